@@ -190,7 +190,8 @@ func TestBatcher_InlineCallHasItsCallersContext(t *testing.T) {
 		batch[0].Finish(fmt.Sprint(limited), ctx.Err())
 	}})
 	if got, err := b.Do(ctx, "a"); got != "false" || !errors.Is(err, context.Canceled) {
-		t.Errorf("context of an inline call whose caller is cancelled: got deadline %s and error %v, want deadline false and error context.Canceled", got, err)
+		t.Errorf("context of an inline call whose caller is cancelled: got deadline %s and error %v, want deadline false and error context.Canceled",
+			got, err)
 	}
 }
 

@@ -43,7 +43,8 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 	}
 	// The last step may exceed the limit by the number of providers that it tries.
 	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
-		t.Errorf("search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits", choices, q.Limits.Choices, over)
+		t.Errorf("search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits",
+			choices, q.Limits.Choices, over)
 	}
 	return found
 }
@@ -99,7 +100,8 @@ func TestSearch_TreesWithoutCandidatesDoNotStarveOthers(t *testing.T) {
 	for _, depthFirst := range []bool{false, true} {
 		q.Limits.DepthFirst = depthFirst
 		if found := runWithinLimits(t, q, trees...); len(found.Candidates) != 1 {
-			t.Errorf("search (depth first: %v) of impossible trees and one possible tree: found %d candidates, want 1", depthFirst, len(found.Candidates))
+			t.Errorf("search (depth first: %v) of impossible trees and one possible tree: found %d candidates, want 1",
+				depthFirst, len(found.Candidates))
 		}
 		trees = []*inventory.Tree{impossible(), wideTree(1, 42)}
 	}
@@ -122,7 +124,8 @@ func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 			trees[c[0].Tree] = true
 		}
 		if len(trees) != want || len(s.Result().Candidates) != 4 {
-			t.Errorf("search (depth first: %v) with a limit of 4 candidates: found %d in %d trees, want 4 in %d trees", depthFirst, len(s.Result().Candidates), len(trees), want)
+			t.Errorf("search (depth first: %v) with a limit of 4 candidates: found %d in %d trees, want 4 in %d trees",
+				depthFirst, len(s.Result().Candidates), len(trees), want)
 		}
 	}
 }
@@ -146,7 +149,8 @@ func TestSearch_FindsAllCandidatesOfAWideTree(t *testing.T) {
 			q := groupsOf(2, "VGPU")
 			q.Limits.DepthFirst = depthFirst
 			if found := runWithinLimits(t, q, wideTree(60, 1)); len(found.Candidates) != 60*59 {
-				t.Errorf("search of a tree with 60 cards for two units on different cards: found %d candidates, want %d", len(found.Candidates), 60*59)
+				t.Errorf("search of a tree with 60 cards for two units on different cards: found %d candidates, want %d",
+					len(found.Candidates), 60*59)
 			}
 		})
 	}

@@ -126,7 +126,8 @@ func TestApplySchedule_BeforeEndRunsAgainOnlyInTheFuture(t *testing.T) {
 				t.Errorf("status of the before_end_lease event after the schedule changed: got %s, want %s", got, c.is)
 			}
 			if _, err := FinishStep(moved, StepBeforeEnd, nil); (err == nil) != (c.is != EventUndone) {
-				t.Errorf("finish the before_end step that began before the schedule changed: got error %v, want success: %t", err, c.is != EventUndone)
+				t.Errorf("finish the before_end step that began before the schedule changed: got error %v, want success: %t",
+					err, c.is != EventUndone)
 			}
 			if l.event(BeforeEndLease).Status != c.was || !l.EndAt.Equal(noon.Add(time.Hour)) {
 				t.Error("ApplySchedule changed the lease that it got as its argument")

@@ -56,7 +56,8 @@ func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T
 							Events: []Event{{Type: StartLease, Status: start}, {Type: EndLease, Status: end}, {Type: BeforeEndLease, Status: EventFailed}}}
 						want := listContains(row[1], string(first)) && listContains(row[1], string(second)) && listContains(row[2], string(start)) && listContains(row[3], string(end))
 						if err := CheckStatus(l); (err == nil) != want {
-							t.Errorf("CheckStatus of lease %s, reservations %s and %s, start_lease %s, end_lease %s: got error %v, want success: %t", row[0], first, second, start, end, err, want)
+							t.Errorf("CheckStatus of lease %s, reservations %s and %s, start_lease %s, end_lease %s: got error %v, want success: %t",
+								row[0], first, second, start, end, err, want)
 						}
 						checked++
 					}

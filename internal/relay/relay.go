@@ -120,7 +120,8 @@ func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	}
 	id := d.GetNamespaceInfo().GetId()
 	if id == r.namespaceID {
-		return false, fmt.Errorf("the database is now bound to another Temporal namespace than %s (ID %s); restart this process to bind it again", r.Namespace, id)
+		return false, fmt.Errorf("the database is now bound to another Temporal namespace than %s (ID %s); restart this process to bind it again",
+			r.Namespace, id)
 	}
 	n, err := r.Store.Adopt(ctx, id)
 	if err != nil {

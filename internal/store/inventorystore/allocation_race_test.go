@@ -48,7 +48,8 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	} {
 		var broken int
 		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
-			t.Errorf("number of violations of an invariant after concurrent writes, counted by the query %s: got %d, error %v; want 0", invariant, broken, err)
+			t.Errorf("number of violations of an invariant after concurrent writes, counted by the query %s: got %d, error %v; want 0",
+				invariant, broken, err)
 		}
 	}
 }
@@ -124,7 +125,8 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 		case isNotFound(err) && won >= 1: // the provider is deleted; its inventories may have been deleted before
 		case err == nil && won == 1 && u.Used["VCPU"] == 1:
 		default:
-			t.Errorf("round %d of concurrent deletions and allocations: got %d successful writers, usage %+v, error %v; want the provider deleted, or one success and 1 VCPU in use", round, won, u, err)
+			t.Errorf("round %d of concurrent deletions and allocations: got %d successful writers, usage %+v, error %v; want the provider deleted, or one success and 1 VCPU in use",
+				round, won, u, err)
 		}
 	}
 }
@@ -170,7 +172,8 @@ func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	}
 	tree, err := s.Inventory.Providers(t.Context(), inventory.ProviderFilter{InTree: &mid})
 	if err != nil || len(tree) != 62 || m.Root != m.Parent {
-		t.Errorf("list the tree of the moved provider: got %d providers, error %[3]v, provider %+[2]v; want 62 providers, and the provider's parent as its root", len(tree), m, err)
+		t.Errorf("list the tree of the moved provider: got %d providers, error %[3]v, provider %+[2]v; want 62 providers, and the provider's parent as its root",
+			len(tree), m, err)
 	}
 }
 
@@ -198,7 +201,8 @@ func TestAllocations_PlansOfEmptyTablesUseIndexes(t *testing.T) {
 			continue
 		}
 		if rows != 1500 || scans > 40 {
-			t.Errorf("statistics of the table consumer after 1500 writes: got %d inserted rows and %d sequential scans, want 1500 rows and at most 40 scans", rows, scans)
+			t.Errorf("statistics of the table consumer after 1500 writes: got %d inserted rows and %d sequential scans, want 1500 rows and at most 40 scans",
+				rows, scans)
 		}
 		return
 	}

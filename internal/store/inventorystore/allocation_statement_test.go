@@ -48,7 +48,8 @@ func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 			done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w)
 
 			if err != nil || done != (refusal == nil) {
-				rt.Fatalf("statement on inventories %+v with usage %v for a request of %v: got done %t, error %v; want the same decision as CheckCapacity, which returned %v", stock, used, wanted, done, err, refusal)
+				rt.Fatalf("statement on inventories %+v with usage %v for a request of %v: got done %t, error %v; want the same decision as CheckCapacity, which returned %v",
+					stock, used, wanted, done, err, refusal)
 			}
 			if done {
 				admitted++
@@ -119,7 +120,8 @@ func TestAllocationStatement_WritesNothingAfterAChangedGeneration(t *testing.T) 
 	r.Do(`commit`)
 
 	if got := <-told; got.done || got.err != nil {
-		t.Errorf("run a write as one statement while another writer changes the generation: got done %v, error %v; want not done and no error", got.done, got.err)
+		t.Errorf("run a write as one statement while another writer changes the generation: got done %v, error %v; want not done and no error",
+			got.done, got.err)
 	}
 	moved := slices.DeleteFunc(dumpRows(t, db), func(line string) bool { return slices.Contains(before, line) })
 	if len(moved) != 1 { // by the competing transaction

@@ -72,7 +72,8 @@ func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 		}
 		for _, n := range found.SummarizedProviders() {
 			if len(n.AllTraits) < 2 || n.Parent == nil && n.InventoryOf("VCPU").Used != 1 {
-				t.Fatalf("summary of provider %s: got the traits %v, want at least two traits and, for a root provider, 1 VCPU in use", n.UUID, n.AllTraits)
+				t.Fatalf("summary of provider %s: got the traits %v, want at least two traits and, for a root provider, 1 VCPU in use",
+					n.UUID, n.AllTraits)
 			}
 		}
 		return [2]int{len(found.Candidates), len(providers)}

@@ -121,7 +121,8 @@ ann/demo: deleted, A 6 to none
 
 ` + strings.Join(ofB, "\n") + "\n\n" + strings.Join(ofOne, "\n") + "\n\n"
 	if d := cmp.Diff(want, got); d != "" || faultKind(refused) != inventory.Conflict {
-		t.Errorf("write beyond the capacity: got error %v, want a fault of kind Conflict; generation history after all writes (-want +got):\n%s", refused, d)
+		t.Errorf("write beyond the capacity: got error %v, want a fault of kind Conflict; generation history after all writes (-want +got):\n%s",
+			refused, d)
 	}
 }
 

@@ -92,7 +92,8 @@ func TestGroupCommit_ResultsEqualThoseOfSeparateTransactions(t *testing.T) {
 			for i, writes := range all {
 				want := inTurn.Inventory.ReplaceAllocations(t.Context(), writes)
 				if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got[i])); diff != "" {
-					rt.Errorf("result of write %d in a shared transaction differs from its result in a separate transaction (-separate +shared):\n%s", i, diff)
+					rt.Errorf("result of write %d in a shared transaction differs from its result in a separate transaction (-separate +shared):\n%s",
+						i, diff)
 				}
 			}
 		}
@@ -159,7 +160,8 @@ func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 	var transactions int
 	err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(distinct xmin::text) from consumer`).Scan(&transactions)
 	if err != nil || transactions != 2 {
-		t.Errorf("number of transactions that created consumers: got %d, error %v; want 2: one for the first writer and one for all others", transactions, err)
+		t.Errorf("number of transactions that created consumers: got %d, error %v; want 2: one for the first writer and one for all others",
+			transactions, err)
 	}
 	if n := inventorystore.GroupCommitQueues(s.Inventory); n != 0 {
 		t.Errorf("group commit queues after all writes: got %d, want 0", n)

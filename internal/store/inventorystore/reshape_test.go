@@ -96,7 +96,8 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 		case 1:
 			wantChild["VGPU"] = 2
 			if rewritten.Load() {
-				t.Errorf("round %d: a reshape and a write that expect the same consumer generation both succeeded, want only one of them to succeed", round)
+				t.Errorf("round %d: a reshape and a write that expect the same consumer generation both succeeded, want only one of them to succeed",
+					round)
 			}
 		default:
 			t.Errorf("round %d: number of successful reshapes that expect the same generation: got %d, want at most 1", round, reshapes.Load())
@@ -126,7 +127,8 @@ func TestReshape_NewConsumerIsCreatedOnce(t *testing.T) {
 		}, inventory.ConcurrentUpdate)
 
 		if h := storetest.Allocations(t, s, newcomer); won != 1 || h.Generation != 1 {
-			t.Errorf("round %d: create the same consumer concurrently: got %d successful writers and consumer %+v, want one writer and generation 1", round, won, h)
+			t.Errorf("round %d: create the same consumer concurrently: got %d successful writers and consumer %+v, want one writer and generation 1",
+				round, won, h)
 		}
 	}
 }

@@ -60,7 +60,8 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 		t.Error(err)
 	}
 	if recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10); recorded != 0 || left != 0 || err != nil {
-		t.Errorf("record consumers after each imported consumer was written or deleted: got %d recorded, %d left, error %v; want 0 and 0", recorded, left, err)
+		t.Errorf("record consumers after each imported consumer was written or deleted: got %d recorded, %d left, error %v; want 0 and 0",
+			recorded, left, err)
 	}
 }
 
@@ -158,7 +159,8 @@ func TestRecordConsumers_SkipsLockedConsumers(t *testing.T) {
 	}
 	recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
 	if recorded != 1 || left != 1 || err != nil {
-		t.Errorf("record two consumers, one of which another writer has locked: got %d recorded, %d left, error %v; want 1 and 1", recorded, left, err)
+		t.Errorf("record two consumers, one of which another writer has locked: got %d recorded, %d left, error %v; want 1 and 1",
+			recorded, left, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil { // as if the writer had crashed
 		t.Fatal(err)

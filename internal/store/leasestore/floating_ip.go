@@ -22,7 +22,7 @@ func (s *Store) FloatingIPs(ctx context.Context) ([]lease.ReservableFloatingIP, 
 	return readFloatingIPs(ctx, s.db, `true`)
 }
 
-// FloatingIP returns a reservable floating IP. It returns ErrNotFound if there is none with this ID.
+// FloatingIP returns the reservable floating IP with the given ID. It returns db.ErrNotFound if there is no such floating IP.
 func (s *Store) FloatingIP(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
 	all, err := readFloatingIPs(ctx, s.db, `f.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -50,8 +50,8 @@ func readFloatingIPs(ctx context.Context, q db.Querier, where string, args ...an
 	return all, nil
 }
 
-// RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the network, outside its
-// allocation pools and not its gateway, so that Neutron does not allocate it.
+// RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the network, but must not
+// be in an allocation pool or be the gateway of the subnet. Neutron therefore never allocates the address by itself.
 func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		subnet, err := findSubnet(ctx, tx, network, ip)
@@ -76,7 +76,8 @@ func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip ne
 	return a, err
 }
 
-// findSubnet returns the subnet of a floating IP, and checks that the address can be reserved.
+// findSubnet returns the ID of the subnet that contains a floating IP. It returns a *lease.Fault if the address cannot be made
+// reservable.
 func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
 	rows, err := tx.Query(ctx, `
 		select n.id, s.id, s.cidr >> $2::inet, s.gateway = $2::inet,
@@ -115,8 +116,8 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 	return *all[i].id, nil
 }
 
-// DeleteFloatingIP deletes a reservable floating IP. It returns a *lease.Fault if the address is allocated to a reservation, now or
-// later.
+// DeleteFloatingIP deletes a reservable floating IP. It returns a *lease.Fault if the address is allocated to a current or
+// future reservation.
 func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)
 	switch {
@@ -130,7 +131,8 @@ func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// floatingIPResource implements resource for virtual:floatingip. Floating IPs are not in inventory.
+// floatingIPResource implements the interface resource for reservations of the type virtual:floatingip. Placement has no
+// inventory of floating IPs, so the inventory methods do nothing.
 type floatingIPResource struct{}
 
 func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -145,7 +147,8 @@ func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b alloc
 	return insertFloatingIPs(ctx, tx, b, picked)
 }
 
-// reallocate keeps the addresses that are free at the new dates, up to the requested number, and adds missing ones.
+// reallocate keeps the reservation's addresses that are free at the new dates, up to the requested number, and adds further
+// addresses if the number is not reached.
 func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	held, err := readFloatingIPs(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
@@ -185,8 +188,9 @@ func insertFloatingIPs(ctx context.Context, tx *transaction, b allocationRequest
 	return nil
 }
 
-// readFloatingIPCandidates returns the floating IPs of a reservation's network, and for each whether other reservations have it and
-// whether it is free at the requested dates. An address is not free after a failed end of its reservation.
+// readFloatingIPCandidates returns the floating IPs of a reservation's network. For each address, it says whether other
+// reservations have it and whether it is free at the requested dates. If the end of a lease has failed, its addresses are not
+// free.
 func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.FloatingIPCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)

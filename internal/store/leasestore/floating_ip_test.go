@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// registerAddresses creates a network and registers n floating IPs from 172.24.4.10 on.
+// registerAddresses creates a network and registers n consecutive floating IPs, beginning with 172.24.4.10.
 func (t *fixture) registerAddresses(n int) uuid.UUID {
 	t.Helper()
 	nets, err := t.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("p"), Name: new("out")}})
@@ -52,27 +52,27 @@ func TestFloatingIP_RegisteredOutsideOfAllocationPools(t *testing.T) {
 		"10.0.0.1": lease.UnknownNetwork, "172.24.4.10": lease.AddressInUse} {
 		t.Run(ip, func(t *testing.T) {
 			if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(err) != want {
-				t.Errorf("want %q, got %v", want, err)
+				t.Errorf("register a floating IP: want a fault of kind %q, got %v", want, err)
 			}
 		})
 	}
 	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3)); faultKind(err) != lease.UnknownNetwork {
-		t.Errorf("unknown network: %v", err)
+		t.Errorf("register a floating IP of an unknown network: got %v, want a fault of kind UnknownNetwork", err)
 	}
 	all, err := e.Lease.FloatingIPs(t.Context())
 	if err != nil || len(all) != 1 || all[0].IP != testAddress(0) {
-		t.Fatalf("%+v, %v", all, err)
+		t.Fatalf("list floating IPs: got %+v, error %v; want the one that was registered", all, err)
 	}
 	l := e.createLease(addressesDraft(net, 1, 2, 1))
 	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); faultKind(err) != lease.AddressInUse {
-		t.Errorf("reserved address deleted: %v", err)
+		t.Errorf("delete a reserved floating IP: got %v, want a fault of kind AddressInUse", err)
 	}
 	e.deleteLease(l.ID)
 	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); err != nil {
 		t.Error(err)
 	}
 	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got %v", err)
+		t.Errorf("delete a floating IP twice: got error %v, want ErrNotFound", err)
 	}
 }
 
@@ -92,13 +92,13 @@ func TestFloatingIP_AllocatedToOneReservationAtATime(t *testing.T) {
 	e.expectUpdateFault(a.ID, amountChange(a, 3), lease.NotEnoughAddresses)
 	a = e.updateLease(a.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}}}})
 	if len(a.Reservations[0].Addresses) != 1 || len(a.Reservations[0].Required) != 0 {
-		t.Errorf("%+v", a.Reservations[0])
+		t.Errorf("reservation whose amount was reduced to 1: got %+v, want one address and none required", a.Reservations[0])
 	}
 	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `
 		update floatingip_allocation set floatingip_id = (select floatingip_id from floatingip_allocation where reservation_id = $1)
 		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
 	if err == nil {
-		t.Error("table accepts one address for two reservations")
+		t.Error("allocate one floating IP to two reservations at the same time by SQL: got no error, want the table to reject it")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
 	e.beginStep(l.ID, lease.StepEnd)
 	e.removeFromInventory(l)
 	if l = e.finishStep(l.ID, lease.StepEnd, nil); len(l.Reservations[0].Addresses) != 0 {
-		t.Errorf("%+v", l.Reservations[0])
+		t.Errorf("reservation after its end: got %+v, want no addresses", l.Reservations[0])
 	}
 	e.createLease(addressesDraft(net, 1, 2, 1))
 }

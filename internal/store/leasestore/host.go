@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// Host returns a host. It returns ErrNotFound if there is none with this ID.
+// Host returns the reservable host with the given ID. It returns db.ErrNotFound if there is no such host.
 func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	all, err := readHosts(ctx, s.db, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -28,13 +28,14 @@ func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	return all[0], nil
 }
 
-// Hosts returns all hosts, by ID.
+// Hosts returns all reservable hosts, sorted by ID.
 func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
 	return readHosts(ctx, s.db, `true`)
 }
 
-// RegisterHost makes a hypervisor reservable. name is the name or UUID of its root provider in inventory, which must have no
-// allocations. RegisterHost creates a nested provider below it, which has room for one reservation at a time.
+// RegisterHost makes a hypervisor reservable. The parameter `name` is the name or UUID of the hypervisor's root provider in
+// Placement; the root provider must have no allocations. RegisterHost creates a nested provider below the root provider, for
+// one reservation at a time.
 func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
@@ -62,8 +63,8 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 	return h, err
 }
 
-// UpdateHost adds capabilities to a host or changes their values. It returns a *lease.Fault for a change of a capability that a
-// reservation of the host requires.
+// UpdateHost adds capabilities to a host or changes their values. It returns a *lease.Fault if the value of a capability would
+// change that a reservation of the host requires.
 func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
@@ -94,8 +95,8 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 	return h, err
 }
 
-// DeleteHost deletes a host from the reservable hosts. It returns a *lease.Fault if the host has an allocation to a reservation, now
-// or later, or if consumers have allocations on its providers.
+// DeleteHost deletes a host from the reservable hosts. It returns a *lease.Fault if the host is allocated to a current or
+// future reservation, or if consumers have allocations from its providers in Placement.
 func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		h, err := lockHost(ctx, tx, id)
@@ -127,12 +128,14 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	})
 }
 
-// treeUsedSQL is true if a consumer has an allocation on the root provider p or on a provider below it.
+// treeUsedSQL is a SQL condition; it is true if a consumer has an allocation from the root provider p or from a provider below
+// p.
 const treeUsedSQL = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
 
 func hostNotFound(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
 
-// readHypervisor reads the root provider of a host that is registered, and checks that the host is unused.
+// readHypervisor reads the root provider of a hypervisor that is to be registered as a host. It returns a *lease.Fault if the
+// hypervisor is already registered or in use.
 func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
 	h := lease.Host{HypervisorType: "QEMU", Reservable: true}
 	var registered, used bool
@@ -166,7 +169,7 @@ func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Ho
 	return h, nil
 }
 
-// createNestedProvider creates the nested provider of a host, on which reservations get their allocations.
+// createNestedProvider creates the nested provider of a host, from which reservations get their allocations.
 func createNestedProvider(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
 	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: lease.NestedProviderName(h.Hostname), Parent: h.Provider.String()}
 	one := inventory.NewInventory(1)
@@ -223,7 +226,7 @@ func setCapabilities(ctx context.Context, tx *transaction, id int64, capabilitie
 	return nil
 }
 
-// lockHost locks the row of a host, so that no other transaction allocates it, and reads the host.
+// lockHost locks the row of a host, so that no other transaction allocates the host, and reads the host.
 func lockHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
 	err := tx.QueryRow(ctx, `select id from host where id = $1 for update`, id).Scan(&id)
 	if err := db.NotFoundOr(err, "host %d", id); err != nil {
@@ -243,7 +246,7 @@ func readHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error
 	return all[0], nil
 }
 
-// readRequiredProperties returns the properties that the reservations of a host require.
+// readRequiredProperties returns the names of the host properties that the reservations of a host require.
 func readRequiredProperties(ctx context.Context, tx *transaction, id int64) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		select r.hypervisor_properties, r.resource_properties
@@ -268,7 +271,7 @@ func readRequiredProperties(ctx context.Context, tx *transaction, id int64) ([]s
 	return needed, nil
 }
 
-// hostColumns are the columns that scanHost reads.
+// hostColumns are the columns of a SQL query that scanHost reads.
 const hostColumns = `
 			h.id, h.hostname, h.provider, h.nested, h.service_name, h.hypervisor_type, h.hypervisor_version, h.vcpus,
 			h.memory_mb, h.local_gb, h.cpu_info, h.availability_zone, h.reservable, h.created_at, h.updated_at,
@@ -294,7 +297,7 @@ func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]
 	return all, nil
 }
 
-// scanHost reads hostColumns, and the columns after them into more.
+// scanHost reads the hostColumns of a row into a host, and the columns after them into `more`.
 func scanHost(row pgx.CollectableRow, more ...any) (h lease.Host, err error) {
 	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.NestedProvider, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
 		&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,

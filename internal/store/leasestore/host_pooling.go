@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// enqueuePoolUpdate stores in the caller's transaction that a host has to be added to Nova's freepool aggregate or removed from it,
-// and nudges the workflow that does it.
+// enqueuePoolUpdate stores in the caller's transaction that a host has to be added to Nova's aggregate "freepool" or removed
+// from it. It nudges the workflow that updates the aggregate.
 func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service string) error {
 	if !s.config.PoolHosts {
 		return nil
@@ -26,8 +26,8 @@ func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service 
 		Attributes: contract.Attributes{Host: service, Resource: "pool"}})
 }
 
-// PendingPoolUpdate returns whether a host is registered as reservable, and the version of the pending update of Nova's freepool
-// aggregate. It returns ErrNotFound if no update is pending.
+// PendingPoolUpdate returns whether a host is registered as reservable, and the version of the host's pending update of Nova's
+// aggregate "freepool". It returns db.ErrNotFound if no update is pending.
 func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservable bool, version int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (select from host h where h.service_name = p.service_name), p.version
@@ -36,7 +36,8 @@ func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservab
 	return reservable, version, db.NotFoundOr(err, "pool update of host %s", service)
 }
 
-// DeletePoolUpdate deletes the pending update if it has this version. A later version stays.
+// DeletePoolUpdate deletes the pending update of Nova's aggregate "freepool" for a host, if the update still has the given
+// version. An update with a later version is kept.
 func (s *Store) DeletePoolUpdate(ctx context.Context, service string, version int64) error {
 	if _, err := s.db.Exec(ctx, `delete from host_pooling where service_name = $1 and version = $2`, service, version); err != nil {
 		return fmt.Errorf("delete pool update of host %s: %w", service, err)

@@ -25,7 +25,7 @@ func TestHostPooling_EveryRegistrationAndDeletionIsStored(t *testing.T) {
 	h := e.register("cmp-1", nil)
 	reservable, first := e.pendingPoolUpdate("cmp-1")
 	if !reservable || first == 0 {
-		t.Errorf("registered: %t, version %d", reservable, first)
+		t.Errorf("pending pool update after a registration: got reservable %t and version %d, want true and a version above 0", reservable, first)
 	}
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
 		t.Fatal(err)
@@ -35,10 +35,10 @@ func TestHostPooling_EveryRegistrationAndDeletionIsStored(t *testing.T) {
 	}
 	reservable, second := e.pendingPoolUpdate("cmp-1")
 	if reservable || second == 0 {
-		t.Errorf("deleted: %t, version %d", reservable, second)
+		t.Errorf("pending pool update after a deletion: got reservable %t and version %d, want false and a version above 0", reservable, second)
 	}
 	if n, err := e.Outbox.RestartWorkflows(t.Context(), []string{"pool/cmp-1", "pool/cmp-2"}); n != 1 || err != nil {
-		t.Errorf("%d workflows restarted, %v", n, err)
+		t.Errorf("restart the workflows of a host with and a host without a pool update: got %d restarts, error %v; want 1", n, err)
 	}
 	for range 2 {
 		if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", second); err != nil {
@@ -46,6 +46,6 @@ func TestHostPooling_EveryRegistrationAndDeletionIsStored(t *testing.T) {
 		}
 	}
 	if _, version := e.pendingPoolUpdate("cmp-1"); version != 0 {
-		t.Errorf("version %d is left", version)
+		t.Errorf("pending pool update after it was deleted: got version %d, want none", version)
 	}
 }

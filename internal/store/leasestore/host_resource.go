@@ -14,7 +14,7 @@ import (
 	"berth/internal/lease"
 )
 
-// hostResource implements resource for physical:host.
+// hostResource implements the interface resource for reservations of the type physical:host.
 type hostResource struct{}
 
 func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -25,7 +25,8 @@ func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationR
 	return c.allocate(ctx, tx)
 }
 
-// hostRequest contains the number of hosts to allocate, the requirements for them, and the allocated hosts that the reservation keeps.
+// hostRequest contains the minimum and maximum number of hosts to allocate, the requirements for these hosts, and the allocated
+// hosts that the reservation keeps.
 type hostRequest struct {
 	allocationRequest
 	least, most  int
@@ -38,7 +39,7 @@ func newHostRequest(b allocationRequest) (hostRequest, error) {
 	return hostRequest{allocationRequest: b, least: b.Min, most: b.Max, requirements: requirements}, err
 }
 
-// allocate picks hosts for a reservation and stores the allocations.
+// allocate chooses hosts for a reservation and stores the allocations.
 func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	if b.most <= 0 {
 		return nil
@@ -69,8 +70,8 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	return b.checkRequirements(ctx, tx, hosts)
 }
 
-// checkRequirements returns errTaken if a host no longer meets the requirements. The hosts are locked against changes by their new
-// allocations.
+// checkRequirements returns errTaken if one of the hosts no longer meets the requirements. Inserting the new allocations has
+// locked the hosts, so that they cannot change any more.
 func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hosts []int64) error {
 	if len(b.requirements) == 0 {
 		return nil
@@ -90,8 +91,9 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 	return nil
 }
 
-// readHostCandidates returns all hosts by ID, and for each whether it has allocations and whether it is free between two times. A host
-// is not free after a failed end of its reservation. Only started reservations are searched for failed ends: they are few.
+// readHostCandidates returns all hosts, sorted by ID. For each host, it says whether the host has allocations and whether it is
+// free from `from` to `to`. If the end of a lease has failed, its hosts are not free. Only reservations that have started are
+// searched for failed ends, because only they can have one and they are few.
 func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
@@ -146,8 +148,8 @@ func (hostResource) reallocate(ctx context.Context, tx *transaction, request all
 	return b.allocate(ctx, tx)
 }
 
-// chooseKept sets the hosts that a reservation keeps: those that meet the requirements and have no other reservation at the new dates,
-// up to the maximum number.
+// chooseKept sets the field `kept` to the hosts that a reservation keeps when it changes. These are hosts of the reservation
+// that meet the requirements and have no other reservation at the new dates, up to the maximum number of hosts.
 func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
@@ -181,7 +183,7 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	return nil
 }
 
-// replaceHost replaces a failed host by a free one.
+// replaceHost replaces a failed host of a reservation by a free host.
 func (hostResource) replaceHost(ctx context.Context, tx *transaction, request allocationRequest, host int64) (whole bool, err error) {
 	b, err := newHostRequest(request)
 	if err != nil {
@@ -219,7 +221,7 @@ func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUI
 	return nil
 }
 
-// hostsTakenByOthers returns the hosts of a reservation that another reservation has at the requested dates.
+// hostsTakenByOthers returns those hosts of a reservation that are allocated to another reservation at the requested dates.
 func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct mine.host_id

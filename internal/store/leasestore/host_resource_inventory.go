@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// addToInventory replaces the allocations of reservations in inventory by exactly their hosts.
+// addToInventory replaces the allocations of reservations in Placement, so that each reservation has an allocation from each of
+// its hosts and no other allocation.
 func (hostResource) addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	states, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
@@ -29,7 +30,7 @@ func (hostResource) addToInventory(ctx context.Context, tx *transaction, all []l
 	return writeAllocations(ctx, tx, changes)
 }
 
-// removeFromInventory deletes all allocations of reservations in inventory.
+// removeFromInventory deletes all allocations of reservations in Placement.
 func (hostResource) removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	states, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
@@ -44,7 +45,7 @@ func (hostResource) removeFromInventory(ctx context.Context, tx *transaction, al
 	return writeAllocations(ctx, tx, changes)
 }
 
-// missingInInventory returns the reservations whose allocations in inventory are not exactly their hosts.
+// missingInInventory returns the reservations whose allocations in Placement do not agree with their hosts.
 func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (missing []leaseReservation, err error) {
 	states, err := readInventoryStates(ctx, tx, all)
 	for _, h := range all {
@@ -55,8 +56,8 @@ func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all
 	return missing, err
 }
 
-// inventoryState contains the wanted and the present allocations of a reservation in inventory. The reservation is the consumer, and
-// it has one allocation on the nested provider of each of its hosts.
+// inventoryState contains the wanted and the present allocations of a reservation in Placement. The reservation is the
+// consumer, and it has one allocation from the nested provider of each of its hosts.
 type inventoryState struct {
 	want, have inventory.Allocations
 	generation *int64 // generation of the consumer; nil if it has no allocations
@@ -66,7 +67,8 @@ func (b *inventoryState) matches() bool {
 	return maps.EqualFunc(b.want, b.have, func(a, b map[string]int64) bool { return maps.Equal(a, b) })
 }
 
-// replaceWith returns the write that replaces the reservation's allocations. The write fails if the consumer's generation has changed.
+// replaceWith returns a write that replaces the reservation's allocations in Placement. The write fails if the consumer's
+// generation has changed.
 func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, allocations inventory.Allocations) *inventorystore.AllocationWrite {
 	expect := inventory.ExpectAbsent()
 	if b.generation != nil {
@@ -76,7 +78,8 @@ func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, al
 		Consumer: h.ID.String(), Project: h.lease.Project, User: h.lease.User, Expect: expect, Allocations: allocations}})
 }
 
-// writeAllocations executes the writes. If one fails, it returns the error and none takes effect.
+// writeAllocations executes the writes of allocations. If one write fails, writeAllocations returns its error, and no write
+// takes effect.
 func writeAllocations(ctx context.Context, tx *transaction, changes []*inventorystore.AllocationWrite) error {
 	if len(changes) == 0 {
 		return nil
@@ -89,14 +92,14 @@ func writeAllocations(ctx context.Context, tx *transaction, changes []*inventory
 		}
 		reservation := c.Writes[0].Consumer
 		if problem.Kind == inventory.ConcurrentUpdate {
-			return fmt.Errorf("allocations of reservation %s in inventory: another writer was faster: %w", reservation, c.Fault)
+			return fmt.Errorf("write allocations of reservation %s: another writer has changed them: %w", reservation, c.Fault)
 		}
 		return lease.Faultf(lease.HostInUse, "reservation %s cannot allocate its hosts in inventory: %s", reservation, problem.Message)
 	}
 	return err
 }
 
-// readInventoryStates reads the wanted and present allocations of reservations.
+// readInventoryStates reads the wanted and the present allocations of reservations in Placement.
 func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReservation) (map[uuid.UUID]*inventoryState, error) {
 	states, ids, names := map[uuid.UUID]*inventoryState{}, make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {

@@ -17,38 +17,38 @@ func TestHost_RegisterAndDelete(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
 	if _, err := e.Lease.RegisterHost(t.Context(), "nobody", nil); faultKind(err) != lease.UnknownHost {
-		t.Errorf("an unknown hypervisor: %v", err)
+		t.Errorf("register an unknown hypervisor: got %v, want a fault of kind UnknownHost", err)
 	}
 	h := e.register("cmp-1", map[string]string{"gpu": "True"})
 	if h.VCPUs != 8 || h.MemoryMB != 1024 || h.LocalGB != 20 || h.Capabilities["gpu"] != "True" {
-		t.Errorf("registered as %+v", h)
+		t.Errorf("register the host cmp-1: got %+v, want 8 VCPUs, 1024 MB of memory, 20 GB of disk and the capability gpu=True", h)
 	}
 	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
-		t.Errorf("registered twice: %v", err)
+		t.Errorf("register a host twice: got %v, want a fault of kind HostInUse", err)
 	}
 	if _, err := e.Lease.RegisterHost(t.Context(), lease.NestedProviderName("cmp-1"), nil); faultKind(err) != lease.UnknownHost {
-		t.Errorf("nested provider registered as a host: %v", err)
+		t.Errorf("register a nested provider as a host: got %v, want a fault of kind UnknownHost", err)
 	}
 	p, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String())
 	if err != nil || p.Name != "blazar_cmp-1" || p.Root != h.Provider.String() {
-		t.Errorf("nested provider %+v, %v", p, err)
+		t.Errorf("nested provider of the host cmp-1: got %+v, error %v; want the name blazar_cmp-1 and the host's provider as root", p, err)
 	}
 	l := e.createLease(hostsDraft(1, 2, 1, 1))
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("a reserved host was deleted: %v", err)
+		t.Errorf("delete a reserved host: got %v, want a fault of kind HostInUse", err)
 	}
 	e.deleteLease(l.ID)
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
 		t.Error(err)
 	}
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got %v", err)
+		t.Errorf("delete a host twice: got error %v, want ErrNotFound", err)
 	}
 	if _, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String()); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the nested provider is left: %v", err)
+		t.Errorf("read the nested provider of a deleted host: got error %v, want ErrNotFound", err)
 	}
 	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
-		t.Errorf("registered again: %v", err)
+		t.Errorf("register a deleted host again: got error %v, want none", err)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestHost_NotRegisteredWhileServersRun(t *testing.T) {
 	p := storetest.AddHost(t, e.Store, "cmp-1", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
 	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
-		t.Errorf("want HostInUse, got %v", err)
+		t.Errorf("register a host on which a server runs: got %v, want a fault of kind HostInUse", err)
 	}
 }
 
@@ -80,21 +80,21 @@ func TestHost_AllocationsAndProperties(t *testing.T) {
 	} {
 		got, err := e.Lease.HostAllocations(t.Context(), c.f)
 		if d := cmp.Diff(c.want, got); d != "" || err != nil {
-			t.Errorf("%+v: %s %v", c.f, d, err)
+			t.Errorf("host allocations with the filter %+v (-want +got):\n%s\nerror: %v", c.f, d, err)
 		}
 	}
 	if p, err := e.Lease.SetHostPropertyPrivate(t.Context(), "gpu", true); err != nil || !p.Private {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("make a host property private: got %+v, error %v; want it private", p, err)
 	}
 	public, err := e.Lease.HostProperties(t.Context(), false)
 	if err != nil || len(public) != 0 {
-		t.Errorf("%+v, %v", public, err)
+		t.Errorf("list public host properties: got %+v, error %v; want none", public, err)
 	}
 	if all, err := e.Lease.HostProperties(t.Context(), true); err != nil || len(all) != 1 || all[0].Values[0] != "True" {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("list all host properties: got %+v, error %v; want one with the value True", all, err)
 	}
 	if _, err := e.Lease.SetHostPropertyPrivate(t.Context(), "none", true); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got %v", err)
+		t.Errorf("make an unknown host property private: got error %v, want ErrNotFound", err)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestHost_NotDeletedWhileServersRun(t *testing.T) {
 	server := uuid.NewString()
 	storetest.Allocate(t, e.Store, storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.ExpectAbsent()))
 	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("host with a server deleted: %v", err)
+		t.Errorf("delete a host on which a server runs: got %v, want a fault of kind HostInUse", err)
 	}
 	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.ExpectGeneration(1)))
 	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); err != nil {

@@ -13,8 +13,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// instanceResource implements resource for virtual:instance and flavor:instance: slots for instances on hosts that several
-// reservations share. In inventory, the nested provider of each host has one unit of the reservation's own resource class per slot.
+// instanceResource implements the interface resource for reservations of the types virtual:instance and flavor:instance. Such a
+// reservation has slots on hosts: a slot is the capacity for one instance, and several reservations can have slots on the same
+// host. In Placement, the nested provider of the host has one unit of the reservation's own resource class for each slot.
 type instanceResource struct{}
 
 func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -29,8 +30,8 @@ func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocat
 	return insertSlots(ctx, tx, b, slots)
 }
 
-// reallocate releases all slots and picks new ones; it prefers the present hosts. An active reservation keeps its slots, and
-// reallocate only adds slots.
+// reallocate releases all slots of a reservation and allocates new slots, if possible on the present hosts. For an active
+// reservation, it keeps the slots and only adds further slots.
 func (instanceResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	if b.active {
 		return extendSlots(ctx, tx, b)
@@ -41,7 +42,7 @@ func (instanceResource) reallocate(ctx context.Context, tx *transaction, b alloc
 	return instanceResource{}.allocate(ctx, tx, b)
 }
 
-// extendSlots changes the end of an active reservation's slots, and adds slots up to the requested number of instances.
+// extendSlots changes the end date of an active reservation's slots, and adds slots up to the requested number of instances.
 func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) error {
 	kept, held := map[int64]int{}, 0
 	for host, n := range b.Slots {
@@ -67,7 +68,7 @@ func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) erro
 	return err
 }
 
-// pickMoreSlots picks hosts for additional instances of a reservation.
+// pickMoreSlots chooses hosts for additional instances of a reservation and returns the number of instances per host.
 func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, more int) (map[int64]int, error) {
 	candidates, err := slotCandidates(ctx, tx, b)
 	if err != nil {
@@ -83,7 +84,8 @@ func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, mo
 	return lease.PickSlots(candidates, more, b.Affinity)
 }
 
-// replaceHost moves the slots of a failed host to other hosts. If not all of them fit there, it releases them.
+// replaceHost moves a reservation's slots from a failed host to other hosts. If the slots do not all fit on other hosts,
+// replaceHost releases them and `whole` is false.
 func (instanceResource) replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error) {
 	lost := b.Slots[host]
 	delete(b.Slots, host)
@@ -116,8 +118,8 @@ func insertSlots(ctx context.Context, tx *transaction, b allocationRequest, slot
 	return nil
 }
 
-// slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free slots of each. The
-// reservation's own slots count as free.
+// slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free slots on each
+// host. The reservation's own slots count as free.
 func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.SlotCandidate, error) {
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
 	if err != nil {
@@ -151,8 +153,8 @@ func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) (
 	return all, nil
 }
 
-// readHostUsage returns by host the resources that other instance reservations use at the requested dates, and the hosts that a
-// physical:host reservation has alone. Reservations with a failed end still count.
+// readHostUsage returns, by host, the resources that other instance reservations use at the requested dates. It also returns
+// the hosts that a physical:host reservation has for itself. Reservations whose end has failed still count.
 func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
@@ -183,8 +185,9 @@ func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (u
 	return uses, alone, nil
 }
 
-// readHostCapacities returns by host the capacity for each resource class of an instance. It leaves out hosts that are too small for
-// one instance, that lack a required trait of the flavor, or that have a forbidden one.
+// readHostCapacities returns, by host, the capacity for each resource class that an instance needs. It leaves out hosts that
+// are too small for one instance, hosts that lack a trait required by the flavor, and hosts that have a trait forbidden by the
+// flavor.
 func readHostCapacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
 	required, forbidden := []string{}, []string{}
 	if d.Flavor != nil {

@@ -69,8 +69,8 @@ func (instanceResource) missingInInventory(ctx context.Context, tx *transaction,
 	return missing, nil
 }
 
-// lockSlotProviders locks all nested providers that have or get slots of the reservations. Reservations share hosts, so every
-// transaction locks providers by ID.
+// lockSlotProviders locks all nested providers that have or will get slots of the reservations. Because several reservations
+// can share a host, every transaction locks the providers in the order of their IDs, which avoids deadlocks.
 func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
@@ -96,12 +96,13 @@ func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservat
 	return nil
 }
 
-// slotCounts contains numbers of slots by the UUID of the nested provider.
+// slotCounts maps the UUIDs of nested providers to numbers of slots.
 type slotCounts map[string]int64
 
 func (s slotCounts) equals(other slotCounts) bool { return maps.Equal(s, other) }
 
-// readSlotCounts returns the slots of a reservation by nested provider: want by its allocations, have by inventory.
+// readSlotCounts returns the numbers of a reservation's slots: `want` has the slots that are allocated to the reservation,
+// `have` the slots that exist as inventory in Placement.
 func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (want, have slotCounts, err error) {
 	rows, err := tx.Query(ctx, `
 		select h.nested::text, a.slots, 0
@@ -134,8 +135,8 @@ func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (
 	return want, have, nil
 }
 
-// writeSlotInventory changes the inventories of nested providers from have to want, and increments the generation of each changed
-// provider. It calls onUsed for an inventory that has to be deleted but still has allocations.
+// writeSlotInventory changes the inventories of nested providers in Placement from `have` to `want`, and increments the
+// generation of each changed provider. It calls `onUsed` for an inventory that should be deleted but still has allocations.
 func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation, want, have slotCounts,
 	onUsed func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
 	ctx = h.withActor(ctx)
@@ -172,7 +173,8 @@ func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation
 	return nil
 }
 
-// keepUsedSlots keeps the inventory of a failed host for its present servers, and reserves it so that no more servers fit.
+// keepUsedSlots keeps the inventory of a failed host, because its present servers still have allocations. It sets `reserved` to
+// the total, so that no further server gets an allocation.
 func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
 	i := inventory.NewInventory(total)
 	i.MaxUnit, i.Reserved = 1, total
@@ -180,7 +182,7 @@ func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class stri
 	return nil
 }
 
-// refuseUsedSlots returns a *lease.Fault: the servers have to be deleted first.
+// refuseUsedSlots returns a *lease.Fault, because the servers that use the slots have to be deleted first.
 func refuseUsedSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Fault) error {
 	return lease.Faultf(lease.HostInUse, "%s is still used: %s", class, problem.Message)
 }

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Lease returns a lease. It returns ErrNotFound if the lease is deleted.
+// Lease returns the lease with the given ID. It returns db.ErrNotFound if the lease does not exist or is deleted.
 func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	all, err := s.leases(ctx, `id = $1`, id)
 	if err != nil {
@@ -28,12 +28,12 @@ func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	return all[0], nil
 }
 
-// LeasesByID returns the leases with these IDs. Deleted leases are missing in the result.
+// LeasesByID returns the leases with the given IDs. The result does not contain deleted leases.
 func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
 	return s.leases(ctx, `id = any($1)`, ids)
 }
 
-// Leases lists leases, oldest first.
+// Leases returns the leases that match the filter, oldest first.
 func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, error) {
 	const filter = `($1 = '' or project_id = $1)`
 	if f.Limit == 0 && f.After == uuid.Nil {
@@ -51,7 +51,7 @@ func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, erro
 		limit $3)`, f.Project, f.After, limit)
 }
 
-// leases reads leases with their reservations and events from one snapshot, so that the statuses fit together.
+// leases reads leases with their reservations and events from one snapshot, so that their statuses are consistent.
 func (s *Store) leases(ctx context.Context, where string, args ...any) (all []lease.Lease, err error) {
 	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
 		all, err = readLeases(ctx, tx, where, args...)
@@ -62,7 +62,8 @@ func (s *Store) leases(ctx context.Context, where string, args ...any) (all []le
 
 func leaseNotFound(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", db.ErrNotFound, id) }
 
-// lockLease locks the row of a lease and reads the lease. Every write of its reservations, events and allocations needs this lock.
+// lockLease locks the row of a lease and reads the lease. A transaction must hold this lock to write the reservations, events
+// or allocations of the lease.
 func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, error) {
 	if err := tx.QueryRow(ctx, `select id from lease where id = $1 for update`, id).Scan(&id); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -102,7 +103,7 @@ func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lea
 	return all, nil
 }
 
-// readDetails reads the reservations, events and blockers of leases.
+// readDetails reads the reservations, events and blockers of the leases and stores them in the leases.
 func readDetails(ctx context.Context, tx db.Tx, all []lease.Lease) error {
 	if len(all) == 0 {
 		return nil
@@ -176,12 +177,13 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 	})
 }
 
-// blockersShown is the maximum number of blockers that a lease shows, by end date.
+// blockersShown is the maximum number of blockers that are listed for a lease. The blockers with the earliest end dates are
+// listed.
 const blockersShown = 10
 
-// queueBlockers queues the query for the blockers of pending leases whose start is due: leases with an earlier allocation of the
-// same host that have not released it. An instance reservation is not blocked by a failed end of another instance reservation:
-// each has its own slots.
+// queueBlockers queues the query for the blockers of pending leases whose start is due. A blocker is a lease with an earlier
+// allocation of the same host that has not released the host. If the end of an instance reservation has failed, it does not
+// block other instance reservations, because each has its own slots.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select l.id, b.id, b.name, b.hostname, b.end_at
@@ -211,12 +213,12 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 	})
 }
 
-// saveLease writes the differences between two states of a locked lease.
+// saveLease writes the differences between the states `was` and `is` of a locked lease.
 func saveLease(ctx context.Context, tx *transaction, was, is lease.Lease) error {
 	return saveLeases(ctx, tx, transition{before: was, after: is})
 }
 
-// saveLeases writes the transitions of several locked leases, and stores their notifications.
+// saveLeases writes the transitions of several locked leases, and stores the notifications about them.
 func saveLeases(ctx context.Context, tx *transaction, all ...transition) error {
 	batch, notifications := &pgx.Batch{}, []notificationSet{}
 	for _, o := range all {
@@ -260,7 +262,8 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 	}
 }
 
-// requireRow returns ErrConflict if an update changed no row: another transaction has changed the status.
+// requireRow returns a function that returns db.ErrConflict if an update changed no row, because another transaction has
+// changed the status.
 func requireRow(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
@@ -275,13 +278,14 @@ func sameReservation(a, b lease.Reservation) bool {
 		a.ResourcesChanged == b.ResourcesChanged && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
 }
 
-// nudgeLease returns the note that makes the lease's workflow read its lease again. fresh: the workflow has never run.
+// nudgeLease returns the nudge that makes a lease's workflow read the lease again. The parameter `fresh` says that the workflow
+// has never run.
 func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
 	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: fresh, Summary: l.Name,
 		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}
 }
 
-// databaseTime returns the current time of the database's clock, not the start time of the transaction.
+// databaseTime returns the current time of the database's clock, which is later than the start time of the transaction.
 func databaseTime(ctx context.Context, tx *transaction) (time.Time, error) {
 	var now time.Time
 	err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)

@@ -16,11 +16,11 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// advanceBatchSize is the maximum number of leases per sweep round. Larger batches share more work per transaction; smaller
-// batches finish the first lease sooner.
+// advanceBatchSize is the maximum number of leases per round of the lease sweep. In larger batches, more leases share a
+// transaction; in smaller batches, the first lease is finished sooner.
 const advanceBatchSize = 50
 
-// StartedStep is a step of a lease whose transitional status is committed.
+// StartedStep is a lease and its step that has begun: the transitional status of the lease is committed.
 type StartedStep struct {
 	lease.Lease
 	Step              lease.Step
@@ -28,11 +28,11 @@ type StartedStep struct {
 	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
 }
 
-// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction, ends before starts, and allocates
-// the resources of the starting leases in inventory. It skips leases that another transaction has locked.
-// Started contains all steps that have begun. Ready contains those that can be applied at Nova and Neutron and finished; a lease
-// whose allocation failed is only in started. With withCloudReservations, the steps of ready contain the data of their reservations for
-// Nova and Neutron.
+// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction, ends before starts. It allocates
+// the resources of the starting leases in Placement, and skips leases that another transaction has locked. The result `started`
+// contains all steps that have begun. The result `ready` contains the steps that can now be applied at Nova and Neutron and
+// then finished; a lease whose allocation failed is only in `started`. If `withCloudReservations` is true, the steps in `ready`
+// contain the data of their reservations for Nova and Neutron.
 func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
@@ -56,7 +56,7 @@ func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) 
 	return started, ready, err
 }
 
-// beginDueSteps saves the transitional status of each lease that has a due step.
+// beginDueSteps sets each lease that has a due step to the transitional status of the step, and saves it.
 func beginDueSteps(ctx context.Context, tx *transaction, leases []lease.Lease, now time.Time) (started []StartedStep, err error) {
 	var transitions []transition
 	for _, before := range leases {
@@ -77,7 +77,7 @@ func beginDueSteps(ctx context.Context, tx *transaction, leases []lease.Lease, n
 	return started, saveLeases(ctx, tx, transitions...)
 }
 
-// addStartingToInventory allocates the resources of the starting leases in inventory.
+// addStartingToInventory allocates the resources of the starting leases in Placement.
 func addStartingToInventory(ctx context.Context, tx *transaction, started []StartedStep) error {
 	var starting []leaseReservation
 	for _, s := range started {
@@ -88,7 +88,7 @@ func addStartingToInventory(ctx context.Context, tx *transaction, started []Star
 	return addToInventory(ctx, tx, starting...)
 }
 
-// addCloudReservations reads what Nova and Neutron have to know about the steps' reservations.
+// addCloudReservations reads the data about the steps' reservations that Nova and Neutron need, and stores it in the steps.
 func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedStep) error {
 	var all []leaseReservation
 	for _, s := range steps {
@@ -106,8 +106,9 @@ func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedS
 	return nil
 }
 
-// bisect calls do for all items in a savepoint. If do fails, bisect rolls back to the savepoint and repeats for each half, until
-// it has isolated the items that fail. It returns the items that succeeded. Errors of the database connection are returned.
+// bisect calls `do` for all items in a savepoint. If `do` fails, bisect rolls back to the savepoint and repeats the call for
+// each half of the items, until it has isolated the items that fail. It returns the items for which `do` succeeded. It returns
+// an error only if the database connection fails or ctx ends.
 func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(context.Context, *transaction, []T) error) (succeeded []T, err error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -119,7 +120,7 @@ func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(cont
 	case ctx.Err() != nil || db.Transient(err):
 		return nil, err
 	case len(items) == 1:
-		slog.DebugContext(ctx, "lease step failed in the sweep; the lease's own workflow retries it", "error", err)
+		slog.DebugContext(ctx, "lease step failed in the sweep; the lease's own workflow retries the step", "error", err)
 		return nil, nil
 	}
 	half := len(items) / 2
@@ -133,8 +134,9 @@ func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(cont
 	return succeeded, nil
 }
 
-// lockDueLeases locks leases in a stable status whose start or end is due, ends first, and returns the database time. It leaves
-// out starts that wait for a lease that still has one of the hosts, and ends whose before-end action is in progress.
+// lockDueLeases locks leases in a stable status whose start or end is due, and returns their IDs, ends first, and the database
+// time. It leaves out starting leases that wait until another lease releases a host, and ending leases whose before-end action
+// is in progress.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `
 		select l.id, clock_timestamp()
@@ -165,10 +167,10 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 	return ids, now, nil
 }
 
-// FinishStartedLeases enters the stable statuses of the applied steps in one transaction, allocates or frees their resources and
-// saves their cloud IDs. Steps of started that it does not finish keep their status; it nudges their leases' workflows.
-// Abandoned contains every starting lease that was deleted, ended or failed since BeginDueLeases, by ID: the caller has to
-// undo what it applied for it.
+// FinishStartedLeases finishes the applied steps in one transaction: it sets the leases to their stable statuses, allocates or
+// frees their resources, and saves their cloud IDs. A lease in `started` whose step it does not finish keeps its status, and
+// the lease's workflow is nudged. The result `abandoned` is true for the ID of each starting lease that was deleted, ended or
+// failed after BeginDueLeases. For such a lease, the caller has to undo the calls to Nova and Neutron.
 func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []StartedStep) (finished int, abandoned map[uuid.UUID]bool, err error) {
 	ids := make([]uuid.UUID, len(started))
 	for i, step := range started {
@@ -200,7 +202,8 @@ func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []Star
 	return finished, abandoned, err
 }
 
-// lockLeases locks leases in the order of their IDs and reads them. IDs without a row are missing in the result.
+// lockLeases locks leases in the order of their IDs, and returns them by ID. The result does not contain leases that do not
+// exist.
 func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
 	if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
 		return nil, fmt.Errorf("lock leases: %w", err)
@@ -216,7 +219,8 @@ func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid
 	return byID, nil
 }
 
-// abandonedStarts returns the starting leases that no longer start and are not active.
+// abandonedStarts returns, by lease ID, whether the start of a lease was abandoned: since the step began, the lease was
+// deleted, has ended or has failed.
 func abandonedStarts(started []StartedStep, current map[uuid.UUID]lease.Lease) map[uuid.UUID]bool {
 	abandoned := map[uuid.UUID]bool{}
 	for _, s := range started {
@@ -226,7 +230,8 @@ func abandonedStarts(started []StartedStep, current map[uuid.UUID]lease.Lease) m
 	return abandoned
 }
 
-// finishableSteps returns the transitions of the applied steps whose leases are still in the transitional status.
+// finishableSteps returns the transitions of the applied steps that can still be finished, because their leases are still in
+// the transitional status.
 func finishableSteps(applied []StartedStep, current map[uuid.UUID]lease.Lease, abandoned map[uuid.UUID]bool) []finishedStep {
 	var all []finishedStep
 	for _, s := range applied {
@@ -239,13 +244,14 @@ func finishableSteps(applied []StartedStep, current map[uuid.UUID]lease.Lease, a
 	return all
 }
 
-// finishedStep is the transition to a stable status, with the IDs that Nova assigned to the reservations.
+// finishedStep is the transition of a lease to a stable status, with the IDs of the objects that were created in Nova for its
+// reservations.
 type finishedStep struct {
 	transition
 	cloudIDs map[uuid.UUID]lease.CloudIDs
 }
 
-// finishSteps saves the cloud IDs and saves the transitions.
+// finishSteps saves the cloud IDs and the transitions of finished steps.
 func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error {
 	batch, transitions := &pgx.Batch{}, make([]transition, len(all))
 	for i, f := range all {

@@ -14,16 +14,17 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// applyFunc stands for the calls to Nova and Neutron. It returns the steps whose calls succeeded.
+// applyFunc replaces the calls to Nova and Neutron in a test. It returns the steps whose calls succeeded.
 type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
 
-// sweepResult is the result of one round of a sweep.
+// sweepResult is the result of one round of the lease sweep.
 type sweepResult struct {
 	begun, finished int
 	abandoned       []uuid.UUID // of the steps that were ready
 }
 
-// sweepOnce begins due steps, calls apply, and finishes the steps that apply returns. Without apply, all ready steps succeed.
+// sweepOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If `apply` is nil, all ready steps
+// succeed.
 func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 	started, ready, err := t.Lease.BeginDueLeases(t.Context(), apply != nil)
 	if err != nil || len(started) == 0 {
@@ -43,7 +44,7 @@ func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 	return r, err
 }
 
-// sweep runs rounds until no lease is due. It returns how many steps were finished.
+// sweep runs rounds of the lease sweep until no lease is due. It returns the number of finished steps.
 func (t *fixture) sweep(apply applyFunc) (finished int, err error) {
 	for {
 		r, err := t.sweepOnce(apply)
@@ -54,15 +55,15 @@ func (t *fixture) sweep(apply applyFunc) (finished int, err error) {
 	}
 }
 
-// advance sweeps without Nova and Neutron, and expects this number of finished steps.
+// advance runs the lease sweep without calls to Nova and Neutron, and expects `want` finished steps.
 func (t *fixture) advance(want int) {
 	t.Helper()
 	if n, err := t.sweep(nil); n != want || err != nil {
-		t.Errorf("%d steps finished, want %d: %v", n, want, err)
+		t.Errorf("number of steps that the sweep finished: got %d, want %d; error %v", n, want, err)
 	}
 }
 
-// startDue makes the lease's start lie in the past, and its end an hour ahead.
+// startDue changes the dates of a lease so that its start is due and its end is in one hour.
 func (t *fixture) startDue(l lease.Lease) {
 	t.Helper()
 	t.makeDue(l)
@@ -72,7 +73,7 @@ func (t *fixture) startDue(l lease.Lease) {
 func (t *fixture) expectStatus(l lease.Lease, want lease.Status) {
 	t.Helper()
 	if got := t.readLease(l.ID).Status; got != want {
-		t.Errorf("lease %s is %s instead of %s", l.Name, got, want)
+		t.Errorf("status of the lease %q: got %s, want %s", l.Name, got, want)
 	}
 }
 
@@ -102,7 +103,7 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	e.expectStatus(later, lease.Pending)
 	e.expectStatus(deleted, lease.Pending)
 	if got := e.inventoryHosts(starting.Reservations[0].ID); len(got) != 2 {
-		t.Errorf("hosts of an ACTIVE lease in inventory: %v", got)
+		t.Errorf("hosts of an ACTIVE lease in Placement: got %v, want two", got)
 	}
 	for _, l := range []lease.Lease{starting, empty} {
 		e.makeDue(l) // their before_end events too
@@ -112,7 +113,7 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 
 	for _, l := range []lease.Lease{starting, empty} {
 		if warning := eventOf(e.readLease(l.ID), lease.BeforeEndLease); warning.Status != lease.EventDone {
-			t.Errorf("before_end event of %s is %s", l.Name, warning.Status)
+			t.Errorf("before_end_lease event of the lease %q: got status %s, want DONE", l.Name, warning.Status)
 		}
 	}
 
@@ -121,7 +122,7 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	e.advance(0)
 }
 
-// More leases are due than one sweep begins.
+// More leases are due than one round of the sweep begins: ends have priority, and deletions do not delay other leases.
 func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -139,7 +140,8 @@ func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	once := func() {
 		t.Helper()
 		if got, err := e.sweepOnce(nil); got.begun == 0 || got.finished != got.begun || err != nil {
-			t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
+			t.Errorf("one round of the sweep: got %d begun and %d finished steps, error %v; want every begun step finished",
+				got.begun, got.finished, err)
 		}
 	}
 	due(lease.StartLease)
@@ -199,7 +201,7 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	n, err := e.sweep(func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, b := range begun {
 			if b.Step != lease.StepStart || b.Status != lease.Starting {
-				t.Errorf("%s of a lease that is %s", b.Step, b.Status)
+				t.Errorf("step that is passed to the cloud calls: got step %s of a lease in %s, want start of a lease in STARTING", b.Step, b.Status)
 			}
 			e.expectStatus(b.Lease, lease.Starting) // committed before the calls
 		}
@@ -207,7 +209,7 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	})
 
 	if n != 2 || err != nil {
-		t.Errorf("%d advanced: %v", n, err)
+		t.Errorf("steps finished by a sweep in which one of three cloud calls fails: got %d, error %v; want 2", n, err)
 	}
 	e.expectStatus(all[0], lease.Active)
 	e.expectStatus(all[1], lease.Active)
@@ -218,7 +220,7 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	}
 	nudged, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if d := cmp.Diff([]string{"lease/" + all[2].ID.String()}, nudged); d != "" || err != nil {
-		t.Errorf("nudged workflows: %s %v", d, err)
+		t.Errorf("workflows nudged after one cloud call failed (-want +got):\n%s\nerror: %v", d, err)
 	}
 	e.advance(0)
 }
@@ -235,7 +237,7 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, l := range []lease.Lease{asked, gone, ending} {
 			if there, err := e.Lease.DeleteLease(t.Context(), l.ID); there || err != nil {
-				t.Errorf("%t, %v", there, err)
+				t.Errorf("delete a lease during its step: got gone %t, error %v; want false and no error", there, err)
 			}
 		}
 		e.beginStep(gone.ID, lease.StepDelete)
@@ -248,7 +250,7 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	got, err := e.sweepOnce(apply)
 
 	if got.begun != 4 || got.finished != 2 || err != nil {
-		t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
+		t.Errorf("sweep during which leases are deleted: got %d begun and %d finished steps, error %v; want 4 and 2", got.begun, got.finished, err)
 	}
 	e.expectStatus(started, lease.Active)
 	e.expectStatus(asked, lease.Starting) // its workflow deletes it
@@ -257,7 +259,7 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	slices.SortFunc(got.abandoned, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	if d := cmp.Diff(want, got.abandoned); d != "" {
-		t.Errorf("abandoned: %s", d)
+		t.Errorf("abandoned leases (-want +got):\n%s", d)
 	}
 }
 
@@ -273,7 +275,7 @@ func TestLeaseAdvance_DeletionDuringTheSweepIsLeftToTheLeaseWorkflow(t *testing.
 	got, err := e.sweepOnce(nil)
 
 	if got.begun != 1 || got.finished != 0 || err != nil {
-		t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
+		t.Errorf("sweep during which the lease is deleted: got %d begun and %d finished steps, error %v; want 1 and 0", got.begun, got.finished, err)
 	}
 	e.expectStatus(l, lease.Starting)
 }
@@ -291,7 +293,7 @@ func TestLeaseAdvance_SweepEndsLeasesWithAFailedStart(t *testing.T) {
 	e.expectStatus(other, lease.Terminated)
 	e.expectStatus(failed, lease.Error)
 	if l := e.readLease(failed.ID); eventOf(l, lease.EndLease).Status != lease.EventFailed || len(l.Reservations[0].Hosts) != 0 {
-		t.Errorf("%+v", l)
+		t.Errorf("lease with a failed start after its end: got %+v, want end_lease in ERROR and no hosts", l)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// CreateLease creates a lease with its events and reservations, and allocates resources to them. It returns a *lease.Fault if the
-// draft is invalid or if there are not enough free resources.
+// CreateLease creates a lease with its events and reservations, and allocates resources to the reservations. It returns a
+// *lease.Fault if the draft is invalid or if there are not enough free resources.
 func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -55,8 +55,8 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	return l, enqueueNotifications(ctx, tx, notificationSet{l, lease.NotificationsFor(lease.Lease{}, l)})
 }
 
-// UpdateLease changes the name, dates or reservations of a lease. It returns a *lease.Fault for a lease in a transitional status, for
-// an invalid change, and if there are not enough free resources.
+// UpdateLease changes the name, dates or reservations of a lease. It returns a *lease.Fault if the lease is in a transitional
+// status, if the change is invalid, or if there are not enough free resources.
 func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		l, err = s.updateLease(ctx, tx, id, c)
@@ -65,7 +65,8 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 	return l, err
 }
 
-// PlanUpdate returns the lease after a change, or the *lease.Fault of the change, and rolls the change back.
+// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that the change would return. It rolls the
+// change back.
 func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if l, err = s.updateLease(ctx, tx, id, c); err != nil {
@@ -142,7 +143,7 @@ func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return nil
 }
 
-// networkOf returns the network of a floating IP reservation; nil for other types.
+// networkOf returns the network of a floating IP reservation, or nil for a reservation of another type.
 func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	if d.Type != lease.FloatingIP {
 		return nil
@@ -150,7 +151,7 @@ func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	return &d.Network
 }
 
-// requiredFloatingIPs returns the addresses that a reservation requires; never nil.
+// requiredFloatingIPs returns the floating IPs that a reservation requires. The result is never nil.
 func requiredFloatingIPs(d lease.ReservationDraft) []netip.Addr {
 	return append([]netip.Addr{}, d.Required...)
 }

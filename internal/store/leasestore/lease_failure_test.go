@@ -30,19 +30,19 @@ func TestLease_FailedStartReleasesInventoryAndStillEnds(t *testing.T) {
 		l = e.finishStep(l.ID, lease.StepStart, failed)
 	}
 	if l.Status != lease.Error || l.Reservations[1].LastError != "no answer" {
-		t.Errorf("want ERROR with the reason, got %+v", l)
+		t.Errorf("lease with a failed start: got %+v, want ERROR with the reason", l)
 	}
 	if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 0 {
-		t.Errorf("hosts of a lease with a failed start in inventory: %v", got)
+		t.Errorf("hosts of a lease with a failed start in Placement: got %v, want none", got)
 	}
 	e.beginStep(l.ID, lease.StepEnd)
 	e.removeFromInventory(l)
 	l = e.finishStep(l.ID, lease.StepEnd, nil)
 	if l.Status != lease.Error || len(l.Reservations[0].Hosts)+len(l.Reservations[1].Hosts) != 0 {
-		t.Errorf("want ERROR without hosts, got %+v", l)
+		t.Errorf("lease with a failed start after its end: got %+v, want ERROR without hosts", l)
 	}
 	if due := lease.Next(l, time.Now()); due.Step != lease.StepStop {
-		t.Errorf("step is due after the end: %+v", due)
+		t.Errorf("next step of a lease with a failed start after its end: got %+v, want stop", due)
 	}
 	e.createLease(hostsDraft(1, 2, 2, 2))
 }
@@ -54,23 +54,23 @@ func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 	e.beginStep(l.ID, lease.StepEnd)
 	l = e.finishStep(l.ID, lease.StepEnd, map[uuid.UUID]string{l.Reservations[0].ID: "server will not die"})
 	if l.Status != lease.Error || len(l.Reservations[0].Hosts) != 1 {
-		t.Errorf("want ERROR with its host, got %+v", l)
+		t.Errorf("lease with a failed end: got %+v, want ERROR with its host", l)
 	}
 	e.expectCreateFault(hostsDraft(5, 6, 1, 1), lease.NotEnoughHosts)
 
 	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
-		t.Fatalf("gone %t, %v", gone, err)
+		t.Fatalf("delete a lease with a failed end: got gone %t, error %v; want false and no error", gone, err)
 	}
 	e.beginStep(l.ID, lease.StepDelete)
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("lease with resources deleted: %v", err)
+		t.Errorf("finish the deletion of a lease that still has resources: got error %v, want ErrConflict", err)
 	}
 	e.removeFromInventory(l)
 	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil || last.Status != lease.Deleting {
-		t.Errorf("last state %s, %v", last.Status, err)
+		t.Errorf("finish the deletion of a lease: got the last status %s, error %v; want DELETING", last.Status, err)
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got %v", err)
+		t.Errorf("finish the deletion of a lease twice: got error %v, want ErrNotFound", err)
 	}
 	e.createLease(hostsDraft(5, 6, 1, 1))
 }
@@ -90,7 +90,7 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 	}
 	e.beginStep(after.ID, lease.StepStart) // a worker that ignores the blockers
 	if err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("host added to inventory for two leases: %v", err)
+		t.Errorf("add a host to Placement that another lease still has: got error %v, want a fault of kind HostInUse", err)
 	}
 	storetest.Exec(t, e.url, `
 		with l as (update lease set status = 'PENDING' where id = $1)
@@ -103,10 +103,10 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 
 	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(after.ID.String()) {
-		t.Errorf("want a note for the follower, got %+v, %v", notes, err)
+		t.Errorf("notes after the earlier lease has ended: got %+v, error %v; want one for the lease that waits for the host", notes, err)
 	}
 	if due := lease.Next(e.readLease(after.ID), time.Now().Add(time.Second)); due.Step != lease.StepStart {
-		t.Errorf("lease still waits for a blocker: %+v", due)
+		t.Errorf("next step of a lease whose blocker has ended: got %+v, want start", due)
 	}
 }
 
@@ -120,13 +120,13 @@ func TestLease_ShowsTheNextBlockersOnceItsStartIsDue(t *testing.T) {
 			first = last
 		}
 		if last.Blockers != nil {
-			t.Errorf("lease %d has blockers before its start is due: %v", i, last.Blockers)
+			t.Errorf("blockers of lease %d before its start is due: got %v, want none", i, last.Blockers)
 		}
 	}
 	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, last.ID)
 
 	got := e.readLease(last.ID).Blockers
 	if len(got) != 10 || got[0].ID != first.ID {
-		t.Errorf("%d blockers, the first %v; want the 10 with the earliest ends", len(got), got)
+		t.Errorf("blockers of the last lease: got %d: %v; want the 10 with the earliest ends", len(got), got)
 	}
 }

@@ -20,7 +20,8 @@ func TestLeaseLimits_CleaningTimeBetweenLeases(t *testing.T) {
 	e.expectCreateFault(early, lease.NotEnoughHosts)
 	latest := hour(20)
 	if l := e.planLease(hostsDraft(2, 4, 1, 1), &latest); !l.StartAt.Equal(hour(7)) || !l.EndAt.Equal(hour(9)) {
-		t.Errorf("the plan is from %s to %s", l.StartAt, l.EndAt)
+		t.Errorf("plan a lease of two hours after a lease that ends at hour 6, with a cleaning time of one hour: got %s to %s, want hour 7 to hour 9",
+			l.StartAt, l.EndAt)
 	}
 
 	e.createLease(hostsDraft(1, 3, 1, 1))
@@ -28,7 +29,7 @@ func TestLeaseLimits_CleaningTimeBetweenLeases(t *testing.T) {
 	e.expectUpdateFault(first.ID, endChange(7), lease.NotEnoughHosts)
 	e.expectUpdateFault(first.ID, lease.Change{End: &lease.RequestedDate{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
 	if got := e.updateLease(first.ID, endChange(5)); !got.EndAt.Equal(hour(5)) {
-		t.Errorf("ends at %s", got.EndAt)
+		t.Errorf("shorten a lease to hour 5: got the end %s", got.EndAt)
 	}
 }
 
@@ -45,7 +46,7 @@ func TestLeaseLimits_MaxDuration(t *testing.T) {
 	got := e.createLease(exempt)
 	e.updateLease(got.ID, endChange(10))
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 4, 1, 1), nil); faultKind(err) != lease.NotAuthorized {
-		t.Errorf("planned: %v", err)
+		t.Errorf("plan a lease that is longer than the maximum duration: got error %v, want a fault of kind NotAuthorized", err)
 	}
 
 	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, MaxDuration: time.Hour}})
@@ -81,10 +82,10 @@ func TestLeaseLimits_BeforeEndLead(t *testing.T) {
 				}
 			}
 			if !at.Equal(c.want) {
-				t.Errorf("before_end at %s instead of %s", at, c.want)
+				t.Errorf("date of the before_end_lease event: got %s, want %s", at, c.want)
 			}
 			if moved := e.updateLease(l.ID, endChange(5)); len(moved.Events) != len(l.Events) {
-				t.Errorf("events after a change: %+v", moved.Events)
+				t.Errorf("events after the end date changed: got %+v, want the same number of events as before", moved.Events)
 			}
 			e.deleteLease(l.ID)
 		})
@@ -102,6 +103,6 @@ func TestLeaseLimits_RandomHosts(t *testing.T) {
 		e.deleteLease(l.ID)
 	}
 	if len(used) < 2 { // false alarm with probability 8^-39
-		t.Errorf("all leases have host %v", used)
+		t.Errorf("hosts of 40 leases with random hosts: got %v, want at least two different hosts", used)
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// notificationSet contains the types of the notifications for the current state of a lease.
+// notificationSet is the state of a lease, with the types of the notifications to store about it.
 type notificationSet struct {
 	lease.Lease
 	types []string
 }
 
-// enqueueNotifications stores notifications in the caller's transaction and nudges the workflows that deliver them. It does nothing
-// unless notifications are configured.
+// enqueueNotifications stores lease notifications in the caller's transaction and nudges the workflows that deliver them. If
+// notifications are not configured, it does nothing.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificationSet) error {
 	if !tx.config.Notifications {
 		return nil
@@ -51,7 +51,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// LeaseNotifications returns the undelivered notifications of a lease, oldest first. limit is the maximum number.
+// LeaseNotifications returns at most `limit` undelivered notifications of a lease, oldest first.
 func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, message_id, kind, at, lease
@@ -69,7 +69,8 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 	return all, nil
 }
 
-// DeleteLeaseNotifications deletes delivered notifications. IDs without a row are ignored.
+// DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. It ignores IDs that do not
+// exist.
 func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete lease notifications: %w", err)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// notifications returns the stored notifications of a lease, each as type and status, and their IDs.
+// notifications returns the stored notifications of a lease, each as its type and the lease's status, and their IDs.
 func (t *fixture) notifications(id uuid.UUID) (all []string, ids []int64) {
 	t.Helper()
 	notices, err := t.Lease.LeaseNotifications(t.Context(), id, 100)
@@ -21,7 +21,7 @@ func (t *fixture) notifications(id uuid.UUID) (all []string, ids []int64) {
 	}
 	for _, n := range notices {
 		if n.Lease.ID != id || n.MessageID == uuid.Nil || n.At.IsZero() {
-			t.Errorf("stored notification %+v", n)
+			t.Errorf("stored notification: got %+v, want the ID of the lease, a message ID and a time", n)
 		}
 		all, ids = append(all, n.Kind+" "+string(n.Lease.Status)), append(ids, n.ID)
 	}
@@ -33,7 +33,7 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 	e := newFixture(t, 1)
 	silent := e.createLease(hostsDraft(1, 2, 1, 1))
 	if all, _ := e.notifications(silent.ID); len(all) != 0 {
-		t.Errorf("notifications are off, but stored: %v", all)
+		t.Errorf("stored notifications while notifications are off: got %v, want none", all)
 	}
 	if _, err := e.Lease.DeleteLease(t.Context(), silent.ID); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestLeaseNotification_StoredAtEveryChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, _ := e.notifications(l.ID); cmp.Diff(want[6:], all) != "" {
-		t.Errorf("left: %v", all)
+		t.Errorf("notifications left after the first six were deleted: got %v, want the last one", all)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestLeaseNotification_NoneForRefusedChangesAndPreviews(t *testing.T) {
 	e.expectWebhookNudges("", 0)
 }
 
-// expectWebhookNudges compares the number of nudges for a Webhook workflow, or for all of them if workflow is empty.
+// expectWebhookNudges checks the number of nudges for a Webhook workflow or, if `workflow` is empty, for all Webhook workflows.
 func (t *fixture) expectWebhookNudges(workflow string, want int) {
 	t.Helper()
 	var n int
@@ -86,6 +86,6 @@ func (t *fixture) expectWebhookNudges(workflow string, want int) {
 		from note
 		where workflow = 'Webhook' and ($1 = '' or workflow_id = $1)`, workflow).Scan(&n)
 	if err != nil || n != want {
-		t.Errorf("%d nudges for %q instead of %d, %v", n, workflow, want, err)
+		t.Errorf("nudges of Webhook workflows: got %d for the workflow %q (empty: all), want %d; error %v", n, workflow, want, err)
 	}
 }

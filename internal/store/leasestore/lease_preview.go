@@ -12,12 +12,12 @@ import (
 	"berth/internal/lease"
 )
 
-// errPlanned rolls a preview back.
-var errPlanned = errors.New("preview is rolled back")
+// errPlanned is the error that makes a transaction roll a preview back.
+var errPlanned = errors.New("the preview is rolled back")
 
-// PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault. It rolls the creation back: no
-// row, note or notification remains. With a latest start, it returns the lease with the earliest possible start between the
-// draft's start and the latest one.
+// PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault that CreateLease would
+// return. It rolls the creation back, so that no row, note or notification remains. If `latest` is not nil, PlanLease chooses
+// the earliest possible start from the draft's start until `latest`.
 func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -40,7 +40,7 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 	return l, nil
 }
 
-// findEarliestStart moves a draft to the earliest start at which enough resources are free.
+// findEarliestStart returns the draft with its dates shifted to the earliest start at which enough resources are free.
 func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
 	now, err := databaseTime(ctx, tx)
 	if err != nil {
@@ -72,11 +72,12 @@ func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.
 	return d.StartingAt(dates, start), nil
 }
 
-// maxSlotAttempts is the maximum number of starts that tryStarts tries.
+// maxSlotAttempts is the maximum number of start dates that tryStarts tries.
 const maxSlotAttempts = 500
 
-// tryStarts moves a draft to the first start at which its creation succeeds. It tries the draft's start and each time at which another
-// reservation releases a resource: resources that reservations share, such as hosts of instances, have no simpler rule.
+// tryStarts returns the draft with its dates shifted to the first start at which the lease can be created. It tries to create
+// the lease at the draft's start and at each time at which another reservation releases a resource. For resources that
+// reservations share, such as hosts of instances, there is no simpler rule.
 func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
 	starts, err := releaseTimes(ctx, tx, dates.Start, latest)
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 	return d, lease.Faultf(fault.Kind, "No start until %s has enough resources: %s", latest.UTC().Format(time.RFC3339), fault.Message)
 }
 
-// releaseTimes returns the ends of host and floating IP allocations after from and not after until.
+// releaseTimes returns the ends of host and floating IP allocations that are later than `from` and not later than `until`.
 func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `
 		select upper(during) from host_allocation where upper(during) > $1 and upper(during) <= $2
@@ -125,7 +126,7 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 	return all, nil
 }
 
-// readHostBookings reads all host allocations that are not released.
+// readHostBookings reads all host allocations that have not been released, as bookings.
 func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'

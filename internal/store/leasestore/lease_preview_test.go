@@ -18,7 +18,7 @@ func (t *fixture) planLease(d lease.Draft, latest *time.Time) lease.Lease {
 		t.Fatal(err)
 	}
 	if after := t.countRows(); before != after {
-		t.Errorf("preview left rows: %s, before %s", after, before)
+		t.Errorf("rows after a preview: got %s, want the same as before: %s", after, before)
 	}
 	return l
 }
@@ -31,13 +31,14 @@ func TestLeasePreview_EqualsTheCreatedLeaseAndLeavesNoRows(t *testing.T) {
 	planned := e.planLease(d, nil)
 	created := e.createLease(d)
 	if diff := cmp.Diff(planned.Reservations[0].Hosts, created.Reservations[0].Hosts); diff != "" || len(planned.Reservations[0].Hosts) != 2 {
-		t.Errorf("planned: %v, %s", planned.Reservations[0].Hosts, diff)
+		t.Errorf("hosts of the planned lease: got %v; want two hosts, and no difference to the created lease: %s",
+			planned.Reservations[0].Hosts, diff)
 	}
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); faultKind(err) != lease.NotEnoughHosts {
-		t.Errorf("preview without a free host: %v", err)
+		t.Errorf("preview of a lease without a free host: got error %v, want a fault of kind NotEnoughHosts", err)
 	}
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(2, 1, 1, 1), nil); faultKind(err) != lease.InvalidInput {
-		t.Errorf("preview with the end before the start: %v", err)
+		t.Errorf("preview of a lease with the end before the start: got error %v, want a fault of kind InvalidInput", err)
 	}
 }
 
@@ -62,7 +63,8 @@ func TestLeasePreview_FindsTheEarliestStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := e.withT(t).planLease(c.d, &c.latest)
 			if !l.StartAt.Equal(hour(c.begin)) || !l.EndAt.Equal(hour(c.until)) || len(l.Reservations[0].Hosts) < c.d.Reservations[0].Min {
-				t.Errorf("from %s to %s on %v", l.StartAt, l.EndAt, l.Reservations[0].Hosts)
+				t.Errorf("earliest possible dates: got %s to %s on the hosts %v, want the hours of the test case and enough hosts",
+					l.StartAt, l.EndAt, l.Reservations[0].Hosts)
 			}
 		})
 	}
@@ -77,14 +79,14 @@ func TestLeasePreview_FindsTheEarliestStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := e.Lease.PlanLease(t.Context(), c.d, &c.latest); faultKind(err) != c.kind {
-				t.Errorf("want %q, got %v", c.kind, err)
+				t.Errorf("preview of a lease until the latest start: want a fault of kind %q, got %v", c.kind, err)
 			}
 		})
 	}
 	several := hostsDraft(1, 2, 1, 1)
 	several.Reservations = append(several.Reservations, several.Reservations[0], several.Reservations[0])
 	if _, err := e.Lease.PlanLease(t.Context(), several, &latest); faultKind(err) != lease.NotEnoughHosts {
-		t.Errorf("three reservations on two hosts: %v", err)
+		t.Errorf("preview of a lease with three reservations on two hosts: got error %v, want a fault of kind NotEnoughHosts", err)
 	}
 }
 
@@ -98,7 +100,7 @@ func TestLeasePreview_SkipsHostsWithAFailedEnd(t *testing.T) {
 	latest := hour(9)
 	got := e.planLease(hostsDraft(1, 2, 1, 1), &latest)
 	if !got.StartAt.Equal(hour(3)) {
-		t.Errorf("from %s", got.StartAt)
+		t.Errorf("earliest possible start beside a host with a failed end: got %s, want hour 3", got.StartAt)
 	}
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 2, 2), &latest); faultKind(err) != lease.NotEnoughHosts {
 		t.Error(err)
@@ -131,7 +133,7 @@ func TestLeasePreview_FindsTheEarliestStartOfSharedResources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := e.withT(t).planLease(c.d, &latest)
 			if !l.StartAt.Equal(hour(c.begin)) || !l.EndAt.Equal(hour(c.until)) {
-				t.Errorf("from %s to %s", l.StartAt, l.EndAt)
+				t.Errorf("earliest possible dates: got %s to %s, want the hours of the test case", l.StartAt, l.EndAt)
 			}
 		})
 	}
@@ -147,7 +149,7 @@ func TestLeasePreview_FindsTheEarliestStartOfSharedResources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := e.Lease.PlanLease(t.Context(), c.d, &soon); faultKind(err) != c.kind {
-				t.Errorf("want %q, got %v", c.kind, err)
+				t.Errorf("preview of a lease until the latest start: want a fault of kind %q, got %v", c.kind, err)
 			}
 		})
 	}

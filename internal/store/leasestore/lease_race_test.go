@@ -36,11 +36,11 @@ func TestLease_OneOfManyWritersGetsTheLastHost(t *testing.T) {
 		if err == nil {
 			won++
 		} else if faultKind(err) != lease.NotEnoughHosts {
-			t.Errorf("creation failed with %v", err)
+			t.Errorf("create one of several leases concurrently: got error %v, want none or a fault of kind NotEnoughHosts", err)
 		}
 	}
 	if want := "leases 1, reservations 1, events 3, host allocations 1, consumers 0, notes 1"; won != 1 || e.countRows() != want {
-		t.Errorf("%d creations succeeded, rows: %s", won, e.countRows())
+		t.Errorf("concurrent creations for the last host: got %d successes, rows: %s; want one success and the rows of one lease", won, e.countRows())
 	}
 }
 
@@ -73,8 +73,8 @@ func TestHostAllocation_TableRejectsOverlap(t *testing.T) {
 	}
 }
 
-// Several workers execute the steps of the same leases at once, as after crashes and time-outs. Meanwhile clients rename and delete
-// the leases, a sweep advances all of them, and each lease waits for the hosts of the one before it.
+// Several workers execute the steps of the same leases at the same time, as after crashes and timeouts. Meanwhile clients
+// rename and delete the leases, a sweep advances all leases, and each lease waits until the lease before it releases its host.
 func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -82,7 +82,7 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	all := make([]lease.Lease, leases)
 	first := time.Now().Truncate(time.Second).Add(time.Hour)
 	for i := range all {
-		// Two hosts, and on each of them one lease after the other.
+		// There are two hosts; on each host, one lease follows the other.
 		from := first.Add(time.Duration(i/2) * time.Second)
 		all[i] = e.createLease(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: from},
 			End: lease.RequestedDate{At: from.Add(time.Second)}, BeforeEnd: new(from.Add(time.Second / 2)),
@@ -116,25 +116,27 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	}
 	for _, l := range left {
 		if l.Status != lease.Terminated || len(l.Reservations[0].Hosts) != 0 {
-			t.Errorf("unexpected lease: %+v", l)
+			t.Errorf("lease after all workers have finished: got %+v, want TERMINATED without hosts", l)
 		}
 		for _, ev := range l.Events {
 			if late := ev.UpdatedAt.Sub(ev.At); ev.Status != lease.EventDone || late < -lease.ClockSkew {
-				t.Errorf("event %s is %s, %s after its date", ev.Type, ev.Status, late)
+				t.Errorf("event %s: got status %s, changed %s after its date; want DONE, and not earlier than its date minus the clock skew",
+					ev.Type, ev.Status, late)
 			}
 		}
 	}
 	if len(left) != leases/2 {
-		t.Errorf("%d leases are left, want half of them", len(left))
+		t.Errorf("number of leases that are left: got %d, want half of the created leases", len(left))
 	}
 	var consumers int
 	if err := storetest.Connect(t, e.url).QueryRow(t.Context(), `select count(*) from consumer`).Scan(&consumers); err != nil || consumers != 0 {
-		t.Errorf("%d consumers are left: %v", consumers, err)
+		t.Errorf("consumers in Placement after all leases have ended: got %d, error %v; want none", consumers, err)
 	}
 }
 
-// moveAllLeases moves the dates of all leases, events and allocations by the difference of two times. The leases are created with
-// later dates and moved at once, so that the creations may take any time.
+// moveAllLeases shifts the dates of all leases, events and allocations by the difference between `from` and `to`. The test
+// creates the leases with later dates and then shifts all dates together, so that it does not matter how long the creations
+// take.
 func (t *fixture) moveAllLeases(from, to time.Time) {
 	t.Helper()
 	storetest.Exec(t.T, t.url, `
@@ -155,7 +157,7 @@ func (t *fixture) runSteps(id uuid.UUID) {
 			return
 		}
 		if err := lease.CheckStatus(l); err != nil {
-			t.Errorf("statuses violate the status table: %v", err)
+			t.Errorf("check the statuses of a lease between its steps: got error %v, want none", err)
 		}
 		due := lease.Next(l, time.Now())
 		switch due.Step {
@@ -166,7 +168,7 @@ func (t *fixture) runSteps(id uuid.UUID) {
 			continue
 		}
 		if err := t.executeStep(id, due.Step); err != nil && !errors.Is(err, db.ErrConflict) && !errors.Is(err, db.ErrNotFound) {
-			t.Errorf("%s: %v", due.Step, err)
+			t.Errorf("execute the step %s of a lease: got error %v, want none, ErrConflict or ErrNotFound", due.Step, err)
 		}
 	}
 }
@@ -191,7 +193,8 @@ func (t *fixture) executeStep(id uuid.UUID, step lease.Step) error {
 	return err
 }
 
-// renameAndDelete renames a lease until it has ended. It deletes leases with an even index after their start.
+// renameAndDelete renames a lease repeatedly until the lease has ended. If the index i is even, it deletes the lease after its
+// start.
 func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 	for n := 0; ; n++ {
 		_, err := t.Lease.UpdateLease(t.Context(), id, lease.Change{Name: new(fmt.Sprintf("l%d", n))})
@@ -200,7 +203,7 @@ func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 		case errors.Is(err, db.ErrNotFound):
 			return
 		case err != nil && !errors.As(err, &fault):
-			t.Errorf("rename: %v", err)
+			t.Errorf("rename a lease: got error %v, want none, ErrNotFound or a fault", err)
 		}
 		l, err := t.Lease.Lease(t.Context(), id)
 		if err != nil {
@@ -208,7 +211,7 @@ func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 		}
 		if i%2 == 0 && l.Status != lease.Pending {
 			if _, err := t.Lease.DeleteLease(t.Context(), id); err != nil && !errors.Is(err, db.ErrNotFound) {
-				t.Errorf("delete: %v", err)
+				t.Errorf("delete a lease: got error %v, want none or ErrNotFound", err)
 			}
 		}
 		if l.Status == lease.Terminated {
@@ -219,8 +222,8 @@ func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 	}
 }
 
-// On each host, one lease starts at the end of another, while several workers sweep. The end of the first lease is committed before
-// the start of the second.
+// On each host, one lease starts when another lease ends, while several workers sweep. The end of the first lease must be
+// committed before the start of the second one.
 func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	t.Parallel()
 	pairs := storetest.Rounds(t, 20)
@@ -270,10 +273,11 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 		e.expectStatus(l, lease.Active)
 		host := l.Reservations[0].Hosts[0]
 		if began := eventOf(e.readLease(l.ID), lease.StartLease).UpdatedAt; !ended[host].Before(*began) {
-			t.Errorf("host %d: next lease begins at %s, previous lease ends at %s", host, began, ended[host])
+			t.Errorf("host %d: got the start of the next lease at %s and the end of the previous lease at %s, want the end before the start",
+				host, began, ended[host])
 		}
 		if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 1 {
-			t.Errorf("hosts of an ACTIVE lease in inventory: %v", got)
+			t.Errorf("hosts of an ACTIVE lease in Placement: got %v, want one", got)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TimeUntil returns the duration until an instant by the database's clock, which decides which leases are due. It is negative
-// for an instant in the past.
+// TimeUntil returns the duration until the given time, measured by the database's clock, which decides which leases are due.
+// The duration is negative if the time has passed.
 func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, error) {
 	var left time.Duration
 	if err := s.db.QueryRow(ctx, `select $1::timestamptz - clock_timestamp()`, at).Scan(&left); err != nil {
@@ -19,8 +19,9 @@ func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, err
 	return left, nil
 }
 
-// LeaseRanks returns the rank of each given lease among the leases that are due at the same instant: the number of those with a
-// lower ID. The map `due` gives for each lease the instant when it is due. The ranks are a snapshot: other leases may be created, moved and deleted.
+// LeaseRanks returns the rank of each given lease. The rank is the number of leases that are due at the same instant and have a
+// lower ID. The map `due` contains the instant at which each given lease is due. The ranks are a snapshot: they change when
+// other leases are created, changed or deleted.
 func (s *Store) LeaseRanks(ctx context.Context, due map[uuid.UUID]time.Time) (map[uuid.UUID]int, error) {
 	if len(due) == 0 {
 		return nil, nil

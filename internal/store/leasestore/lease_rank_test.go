@@ -26,11 +26,12 @@ func TestLeaseRank_CountsLeasesWithTheSameInstantByID(t *testing.T) {
 	got, err := e.Lease.LeaseRanks(t.Context(), map[uuid.UUID]time.Time{crowd[0].ID: hour(1), crowd[2].ID: hour(1), alone.ID: hour(3), crowd[1].ID: hour(7), uuid.New(): hour(1)})
 
 	if d := cmp.Diff(map[uuid.UUID]int{crowd[0].ID: 0, crowd[2].ID: 2, alone.ID: 0}, got); d != "" || err != nil {
-		t.Errorf("%v %s", err, d)
+		t.Errorf("ranks of the leases: got error %v; difference (-want +got):\n%s", err, d)
 	}
 }
 
-// A lease that moves up to the leaders of an instant is nudged, because it has computed a later wake-up time.
+// If a change or deletion gives a lease a rank below lease.LeaderCount, the lease's workflow is nudged, because it has computed
+// a later wake-up time.
 func TestLeaseRank_NewLeadersAreNudged(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 6)
@@ -57,7 +58,7 @@ func TestLeaseRank_NewLeadersAreNudged(t *testing.T) {
 	remove := func(i int) func() {
 		return func() {
 			if gone, err := e.Lease.DeleteLease(t.Context(), all[i].ID); !gone || err != nil {
-				t.Errorf("%t, %v", gone, err)
+				t.Errorf("delete a pending lease: got gone %t, error %v; want true and no error", gone, err)
 			}
 		}
 	}
@@ -88,7 +89,7 @@ func TestLeaseRank_NewLeadersAreNudged(t *testing.T) {
 		{"no lease moves up", remove(3), names(3)},
 	} {
 		if d := cmp.Diff(c.want, notedWorkflows(c.do)); d != "" {
-			t.Errorf("%s: %s", c.what, d)
+			t.Errorf("workflows nudged when %s (-want +got):\n%s", c.what, d)
 		}
 	}
 }

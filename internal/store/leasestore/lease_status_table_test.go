@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// combinationsOf returns leases in a status with all combinations of the statuses of up to two reservations and of both events.
+// combinationsOf returns leases in the given status, with all combinations of the statuses of up to two reservations and of the
+// events start_lease and end_lease.
 func combinationsOf(status lease.Status) []lease.Lease {
 	events := []lease.EventStatus{lease.EventUndone, lease.EventInProgress, lease.EventDone, lease.EventFailed}
 	reservations := []lease.ReservationStatus{lease.ReservationPending, lease.ReservationActive, lease.ReservationDeleted, lease.ReservationError}
@@ -39,7 +40,7 @@ func combinationsOf(status lease.Status) []lease.Lease {
 	return all
 }
 
-// writeRaw returns the statements that write a lease without the checks of the rules.
+// writeRaw returns the SQL statements that write a lease without the checks of package lease.
 func writeRaw(l lease.Lease) *pgx.Batch {
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -58,7 +59,8 @@ func writeRaw(l lease.Lease) *pgx.Batch {
 	return b
 }
 
-// violatesStatusTable returns whether the database rejected a lease because of inconsistent statuses. Other errors fail the test.
+// violatesStatusTable reports whether the error says that the database rejected a lease because of inconsistent statuses. Any
+// other error fails the test.
 func violatesStatusTable(t *testing.T, err error) bool {
 	t.Helper()
 	var refusal *pgconn.PgError
@@ -83,7 +85,8 @@ func TestLeaseStatusTable_DatabaseAcceptsTheSameStatusesAsTheRules(t *testing.T)
 				t.Fatal(err)
 			}
 			if rule := lease.CheckStatus(l); refused != (rule != nil) {
-				t.Errorf("rejected by the database: %t; error of the rules: %v: %+v", refused, rule, l)
+				t.Errorf("database and lease.CheckStatus disagree: rejected by the database: %t; error of CheckStatus: %v; lease: %+v",
+					refused, rule, l)
 			}
 		}
 	}
@@ -124,7 +127,7 @@ func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing
 		}
 		_, err = tx.Exec(t.Context(), `set constraints all immediate`)
 		if refused := violatesStatusTable(t, err); refused != c.refused {
-			t.Errorf("rejected: %t: %s", refused, c.write)
+			t.Errorf("database rejects inconsistent statuses: got %t, want %t; write: %s", refused, c.refused, c.write)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BeginLease enters the transitional status of a step and sets its event to IN_PROGRESS. A repetition changes nothing. It returns
-// ErrConflict if the step is not due: the caller has to read the lease again.
+// BeginLease sets a lease to the transitional status of a step and the step's event to IN_PROGRESS. A repeated call changes
+// nothing. BeginLease returns db.ErrConflict if the step is not due; the caller then has to read the lease again.
 func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		now, err := databaseTime(ctx, tx)
@@ -31,10 +31,11 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 	})
 }
 
-// FinishLease enters the stable statuses of a step for reservations, event and lease. Failed contains the error text of each failed
-// reservation. A repetition changes nothing; a step that the lease is not in returns ErrConflict. The end of a lease releases
-// its hosts and nudges the leases that wait for them. A deletion without failed reservations deletes the row and returns the last
-// state; its repetition returns ErrNotFound.
+// FinishLease sets a lease, its reservations and the step's event to their stable statuses after a step. The parameter `failed`
+// contains the error text of each failed reservation. A repeated call changes nothing. FinishLease returns db.ErrConflict if
+// the step has not begun. The end of a lease releases its hosts and nudges the workflows of the leases that wait for these
+// hosts. A deletion without failed reservations deletes the lease's row and returns the last state of the lease; a repeated
+// call returns db.ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		is, err := lease.FinishStep(was, step, failed)
@@ -57,8 +58,8 @@ type transition struct {
 	failed        map[uuid.UUID]string // error texts by reservation
 }
 
-// finishTransitions saves the transitions of locked leases to stable statuses, and allocates or releases their resources. It fails for
-// all leases if it fails for one.
+// finishTransitions saves the transitions of locked leases to stable statuses. It checks that started leases have their
+// resources, and releases the resources of ended leases. If it fails for one lease, it fails for all.
 func finishTransitions(ctx context.Context, tx *transaction, all []transition) error {
 	var started, ended []*transition
 	for i := range all {
@@ -83,7 +84,7 @@ func finishTransitions(ctx context.Context, tx *transaction, all []transition) e
 	return saveLeases(ctx, tx, all...)
 }
 
-// checkAllocated returns ErrConflict if inventory does not contain all resources of the starting leases' reservations.
+// checkAllocated returns db.ErrConflict if Placement does not contain all resources of the starting leases' reservations.
 func checkAllocated(ctx context.Context, tx *transaction, started []*transition) error {
 	var all []leaseReservation
 	for _, o := range started {
@@ -92,14 +93,16 @@ func checkAllocated(ctx context.Context, tx *transaction, started []*transition)
 	return forEachType(all, func(res resource, reservations []leaseReservation) error {
 		missing, err := res.missingInInventory(ctx, tx, reservations)
 		if err == nil && len(missing) > 0 {
-			err = fmt.Errorf("%w: inventory does not contain the resources of reservation %s of lease %s", db.ErrConflict, missing[0].ID, missing[0].lease.ID)
+			err = fmt.Errorf("%w: Placement does not contain the resources of reservation %s of lease %s",
+				db.ErrConflict, missing[0].ID, missing[0].lease.ID)
 		}
 		return err
 	})
 }
 
-// DeleteLease requests the deletion of a lease, which has priority over all due steps. A lease without resources in Nova, Neutron
-// and inventory is deleted at once, and gone is true. Otherwise its workflow releases the resources and deletes it.
+// DeleteLease requests the deletion of a lease, which has priority over all due steps. If the lease has no resources in Nova,
+// Neutron and Placement, it is deleted immediately and `gone` is true. Otherwise the lease's workflow releases the resources
+// and deletes the lease.
 func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		gone = false
@@ -125,7 +128,7 @@ func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err e
 	return gone, err
 }
 
-// changeLease calls f with the locked lease and returns the result of f.
+// changeLease locks a lease, calls f with it in the same transaction, and returns the result of f.
 func (s *Store) changeLease(ctx context.Context, id uuid.UUID, f func(*transaction, lease.Lease) (lease.Lease, error)) (is lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		was, err := lockLease(ctx, tx, id)
@@ -145,7 +148,7 @@ func asConflict(err error) error {
 	return err
 }
 
-// removeLease deletes a lease with its resources in inventory, and nudges the leases that wait for its hosts.
+// removeLease deletes a lease with its resources in Placement, and nudges the workflows of the leases that wait for its hosts.
 func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err := removeFromInventory(ctx, tx, reservationsOf(l)...); err != nil {
 		return err
@@ -168,8 +171,9 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return outbox.Enqueue(ctx, tx, append(append(followers, leaders...), nudgeLease(l, false))...)
 }
 
-// newLeaderNudges returns the notes for leases that become leaders of an instant (rank below lease.LeaderCount) because a change or
-// deletion removes a lease with a lower rank. A lease computes its wake-up time from its rank; without a nudge it wakes up too late.
+// newLeaderNudges returns the nudges for leases whose rank falls below lease.LeaderCount because a change or deletion removes a
+// lease with a lower rank from the same instant. The workflow of a lease computes its wake-up time from the lease's rank;
+// without the nudge it would wake up too late.
 func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
 	var left []time.Time
 	for i, e := range was.Events {
@@ -199,23 +203,24 @@ func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) 
 				limit $3) b) < $3
 		order by f.id`, left, was.ID, lease.LeaderCount)
 	if err != nil {
-		return nil, fmt.Errorf("read new leaders after lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf("read the leases whose rank is lower without lease %s: %w", was.ID, err)
 	}
 	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
-		return nil, fmt.Errorf("read new leaders after lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf("read the leases whose rank is lower without lease %s: %w", was.ID, err)
 	}
 	return nudges, nil
 }
 
-// scanNudge reads the note for the workflow of a lease.
+// scanNudge reads a row with the data of a lease into the nudge for the lease's workflow.
 func scanNudge(row pgx.CollectableRow) (contract.Nudge, error) {
 	var l lease.Lease
 	err := row.Scan(&l.ID, &l.Name, &l.Status, &l.Project)
 	return nudgeLease(l, false), err
 }
 
-// releaseEnded releases the resources of the reservations that ended without an error, and nudges the leases that wait for them.
+// releaseEnded releases the resources of the reservations that ended without an error, and nudges the workflows of the leases
+// that wait for these resources.
 func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) error {
 	if len(ended) == 0 {
 		return nil
@@ -251,8 +256,8 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 	return outbox.Enqueue(ctx, tx, followers...)
 }
 
-// removeUnusedFromInventory removes the reservations of a lease whose start failed from inventory. It keeps resources that servers
-// use: the servers have to be deleted first.
+// removeUnusedFromInventory removes the reservations of a lease whose start has failed from Placement. It does not remove a
+// reservation whose resources servers use, because the servers have to be deleted first.
 func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lease) error {
 	for _, h := range reservationsOf(l) {
 		var fault *lease.Fault
@@ -264,7 +269,7 @@ func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lea
 	return nil
 }
 
-// followerNudges returns the notes for the pending leases whose start is due and that wait for hosts of the given leases.
+// followerNudges returns the nudges for the pending leases whose start is due and that wait for hosts of the given leases.
 func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct f.id, f.name, f.status, f.project_id
@@ -276,11 +281,11 @@ func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) (
 		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval
 		order by f.id`, leases, lease.ClockSkew)
 	if err != nil {
-		return nil, fmt.Errorf("read leases that wait for leases %s: %w", leases, err)
+		return nil, fmt.Errorf("read leases that wait for hosts of the leases %s: %w", leases, err)
 	}
 	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
-		return nil, fmt.Errorf("read leases that wait for leases %s: %w", leases, err)
+		return nil, fmt.Errorf("read leases that wait for hosts of the leases %s: %w", leases, err)
 	}
 	return nudges, nil
 }

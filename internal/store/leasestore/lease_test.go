@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// fixture is a store with registered hosts.
+// fixture is a test with a store that has registered hosts.
 type fixture struct {
 	*testing.T
 	*store.Store
@@ -55,12 +55,12 @@ func (t *fixture) register(name string, capabilities map[string]string) lease.Ho
 	return h
 }
 
-// hour returns the full hour n+1 hours after the current one.
+// hour returns the start of the current hour plus n+1 hours.
 func hour(n int) time.Time {
 	return time.Now().UTC().Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
 }
 
-// hostsDraft returns a draft for least to most hosts between two hours.
+// hostsDraft returns the draft of a lease from hour(from) to hour(to) with at least `least` and at most `most` hosts.
 func hostsDraft(from, to, least, most int) lease.Draft {
 	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(from)}, End: lease.RequestedDate{At: hour(to)},
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}}}
@@ -80,14 +80,14 @@ func (t *fixture) expectCreateFault(d lease.Draft, kind lease.Kind) {
 	t.Helper()
 	before := t.countRows()
 	if _, err := t.Lease.CreateLease(t.Context(), d); faultKind(err) != kind {
-		t.Errorf("want %q, got %v", kind, err)
+		t.Errorf("create a lease: want a fault of kind %q, got %v", kind, err)
 	}
 	if after := t.countRows(); before != after {
-		t.Errorf("refused creation left rows: %s, before %s", after, before)
+		t.Errorf("rows after a refused creation of a lease: got %s, want the same as before: %s", after, before)
 	}
 }
 
-// makeDue moves the dates of a lease and its events to the past.
+// makeDue changes the dates of a lease and its events to times in the past.
 func (t *fixture) makeDue(l lease.Lease) {
 	t.Helper()
 	storetest.Exec(t, t.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, l.ID)
@@ -105,7 +105,7 @@ func (t *fixture) readLease(id uuid.UUID) lease.Lease {
 		t.Fatal(err)
 	}
 	if err := lease.CheckStatus(l); err != nil {
-		t.Errorf("statuses violate the status table: %v", err)
+		t.Errorf("check the statuses of a lease: got error %v, want none", err)
 	}
 	return l
 }
@@ -144,7 +144,7 @@ func (t *fixture) removeFromInventory(l lease.Lease) {
 	}
 }
 
-// createActive creates a lease that is due, and starts it.
+// createActive creates a lease, makes its events due, and starts it.
 func (t *fixture) createActive(d lease.Draft) lease.Lease {
 	t.Helper()
 	l := t.createLease(d)
@@ -154,13 +154,14 @@ func (t *fixture) createActive(d lease.Draft) lease.Lease {
 	return t.finishStep(l.ID, lease.StepStart, nil)
 }
 
-// inventoryHosts returns the names of the hosts that a reservation has in inventory.
+// inventoryHosts returns the names of the hosts from which a reservation has allocations in Placement.
 func (t *fixture) inventoryHosts(reservation uuid.UUID) []string {
 	t.Helper()
 	var names []string
 	for provider, resources := range storetest.Allocations(t.T, t.Store, reservation.String()).Allocations {
 		if resources[lease.HostResourceClass] != 1 {
-			t.Errorf("reservation has %v on %s", resources, provider)
+			t.Errorf("allocation of a reservation in Placement: got %v from the provider %s, want one unit of the host resource class",
+				resources, provider)
 		}
 		for _, h := range t.hosts {
 			if h.NestedProvider.String() == provider {
@@ -172,7 +173,7 @@ func (t *fixture) inventoryHosts(reservation uuid.UUID) []string {
 	return names
 }
 
-// countRows counts the rows of all tables that leases write.
+// countRows returns, as text, the numbers of rows in all tables that writes of leases change.
 func (t *fixture) countRows() string {
 	t.Helper()
 	var leases, reservations, events, hosts, consumers, notes int
@@ -201,23 +202,23 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 	l := e.createLease(hostsDraft(1, 2, 2, 2))
 	id, r := l.ID, l.Reservations[0].ID
 	if err := lease.CheckStatus(l); err != nil || l.Status != lease.Pending || len(l.Reservations[0].Hosts) != 2 {
-		t.Fatalf("created: %+v, %v", l, err)
+		t.Fatalf("create a lease with two hosts: got %+v, error of CheckStatus %v; want PENDING with two hosts and no error", l, err)
 	}
 	if _, err := e.Lease.BeginLease(t.Context(), id, lease.StepStart); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("started before its start date: %v", err)
+		t.Errorf("begin the start of a lease before its start date: got error %v, want ErrConflict", err)
 	}
 	if err := e.Lease.AddToInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("added to inventory before its start date: %v", err)
+		t.Errorf("add a reservation to Placement before its start date: got error %v, want ErrConflict", err)
 	}
 	e.makeDue(l)
 
 	for range 2 { // repeated after a crash
 		if got := e.beginStep(id, lease.StepStart); got.Status != lease.Starting {
-			t.Fatalf("began: %s", got.Status)
+			t.Fatalf("begin the start of a lease: got status %s, want STARTING", got.Status)
 		}
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("ACTIVE without its hosts in inventory: %v", err)
+		t.Errorf("finish the start of a lease without its hosts in Placement: got error %v, want ErrConflict", err)
 	}
 	for range 2 {
 		e.addToInventory(l)
@@ -226,11 +227,11 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 		t.Error(d)
 	}
 	if g := storetest.Allocations(t, e.Store, r.String()); g.Generation != 1 || g.Project != "p" || g.User != "u" {
-		t.Errorf("repeated AddToInventory wrote again: %+v", g)
+		t.Errorf("consumer after a repeated AddToInventory: got %+v, want generation 1, project p and user u", g)
 	}
 	for range 2 {
 		if got := e.finishStep(id, lease.StepStart, nil); got.Status != lease.Active {
-			t.Fatalf("started: %s", got.Status)
+			t.Fatalf("finish the start of a lease: got status %s, want ACTIVE", got.Status)
 		}
 	}
 	e.addToInventory(l) // a late repetition
@@ -243,31 +244,31 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 	}
 
 	if err := e.Lease.RemoveFromInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("hosts of an active lease removed from inventory: %v", err)
+		t.Errorf("remove the hosts of an active lease from Placement: got error %v, want ErrConflict", err)
 	}
 	for range 2 {
 		if got := e.beginStep(id, lease.StepEnd); got.Status != lease.Terminating {
-			t.Fatalf("ending: %s", got.Status)
+			t.Fatalf("begin the end of a lease: got status %s, want TERMINATING", got.Status)
 		}
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("late finish accepted: %v", err)
+		t.Errorf("finish the start of a lease that is ending: got error %v, want ErrConflict", err)
 	}
 	if err := e.Lease.AddToInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("late AddToInventory accepted: %v", err)
+		t.Errorf("add the reservation of an ending lease to Placement: got error %v, want ErrConflict", err)
 	}
 	for range 2 {
 		e.removeFromInventory(l)
 	}
 	if got := e.inventoryHosts(r); len(got) != 0 {
-		t.Errorf("hosts still in inventory: %v", got)
+		t.Errorf("hosts of the reservation in Placement after RemoveFromInventory: got %v, want none", got)
 	}
 	if got := e.readLease(id); len(got.Reservations[0].Hosts) != 2 {
-		t.Errorf("the hosts were released before the end was finished")
+		t.Errorf("the hosts were released before the end of the lease was finished")
 	}
 	for range 2 {
 		if got := e.finishStep(id, lease.StepEnd, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
-			t.Fatalf("ended: %+v", got)
+			t.Fatalf("finish the end of a lease: got %+v, want TERMINATED without hosts", got)
 		}
 	}
 }
@@ -300,11 +301,11 @@ func TestLease_AllocatesHostsThatMeetTheRequirements(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"}); faultKind(err) != lease.HostInUse {
-		t.Errorf("required capability changed: %v", err)
+		t.Errorf("change a capability that a reservation requires: got error %v, want a fault of kind HostInUse", err)
 	}
 	h, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"rack": "7", "gpu": "True"})
 	if err != nil || h.Capabilities["rack"] != "7" {
-		t.Errorf("%+v, %v", h, err)
+		t.Errorf("add a capability to a reserved host: got %+v, error %v; want the capability rack=7", h, err)
 	}
 }
 
@@ -319,7 +320,7 @@ func TestLease_CreateNudgesTheLeaseWorkflow(t *testing.T) {
 	want := contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: true, Summary: "l",
 		Attributes: contract.Attributes{Status: "PENDING", Project: "p", Resource: "lease"}}
 	if len(notes) != 1 {
-		t.Fatalf("notes: %+v", notes)
+		t.Fatalf("notes after the creation of a lease: got %+v, want one", notes)
 	}
 	if d := cmp.Diff(want, notes[0].Nudge); d != "" {
 		t.Error(d)

@@ -21,26 +21,27 @@ func (t *fixture) updateLease(id uuid.UUID, c lease.Change) lease.Lease {
 		t.Fatal(err)
 	}
 	if err := lease.CheckStatus(l); err != nil {
-		t.Errorf("statuses violate the status table: %v", err)
+		t.Errorf("check the statuses of an updated lease: got error %v, want none", err)
 	}
 	return l
 }
 
-// expectUpdateFault requests a change that must return a fault and leave the lease unchanged.
+// expectUpdateFault requests a change of a lease. The request must return a fault of the given kind and leave the lease
+// unchanged.
 func (t *fixture) expectUpdateFault(id uuid.UUID, c lease.Change, kind lease.Kind) {
 	t.Helper()
 	before := t.readLease(id)
 	if _, err := t.Lease.UpdateLease(t.Context(), id, c); faultKind(err) != kind {
-		t.Errorf("want %q, got %v", kind, err)
+		t.Errorf("update a lease: want a fault of kind %q, got %v", kind, err)
 	}
 	if d := cmp.Diff(before, t.readLease(id), cmpopts.EquateComparable(netip.Addr{})); d != "" {
-		t.Errorf("refused change modified the lease: %s", d)
+		t.Errorf("lease after a refused change (-before +after):\n%s", d)
 	}
 }
 
 func endChange(n int) lease.Change { return lease.Change{End: &lease.RequestedDate{At: hour(n)}} }
 
-// hostCountChange returns a change of the number of hosts of a lease's only reservation.
+// hostCountChange returns a change of the minimum and maximum number of hosts of a lease's only reservation.
 func hostCountChange(l lease.Lease, least, most int) lease.Change {
 	return lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), Min: &least, Max: &most}}}
 }
@@ -52,7 +53,7 @@ func TestLeaseUpdate_RenameInEveryStableStatus(t *testing.T) {
 		l := e.createInStatus(status)
 		got := e.updateLease(l.ID, lease.Change{Name: new("new")})
 		if got.Name != "new" || got.Status != status || got.UpdatedAt == nil {
-			t.Errorf("%s: %+v", status, got)
+			t.Errorf("rename a lease in %s: got %+v, want the new name, the same status and a time of the update", status, got)
 		}
 		e.expectUpdateFault(l.ID, lease.Change{Name: new("a\x00b")}, lease.InvalidInput)
 		e.deleteLease(l.ID)
@@ -64,7 +65,7 @@ func TestLeaseUpdate_RenameInEveryStableStatus(t *testing.T) {
 	}
 }
 
-// createInStatus creates a lease of the only host and brings it to a status.
+// createInStatus creates a lease of the only host and performs the steps that lead to the given status.
 func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 	t.Helper()
 	l := t.createLease(hostsDraft(1, 2, 1, 1))
@@ -84,7 +85,7 @@ func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 		t.beginStep(l.ID, lease.StepStart)
 		t.addToInventory(l)
 		if gone, err := t.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
-			t.Fatalf("gone %t, %v", gone, err)
+			t.Fatalf("delete a starting lease: got gone %t, error %v; want false and no error", gone, err)
 		}
 		t.beginStep(l.ID, lease.StepDelete)
 	default:
@@ -104,7 +105,7 @@ func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 	}
 	l = t.readLease(l.ID)
 	if l.Status != status {
-		t.Fatalf("want %s, got %s", status, l.Status)
+		t.Fatalf("bring a lease to a status: want %s, got %s", status, l.Status)
 	}
 	return l
 }
@@ -136,25 +137,25 @@ func TestLease_DeleteInEveryStatus(t *testing.T) {
 			l := e.createInStatus(status)
 			gone, err := e.Lease.DeleteLease(t.Context(), l.ID)
 			if gone != atOnce || err != nil {
-				t.Fatalf("gone %t, %v", gone, err)
+				t.Fatalf("delete a lease in %s: got gone %t, error %v; want gone %t and no error", status, gone, err, atOnce)
 			}
 			if !gone {
 				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(err, db.ErrConflict) {
-					t.Errorf("lease with a requested deletion starts: %v", err)
+					t.Errorf("begin the start of a lease with a delete request: got error %v, want ErrConflict", err)
 				}
 				if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); !errors.Is(err, db.ErrConflict) {
-					t.Errorf("lease with a requested deletion gets hosts: %v", err)
+					t.Errorf("add the reservation of a lease with a delete request to Placement: got error %v, want ErrConflict", err)
 				}
 				e.deleteLease(l.ID)
 			}
 			if _, err := e.Lease.DeleteLease(t.Context(), l.ID); !errors.Is(err, db.ErrNotFound) {
-				t.Errorf("want ErrNotFound, got %v", err)
+				t.Errorf("delete a lease twice: got error %v, want ErrNotFound", err)
 			}
 			if err := e.Lease.RemoveFromInventory(t.Context(), l.Reservations[0].ID); err != nil {
-				t.Errorf("repeated removal from inventory failed: %v", err)
+				t.Errorf("remove the reservation of a deleted lease from Placement: got error %v, want none", err)
 			}
 			if want := "leases 0, reservations 0, events 0, host allocations 0, consumers 0, notes 1"; e.countRows() != want {
-				t.Errorf("rows left: %s", e.countRows())
+				t.Errorf("rows after the deletion of the lease: got %s, want only one note", e.countRows())
 			}
 			e.createLease(hostsDraft(1, 2, 1, 1))
 		})
@@ -175,7 +176,7 @@ func TestLeaseUpdate_ChangesDates(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(l.Reservations[0].Hosts, got.Reservations[0].Hosts); d != "" {
-		t.Errorf("lease overlaps only with itself but got other hosts: %s", d)
+		t.Errorf("hosts of a lease whose new dates overlap only with its own old dates (-before +after):\n%s", d)
 	}
 	e.createLease(hostsDraft(2, 3, 2, 2)) // its old dates are free
 	e.expectCreateFault(hostsDraft(5, 6, 2, 2), lease.NotEnoughHosts)
@@ -210,7 +211,7 @@ func TestLeaseUpdate_ShorterLeaseKeepsItsHosts(t *testing.T) {
 	} {
 		got := e.updateLease(l.ID, c)
 		if d := cmp.Diff(had, got.Reservations[0].Hosts); d != "" || len(had) != 1 {
-			t.Errorf("%+v: %s", c, d)
+			t.Errorf("hosts after the change %+v, which needs no other host (-before +after):\n%s", c, d)
 		}
 	}
 	e.createLease(hostsDraft(2, 4, 2, 2))
@@ -230,23 +231,24 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 
 	grown := e.updateLease(l.ID, hostCountChange(l, 1, 2))
 	if len(grown.Reservations[0].Hosts) != 2 || len(e.inventoryHosts(l.Reservations[0].ID)) != 2 {
-		t.Errorf("hosts %v, in inventory %v", grown.Reservations[0].Hosts, e.inventoryHosts(l.Reservations[0].ID))
+		t.Errorf("active lease that grew to two hosts: got the hosts %v, in Placement %v; want two of each",
+			grown.Reservations[0].Hosts, e.inventoryHosts(l.Reservations[0].ID))
 	}
 	e.expectUpdateFault(l.ID, hostCountChange(l, 1, 1), lease.NotEnoughHosts)
 
 	e.deleteLease(follower.ID)
 	if got := e.updateLease(l.ID, endChange(4)); !got.EndAt.Equal(hour(4)) {
-		t.Errorf("ends at %s", got.EndAt)
+		t.Errorf("extend an active lease to hour 4: got the end %s", got.EndAt)
 	}
 	e.expectCreateFault(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
 	ended := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
 	if due := lease.Next(ended, time.Now()); due.Step != lease.StepBeforeEnd {
-		t.Errorf("no due step after the end date was set to now: %+v, %+v", due, ended)
+		t.Errorf("next step after the end date was set to now: got %+v, want before_end; lease: %+v", due, ended)
 	}
 	e.createLease(hostsDraft(1, 4, 2, 2)) // allocated; it waits until the ending lease releases the hosts
 }
 
-// createActiveUntil creates a lease of one host that starts now and ends at an hour, and starts it.
+// createActiveUntil creates a lease of one host from now to hour(to), and starts it.
 func (t *fixture) createActiveUntil(to int) lease.Lease {
 	t.Helper()
 	d := hostsDraft(0, to, 1, 1)
@@ -262,10 +264,10 @@ func TestLeaseUpdate_ChangesReservations(t *testing.T) {
 	e := newFixture(t, 3)
 	l := e.createLease(hostsDraft(1, 2, 1, 3))
 	if got := e.updateLease(l.ID, hostCountChange(l, 1, 1)); len(got.Reservations[0].Hosts) != 1 || got.Reservations[0].Max != 1 {
-		t.Errorf("shrunk to %+v", got.Reservations[0])
+		t.Errorf("reduce a reservation to one host: got %+v, want one host and the maximum 1", got.Reservations[0])
 	}
 	if got := e.updateLease(l.ID, hostCountChange(l, 2, 3)); len(got.Reservations[0].Hosts) != 3 {
-		t.Errorf("grown to %+v", got.Reservations[0])
+		t.Errorf("increase a reservation to three hosts: got %+v, want three hosts", got.Reservations[0])
 	}
 	id := l.Reservations[0].ID.String()
 	for kind, c := range map[lease.Kind]lease.ReservationChange{

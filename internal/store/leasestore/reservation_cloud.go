@@ -13,9 +13,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// AddToInventory adds the resources of a reservation to inventory: for hosts an allocation on each nested provider, for instances an
-// inventory of the reservation's resource class. A repetition changes nothing. It returns ErrConflict if the lease is not starting
-// or active, and a *lease.Fault of the kind HostInUse if another consumer uses a host; then a later attempt may succeed.
+// AddToInventory adds the resources of a reservation to Placement. For reserved hosts, these are allocations from the hosts'
+// nested providers; for instances, they are inventories of the reservation's resource class. A repeated call changes nothing.
+// AddToInventory returns db.ErrConflict if the lease is not starting or active. It returns a *lease.Fault of kind HostInUse if
+// another consumer uses a host; a later attempt may then succeed.
 func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -23,14 +24,14 @@ func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 			return err
 		}
 		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
-			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be added to inventory", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be added to Placement", db.ErrConflict, l.ID, l.Status, id)
 		}
 		return addToInventory(ctx, tx, leaseReservation{r, l})
 	})
 }
 
-// RemoveFromInventory removes the resources of a reservation from inventory. A repetition changes nothing. It returns ErrConflict if
-// the lease is neither ending, ended, failed nor being deleted.
+// RemoveFromInventory removes the resources of a reservation from Placement. A repeated call changes nothing. The lease must be
+// ending, ended, failed or being deleted; otherwise RemoveFromInventory returns db.ErrConflict.
 func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -44,19 +45,19 @@ func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
 			return removeFromInventory(ctx, tx, leaseReservation{r, l})
 		default:
-			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be removed from inventory", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be removed from Placement", db.ErrConflict, l.ID, l.Status, id)
 		}
 	})
 }
 
-// CloudReservation returns what Nova and Neutron have to know about a reservation of a starting or active lease. It returns
-// ErrConflict if the lease has another status.
+// CloudReservation returns the data that Nova and Neutron need about a reservation. The lease must be starting or active;
+// otherwise CloudReservation returns db.ErrConflict.
 func (s *Store) CloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Starting, lease.Active)
 }
 
-// EndingCloudReservation returns the same for a reservation of a lease that is ending, ended, failed or being deleted. It returns
-// ErrConflict if the lease has another status.
+// EndingCloudReservation returns the same data as CloudReservation. The lease must be ending, ended, failed or being deleted;
+// otherwise EndingCloudReservation returns db.ErrConflict.
 func (s *Store) EndingCloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
 }
@@ -71,14 +72,14 @@ func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses
 	}
 	l := all[0]
 	if !slices.Contains(statuses, l.Status) || l.DeleteRequested && l.Status != lease.Deleting {
-		return c, fmt.Errorf("%w: lease %s is %s: its reservation %s cannot be changed at Nova and Neutron", db.ErrConflict, l.ID, l.Status, id)
+		return c, fmt.Errorf("%w: lease %s is %s: its reservation %s cannot be changed in Nova and Neutron", db.ErrConflict, l.ID, l.Status, id)
 	}
 	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
 	claims, err := readCloudReservations(ctx, s.db, []leaseReservation{{l.Reservations[i], l}})
 	return claims[id], err
 }
 
-// readCloudReservations reads the hosts and floating IPs of reservations, by reservation.
+// readCloudReservations reads the hosts and floating IPs of reservations, and returns them by reservation ID.
 func readCloudReservations(ctx context.Context, q batchSender, all []leaseReservation) (map[uuid.UUID]lease.CloudReservation, error) {
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
@@ -124,13 +125,14 @@ func readCloudReservations(ctx context.Context, q batchSender, all []leaseReserv
 	return claims, nil
 }
 
-// batchSender is a connection pool or a transaction.
+// batchSender sends a batch of SQL statements; it is a connection pool or a transaction.
 type batchSender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// SaveCloudIDs stores the IDs that Nova assigned to a reservation, and the revision of the reservation that Nova and Neutron have. It
-// returns ErrConflict if the lease is no longer starting or active. An older revision than the stored one changes nothing.
+// SaveCloudIDs stores the IDs of the objects that were created in Nova for a reservation, and the revision of the reservation
+// that Nova and Neutron have. It returns db.ErrConflict if the lease is no longer starting or active. If the revision is older
+// than the stored one, nothing changes.
 func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -138,7 +140,7 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 		case err != nil:
 			return err
 		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
-			return fmt.Errorf("%w: lease %s is %s: reservation %s is no longer provisioned", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: the cloud IDs of reservation %s can no longer be saved", db.ErrConflict, l.ID, l.Status, id)
 		}
 		batch := &pgx.Batch{}
 		queueCloudIDs(batch, r.ID, m)
@@ -156,7 +158,7 @@ func queueCloudIDs(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 		where id = $1 and $2 between shaped and shape`, reservation, m.Revision, m.AggregateID, m.ServerGroupID)
 }
 
-// lockReservation locks the lease of a reservation and reads both.
+// lockReservation locks the lease of a reservation, and reads the lease and the reservation.
 func lockReservation(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, lease.Reservation, error) {
 	var of uuid.UUID
 	err := tx.QueryRow(ctx, `select lease_id from reservation where id = $1`, id).Scan(&of)

@@ -26,20 +26,20 @@ func TestReservationCloud_SweepStoresCloudIDs(t *testing.T) {
 	}
 
 	if n, err := e.sweep(apply); n != 1 || err != nil {
-		t.Errorf("%d advanced: %v", n, err)
+		t.Errorf("steps finished by the sweep: got %d, error %v; want 1", n, err)
 	}
 
 	l = e.readLease(l.ID)
 	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
-		t.Errorf("%+v", l)
+		t.Errorf("lease after the sweep: got %+v, want ACTIVE with the IDs of the aggregate and the server group", l)
 	}
 	want, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
 	if err != nil || len(want.ComputeHosts) != 2 {
-		t.Fatalf("%+v, %v", want, err)
+		t.Fatalf("data of a reservation for Nova and Neutron: got %+v, error %v; want two hosts", want, err)
 	}
 	for _, c := range claims {
 		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project {
-			t.Errorf("reservation for Nova and Neutron: %s %+v", d, c[0])
+			t.Errorf("hosts in the data for Nova and Neutron (-want +got):\n%s\nreservation %+v, want the project of the lease", d, c[0])
 		}
 	}
 }
@@ -57,6 +57,6 @@ func TestReservationCloud_SaveCloudIDsIgnoresOtherRevisions(t *testing.T) {
 	}
 
 	if r = e.readLease(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
-		t.Errorf("%+v", r)
+		t.Errorf("reservation after SaveCloudIDs with the revisions 4, 3 and 6: got %+v, want only revision 4 stored", r)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdateHostStates updates the reservable flag of hosts: up contains by hostname whether the host is up. It returns the hosts that
-// changed. Hosts that are not in up stay unchanged.
+// UpdateHostStates updates the flag "reservable" of hosts. The map `up` says, by hostname, whether a host is up; hosts that are
+// not in `up` do not change. UpdateHostStates returns the names of the hosts that have failed and of those that have recovered.
 func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (failed, recovered []string, err error) {
 	names, states := make([]string, 0, len(up)), make([]bool, 0, len(up))
 	for name, is := range up {
@@ -49,9 +49,9 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 	return failed, recovered, nil
 }
 
-// UnhealthyReservations returns the reservations with a failed host or with missing resources whose lease is pending or active and
-// starts within the horizon, by start date. A later lease is left out: its host may recover before the start. Horizon 0 means no
-// limit.
+// UnhealthyReservations returns the reservations with a failed host or with missing resources, sorted by start date. It returns
+// only reservations of pending or active leases that start within the duration `horizon` from now (0: no limit). Later leases
+// are left out, because their hosts may recover before the start.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
@@ -80,9 +80,9 @@ func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration
 	return all, nil
 }
 
-// HealReservation replaces the failed host of a reservation, or allocates its missing resources, as far as resources are free, and
-// updates the health flags of reservation and lease. It ignores reservations that are healthy by now or whose lease is in a
-// transitional status.
+// HealReservation replaces the failed host of a reservation, or allocates the reservation's missing resources, as far as
+// resources are free. It updates the health flags of the reservation and the lease. If the reservation has become healthy, or
+// if its lease is in a transitional status, HealReservation does nothing.
 func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservation) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		was, r, err := lockReservation(ctx, tx, a.Reservation)
@@ -118,8 +118,8 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 	})
 }
 
-// tryUpdateInventory updates inventory for an active reservation. If servers still have allocations on the failed host, it leaves the
-// update to the lease's workflow.
+// tryUpdateInventory updates the resources of an active reservation in Placement. If servers still have allocations from the
+// failed host, the lease's workflow does the update later.
 func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	var fault *lease.Fault
 	err := tx.savepoint(ctx, func(tx *transaction) error { return updateInventory(ctx, tx, l, r) })
@@ -129,8 +129,8 @@ func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r l
 	return incrementRevision(ctx, tx, r)
 }
 
-// restoreResources replaces a failed host of the i-th reservation of a lease, or with host 0 its missing resources. It returns nil if
-// nothing changes.
+// restoreResources replaces a failed host of the i-th reservation of a lease. If `host` is 0, it allocates the missing
+// resources of the reservation instead. It returns the changed lease, or nil if nothing changes.
 func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	if host == 0 {
@@ -152,7 +152,7 @@ func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease
 	return &is, err
 }
 
-// restoreMissing allocates the missing resources of a reservation, if they are free by now.
+// restoreMissing allocates the missing resources of a reservation, if enough resources have become free.
 func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.Lease, i int, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	err := retryTaken(ctx, tx, func(tx *transaction) error {
@@ -170,7 +170,7 @@ func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.L
 		had += n
 	}
 	if err := tx.QueryRow(ctx, `select coalesce(sum(slots), 0) from host_allocation where reservation_id = $1`, r.ID).Scan(&has); err != nil {
-		return nil, fmt.Errorf("count resources of reservation %s: %w", r.ID, err)
+		return nil, fmt.Errorf("count the allocated resources of reservation %s: %w", r.ID, err)
 	}
 	if has <= had {
 		return nil, nil
@@ -179,7 +179,7 @@ func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.L
 	return &is, nil
 }
 
-// withOwnSlots returns the reservation with a copy of its slots, which an allocation may change.
+// withOwnSlots returns the reservation with a copy of its map of slots, because an allocation may change the map.
 func withOwnSlots(r lease.Reservation) lease.Reservation {
 	r.Slots = maps.Clone(r.Slots)
 	return r

@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// updateHostsAndHeal updates host states and heals all unhealthy reservations within the horizon. It returns their number.
+// updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`. It returns the number
+// of these reservations.
 func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) (healed int) {
 	t.Helper()
 	if _, _, err := t.Lease.UpdateHostStates(t.Context(), up); err != nil {
@@ -32,7 +33,7 @@ func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) 
 	return len(unhealthy)
 }
 
-// health contains a lease's health flags and hosts.
+// health contains the health flags and the hosts of a lease with one reservation.
 type health struct {
 	Degraded, Missing, Changed bool
 	Hosts                      []int64
@@ -52,7 +53,7 @@ func (t *fixture) expectHealth(l lease.Lease, want health) {
 	}
 }
 
-// createActiveForOneHour creates an active lease that ends in about an hour.
+// createActiveForOneHour creates an active lease that starts now and ends at hour(1).
 func (t *fixture) createActiveForOneHour(d lease.Draft) lease.Lease {
 	t.Helper()
 	d.Start, d.End = lease.RequestedDate{Now: true}, lease.RequestedDate{At: hour(1)}
@@ -72,28 +73,28 @@ func TestReservationHeal_ReplacesAFailedHostOfAnActiveLease(t *testing.T) {
 
 	failed, recovered, err := e.Lease.UpdateHostStates(t.Context(), down)
 	if len(failed) != 1 || len(recovered) != 0 || err != nil {
-		t.Errorf("failed %v, recovered %v, %v", failed, recovered, err)
+		t.Errorf("update the states of hosts, one of which is down: got failed %v, recovered %v, error %v; want one failed", failed, recovered, err)
 	}
 	if n := e.updateHostsAndHeal(down, time.Hour); n != 1 {
-		t.Errorf("%d unhealthy reservations, want 1", n)
+		t.Errorf("unhealthy reservations after a host failed: got %d, want 1", n)
 	}
 
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{2}})
 	if d := cmp.Diff([]string{"cmp-2"}, e.inventoryHosts(l.Reservations[0].ID)); d != "" {
-		t.Errorf("in inventory: %s", d)
+		t.Errorf("hosts in Placement after the failed host was replaced (-want +got):\n%s", d)
 	}
 	if all, _ := e.notifications(l.ID); all[len(all)-1] != "lease.health ACTIVE" {
-		t.Errorf("notifications %v", all)
+		t.Errorf("notifications after the failed host was replaced: got %v, want lease.health as the last one", all)
 	}
 	e.expectCreateFault(hostsDraft(0, 1, 1, 1), lease.NotEnoughHosts) // the failed host is not free
 	if n := e.updateHostsAndHeal(map[string]bool{"cmp-1": true}, time.Hour); n != 0 {
-		t.Errorf("%d unhealthy reservations after the replacement", n)
+		t.Errorf("unhealthy reservations after the failed host was replaced: got %d, want 0", n)
 	}
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{2}})
 	e.updateHostsAndHeal(map[string]bool{"cmp-2": false}, time.Hour)
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{1}})
 	if all, _ := e.notifications(l.ID); !slices.Equal(all[len(all)-2:], []string{"lease.health ACTIVE", "lease.health ACTIVE"}) {
-		t.Errorf("no notification of the second replacement: %v", all)
+		t.Errorf("notifications after the second replacement: got %v, want lease.health twice at the end", all)
 	}
 }
 
@@ -105,14 +106,14 @@ func TestReservationHeal_AllocatesMissingHostsWhenFree(t *testing.T) {
 	e.updateHostsAndHeal(map[string]bool{"cmp-1": false}, time.Hour)
 	e.expectHealth(l, health{Degraded: true, Missing: true, Hosts: []int64{2}})
 	if d := cmp.Diff([]string{"cmp-2"}, e.inventoryHosts(l.Reservations[0].ID)); d != "" {
-		t.Errorf("in inventory: %s", d)
+		t.Errorf("hosts in Placement after one of two hosts failed (-want +got):\n%s", d)
 	}
 	e.updateHostsAndHeal(nil, time.Hour) // no host is free
 	e.expectHealth(l, health{Degraded: true, Missing: true, Hosts: []int64{2}})
 	e.updateHostsAndHeal(map[string]bool{"cmp-1": true}, time.Hour)
 	e.expectHealth(l, health{Degraded: true, Changed: true, Hosts: []int64{1, 2}})
 	if d := cmp.Diff([]string{"cmp-1", "cmp-2"}, e.inventoryHosts(l.Reservations[0].ID)); d != "" {
-		t.Errorf("in inventory: %s", d)
+		t.Errorf("hosts in Placement after the host recovered (-want +got):\n%s", d)
 	}
 }
 
@@ -125,12 +126,12 @@ func TestReservationHeal_PendingLeaseWithinTheHorizon(t *testing.T) {
 
 	e.updateHostsAndHeal(lost, 3*time.Hour)
 	if got := e.readHealth(soon); got.Degraded || len(got.Hosts) != 1 || got.Hosts[0] != 3 {
-		t.Errorf("pending lease: %+v", got)
+		t.Errorf("pending lease within the horizon, after two hosts failed: got %+v, want it on the third host and not degraded", got)
 	}
 	e.expectHealth(late, health{Hosts: hosts})
 	e.updateHostsAndHeal(nil, 0)
 	if got := e.readHealth(late); !got.Degraded || !got.Missing || got.Changed || len(got.Hosts) != 1 {
-		t.Errorf("without a horizon: %+v", got)
+		t.Errorf("later lease, healed without a horizon: got %+v, want one host, degraded, with missing and without changed resources", got)
 	}
 	end := lease.RequestedDate{At: hour(32)}
 	e.updateHostsAndHeal(map[string]bool{"cmp-1": true, "cmp-2": true}, time.Hour)
@@ -138,11 +139,11 @@ func TestReservationHeal_PendingLeaseWithinTheHorizon(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := e.readHealth(late); got.Degraded || got.Missing || len(got.Hosts) != 2 {
-		t.Errorf("change that allocated the missing hosts: %+v", got)
+		t.Errorf("lease after an update that allocated the missing hosts: got %+v, want two hosts and not degraded", got)
 	}
 }
 
-// A lease with missing resources can get an earlier end and another before_end time.
+// The end of a lease with missing resources can be moved to an earlier date, and its before_end_lease event to another date.
 func TestReservationHeal_DegradedLeaseCanBeShortened(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]lease.Draft{"hosts": hostsDraft(0, 1, 2, 2), "instances": instancesDraft(0, 1, 8)} {
@@ -159,7 +160,7 @@ func TestReservationHeal_DegradedLeaseCanBeShortened(t *testing.T) {
 			e.updateLease(l.ID, lease.Change{BeforeEnd: &warned})
 			half := time.Now().UTC().Add(30 * time.Minute).Truncate(time.Second)
 			if got := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{At: half}}); !got.EndAt.Equal(half) {
-				t.Errorf("ends at %s", got.EndAt)
+				t.Errorf("shorten a lease with missing resources: got the end %s, want the requested one", got.EndAt)
 			}
 			e.expectHealth(l, want)
 			e.expectUpdateFault(l.ID, endChange(1), lease.NotEnoughHosts)
@@ -188,7 +189,7 @@ func TestReservationHeal_IgnoresLeasesInTransition(t *testing.T) {
 	storetest.Exec(t, e.url, `update host set reservable = false where id = 1`)
 	e.beginStep(l.ID, lease.StepStart)
 	if n := e.updateHostsAndHeal(nil, 0); n != 0 {
-		t.Errorf("%d unhealthy reservations", n)
+		t.Errorf("unhealthy reservations of a starting lease: got %d, want 0", n)
 	}
 	if err := e.Lease.HealReservation(t.Context(), unhealthy); err != nil {
 		t.Fatal(err)
@@ -196,7 +197,7 @@ func TestReservationHeal_IgnoresLeasesInTransition(t *testing.T) {
 	e.expectHealth(l, health{Hosts: []int64{1}})
 }
 
-// slotHealth contains a lease's health flags, its slots by host and its inventory by host.
+// slotHealth contains the health flags of an instance lease, its slots by host, and its inventory in Placement by host.
 type slotHealth struct {
 	Degraded, Missing, Changed bool
 	Slots                      map[string]int
@@ -254,11 +255,11 @@ func TestReservationHeal_MovesSlotsFromAFailedHost(t *testing.T) {
 			}
 			e.updateHostsAndHeal(up, time.Hour)
 			if d := cmp.Diff(c.returns, e.readSlotHealth(l)); d != "" {
-				t.Errorf("after the recovery: %s", d)
+				t.Errorf("health and slots after the host recovered (-want +got):\n%s", d)
 			}
 			e.updateHostsAndHeal(nil, time.Hour)
 			if d := cmp.Diff(c.returns, e.readSlotHealth(l)); d != "" {
-				t.Errorf("slots moved without a failure: %s", d)
+				t.Errorf("health and slots after healing without another failure (-want +got):\n%s", d)
 			}
 		})
 	}
@@ -278,12 +279,12 @@ func TestReservationHeal_MovesSlotsOfPendingLeasesWithoutFlags(t *testing.T) {
 	}
 	e.updateHostsAndHeal(map[string]bool{"cmp-1": true}, 0)
 	if d := cmp.Diff(slotHealth{Slots: map[string]int{"cmp-1": 4}, Stock: map[string]int64{}}, e.readSlotHealth(l)); d != "" {
-		t.Errorf("after the recovery: %s", d)
+		t.Errorf("health and slots after the host recovered (-want +got):\n%s", d)
 	}
 }
 
-// Servers on a failed host keep their allocations until they are evacuated. Healing does not wait for this, and inventory accepts no
-// more servers there.
+// Servers on a failed host keep their allocations until they are evacuated. Healing a reservation does not wait for the
+// evacuation, and Placement accepts no further allocations from the failed host.
 func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)

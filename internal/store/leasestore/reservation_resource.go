@@ -13,24 +13,28 @@ import (
 	"berth/internal/store/db"
 )
 
-// resource is the database part of a resource plug-in; lease.Resource of the same type contains the rules. Every method runs in a
-// transaction that has locked the reservation's lease.
+// resource reads and writes the database rows of one resource type; lease.ResourceType contains the rules of the type. The
+// caller of each method must have locked the leases of the reservations in the transaction.
 type resource interface {
-	// allocate picks free resources for a new reservation and stores the allocations.
+	// allocate chooses free resources for a new reservation and stores the allocations.
 	allocate(ctx context.Context, tx *transaction, b allocationRequest) error
-	// reallocate adapts the allocations of a reservation to new dates, a new size or new requirements. An active reservation keeps
-	// all its resources; otherwise reallocate returns a *lease.Fault.
+	// reallocate adapts the allocations of a reservation to new dates, a new size or new requirements. If an active reservation
+	// cannot keep all its resources, reallocate returns a *lease.Fault.
 	reallocate(ctx context.Context, tx *transaction, b allocationRequest) error
-	// replaceHost releases the reservation's resources on a failed host and allocates the same amount on other hosts. If too little
-	// is free there, it allocates nothing, and whole is false. Resources without a host stay unchanged.
+	// replaceHost releases the reservation's resources on a failed host and allocates the same amount on other hosts. If other
+	// hosts do not have enough free resources, replaceHost allocates nothing and `whole` is false. Resources that do not belong
+	// to a host do not change.
 	replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error)
-	// addToInventory adds the resources of reservations to inventory. It returns a *lease.Fault if another consumer uses one of them.
+	// addToInventory adds the resources of reservations to Placement. It returns a *lease.Fault if another consumer uses one of
+	// the resources.
 	addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// removeFromInventory removes the resources of reservations from inventory. It returns a *lease.Fault if a server still uses one.
+	// removeFromInventory removes the resources of reservations from Placement. It returns a *lease.Fault if a server still
+	// uses one of the resources.
 	removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// missingInInventory returns the reservations whose resources differ between their allocations and inventory.
+	// missingInInventory returns the reservations whose resources in Placement differ from the resources that are allocated to
+	// them.
 	missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) ([]leaseReservation, error)
-	// release deletes all allocations of the reservations. It is the last step of their end.
+	// release deletes all allocations of the reservations. It is the last action at the end of a reservation.
 	release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error
 }
 
@@ -41,17 +45,18 @@ var resources = map[string]resource{
 	lease.FloatingIP:      floatingIPResource{},
 }
 
-// lockOrder is the order in which a transaction changes resources of several types; one order avoids deadlocks. physical:host locks
-// consumers before providers, the other types lock only providers.
+// lockOrder is the order in which a transaction changes the resources of several types. The same order in all transactions
+// avoids deadlocks. The type physical:host comes first, because it locks consumers before providers, while the other types lock
+// only providers.
 var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP}
 
-// leaseReservation is a reservation with its lease.
+// leaseReservation is a reservation together with its lease.
 type leaseReservation struct {
 	lease.Reservation
 	lease lease.Lease
 }
 
-// reservationsOf returns the reservations of leases.
+// reservationsOf returns the reservations of the leases, each with its lease.
 func reservationsOf(leases ...lease.Lease) []leaseReservation {
 	var all []leaseReservation
 	for _, l := range leases {
@@ -62,7 +67,7 @@ func reservationsOf(leases ...lease.Lease) []leaseReservation {
 	return all
 }
 
-// withActor returns a context that records the lease as the author of writes.
+// withActor returns a context that names the lease as the actor of writes, for the generation history.
 func (h leaseReservation) withActor(ctx context.Context) context.Context {
 	return db.WithActor(ctx, "lease "+h.lease.ID.String())
 }
@@ -86,31 +91,32 @@ func forEachType(all []leaseReservation, f func(res resource, reservations []lea
 	return nil
 }
 
-// addToInventory adds the resources of reservations of all types to inventory.
+// addToInventory adds the resources of reservations to Placement, for reservations of all types.
 func addToInventory(ctx context.Context, tx *transaction, all ...leaseReservation) error {
 	return forEachType(all, func(res resource, reservations []leaseReservation) error {
 		return res.addToInventory(ctx, tx, reservations)
 	})
 }
 
-// removeFromInventory removes the resources of reservations of all types from inventory.
+// removeFromInventory removes the resources of reservations from Placement, for reservations of all types.
 func removeFromInventory(ctx context.Context, tx *transaction, all ...leaseReservation) error {
 	return forEachType(all, func(res resource, reservations []leaseReservation) error {
 		return res.removeFromInventory(ctx, tx, reservations)
 	})
 }
 
-// allocationRequest contains the requested state of a reservation and its state before the change.
+// allocationRequest contains the requested state of a reservation, its state before the change, and the dates of the
+// allocation.
 type allocationRequest struct {
 	lease.Reservation                   // the requested state
 	before            lease.Reservation // the state before the change
 	from, to          time.Time
 	active            bool
-	shuffled          bool // choose at random among hosts of equal rank
+	shuffled          bool // choose at random among equally suitable hosts
 }
 
-// newAllocationRequest returns a request for the reservation's dates plus the cleaning time. It begins now if the lease begins in the
-// past.
+// newAllocationRequest returns a request for the dates of the lease plus the cleaning time. If the start of the lease is in the
+// past, the allocation begins now.
 func (s *Store) newAllocationRequest(l lease.Lease, was, is lease.Reservation, now time.Time) allocationRequest {
 	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
 	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
@@ -128,8 +134,8 @@ func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease,
 	return nil
 }
 
-// reallocateAll adapts the allocations of all reservations to a changed lease. For an active lease it also updates inventory; the
-// lease's workflow updates Nova and Neutron.
+// reallocateAll adapts the allocations of all reservations to a changed lease. For an active lease, it also updates Placement;
+// the lease's workflow later updates Nova and Neutron.
 func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is lease.Lease, now time.Time) error {
 	for i, r := range is.Reservations {
 		if lease.KeepsResources(was, is, i) {
@@ -151,8 +157,8 @@ func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is leas
 	return nil
 }
 
-// shortenAllocations cuts the allocations of a reservation to the lease's new dates, which are inside the old ones. No other
-// reservation can conflict.
+// shortenAllocations shortens the allocations of a reservation to the lease's new dates. The new dates are within the old ones,
+// so that no conflict with another reservation is possible.
 func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	for _, table := range []string{"host_allocation", "floatingip_allocation"} {
 		if _, err := tx.Exec(ctx, `
@@ -170,7 +176,7 @@ func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease
 	return nil
 }
 
-// updateInventory updates the resources of an active reservation in inventory, and increments its revision.
+// updateInventory updates the resources of an active reservation in Placement, and increments the revision of the reservation.
 func updateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	if err := addToInventory(ctx, tx, leaseReservation{r, l}); err != nil {
 		return err
@@ -178,8 +184,8 @@ func updateInventory(ctx context.Context, tx *transaction, l lease.Lease, r leas
 	return incrementRevision(ctx, tx, r)
 }
 
-// incrementRevision increments the revision of a reservation, so that the lease's workflow updates Nova, Neutron and, if needed,
-// inventory.
+// incrementRevision increments the revision of a reservation, so that the lease's workflow updates Nova, Neutron and, if
+// needed, Placement.
 func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation) error {
 	if _, err := tx.Exec(ctx, `update reservation set shape = shape + 1 where id = $1`, r.ID); err != nil {
 		return fmt.Errorf("increment revision of reservation %s: %w", r.ID, err)
@@ -187,18 +193,19 @@ func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation
 	return nil
 }
 
-// allocationLock is the key of an advisory lock. A transaction locks it after another transaction has allocated the picked resources
-// first, so that the repeated allocations run one after the other.
+// allocationLock is the key of an advisory lock. A transaction takes the lock after another transaction has allocated the same
+// resources first. Transactions that repeat their allocations therefore run one after the other.
 const allocationLock = 0x6265727468
 
-// maxAllocationAttempts is the maximum number of attempts of retryTaken.
+// maxAllocationAttempts is the maximum number of times that retryTaken runs an allocation.
 const maxAllocationAttempts = 50
 
-// errTaken means that a picked host changed its properties before it was allocated.
-var errTaken = errors.New("a picked host has changed")
+// errTaken means that the properties of a chosen host changed before the host was allocated.
+var errTaken = errors.New("a chosen host has changed")
 
-// retryTaken runs f, which allocates resources. If another transaction has allocated the same resources first, the constraints of the
-// tables reject f's allocations: retryTaken rolls f back and runs it again with the current state.
+// retryTaken runs f, which allocates resources. If another transaction has allocated the same resources first, the constraints
+// of the tables reject the allocations of f. retryTaken then rolls f back and runs it again, with the current state of the
+// database.
 func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) error) error {
 	for range maxAllocationAttempts {
 		err := tx.savepoint(ctx, f)
@@ -211,5 +218,5 @@ func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) er
 			return fmt.Errorf("lock allocations: %w", err)
 		}
 	}
-	return fmt.Errorf("%w: other requests allocated the resources first; try again", db.ErrConflict)
+	return fmt.Errorf("%w: other requests have allocated the same resources first; try again", db.ErrConflict)
 }

@@ -16,7 +16,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// instancesDraft returns a draft for instances; a host of the tests has capacity for four.
+// instancesDraft returns the draft of a lease with a reservation of `amount` instances. Each host in the tests has capacity for
+// four such instances.
 func instancesDraft(from, to, amount int) lease.Draft {
 	d := hostsDraft(from, to, 1, 1)
 	d.Reservations = []lease.ReservationDraft{{Type: lease.VirtualInstance, Amount: amount, VCPUs: 2, MemoryMB: 256, DiskGB: 1}}
@@ -41,7 +42,7 @@ func TestInstanceResource_FillsUsedHostsFirst(t *testing.T) {
 	more := instancesDraft(1, 2, 5)
 	second := e.createLease(more)
 	if d := cmp.Diff(map[string]int{"cmp-1": 3, "cmp-2": 2}, e.slotsByHost(second)); d != "" {
-		t.Errorf("with other slots %v: %s", e.slotsByHost(first), d)
+		t.Errorf("slots of the second lease by host, beside the slots %v of the first lease (-want +got):\n%s", e.slotsByHost(first), d)
 	}
 	together := instancesDraft(1, 2, 3)
 	together.Reservations[0].Affinity = lease.AffinitySameHost
@@ -68,7 +69,7 @@ func TestInstanceResource_ExcludesPhysicalHostReservations(t *testing.T) {
 		update host_allocation set during = tstzrange(now(), now() + interval '1 year')
 		where owner <> reservation_id`)
 	if err == nil {
-		t.Error("table accepts a physical:host reservation and instances on one host")
+		t.Error("allocate a host to a physical:host reservation and to instances at the same time by SQL: got no error, want the table to reject it")
 	}
 }
 
@@ -79,12 +80,12 @@ func TestHostAllocation_TableRejectsTooManySlots(t *testing.T) {
 	e.createLease(instancesDraft(2, 4, 2))
 	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `update host_allocation set slots = 3 where reservation_id = $1`, l.Reservations[0].ID)
 	if err == nil {
-		t.Error("table accepts five instances on a host with four slots")
+		t.Error("allocate five slots of a host with four by SQL: got no error, want the table to reject it")
 	}
 	if _, err = storetest.Connect(t, e.url).Exec(t.Context(), `
 		update host_allocation set slots = 4, during = tstzrange(lower(during), lower(during) + interval '1 hour')
 		where reservation_id = $1`, l.Reservations[0].ID); err != nil {
-		t.Errorf("slots before the start of the other lease are not free: %v", err)
+		t.Errorf("allocate all slots of a host until the other lease starts: got error %v, want none", err)
 	}
 }
 
@@ -107,15 +108,15 @@ func TestInstanceResource_ConcurrentCreationsGetEverySlotOnce(t *testing.T) {
 		if err == nil {
 			won++
 		} else if faultKind(err) != lease.NotEnoughHosts {
-			t.Errorf("creation failed with %v", err)
+			t.Errorf("create one of several leases concurrently: got error %v, want none or a fault of kind NotEnoughHosts", err)
 		}
 	}
 	if won != slots {
-		t.Errorf("%d of %d slots are allocated", won, slots)
+		t.Errorf("slots allocated by concurrent creations: got %d, want %d", won, slots)
 	}
 }
 
-// slotInventory returns by host the inventory of a reservation's resource class.
+// slotInventory returns, by hostname, the total of the inventory of the reservation's own resource class.
 func (t *fixture) slotInventory(l lease.Lease) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
@@ -145,7 +146,7 @@ func TestInstanceResource_InventoryExistsWhileTheLeaseIsActive(t *testing.T) {
 
 	e.beginStep(id, lease.StepEnd)
 	if err := e.Lease.RemoveFromInventory(t.Context(), r); faultKind(err) != lease.HostInUse {
-		t.Errorf("slots with a server removed: %v", err)
+		t.Errorf("remove a reservation with a server from Placement: got error %v, want a fault of kind HostInUse", err)
 	}
 	storetest.Allocate(t, e.Store, storetest.NoAllocations(user, inventory.ExpectGeneration(1)))
 	e.removeFromInventory(l)
@@ -154,7 +155,7 @@ func TestInstanceResource_InventoryExistsWhileTheLeaseIsActive(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := e.Inventory.Class(t.Context(), lease.ReservationResourceClass(r)); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the resource class still exists: %v", err)
+		t.Errorf("read the resource class of an ended reservation: got error %v, want ErrNotFound", err)
 	}
 	e.createLease(instancesDraft(1, 2, 8))
 }
@@ -173,7 +174,7 @@ func TestInstanceResource_ActiveReservationOnlyGrows(t *testing.T) {
 		t.Error(d)
 	}
 	if due := lease.Next(l, l.EndAt.Add(-2*time.Hour)); !l.Reservations[0].CloudOutdated() || due.Step == lease.StepStop {
-		t.Errorf("the revision for Nova and Neutron did not change: %+v", l.Reservations[0])
+		t.Errorf("active reservation after it grew: got %+v, want a new revision for Nova and Neutron", l.Reservations[0])
 	}
 	e.expectUpdateFault(l.ID, amountChange(l, 5), lease.CannotUpdate)
 	e.expectUpdateFault(l.ID, amountChange(l, 9), lease.NotEnoughHosts)
@@ -223,7 +224,8 @@ func withAmount(d lease.Draft, n int) lease.Draft {
 	return d
 }
 
-// Two sweeps of leases with the same hosts do not cause a deadlock.
+// A sweep locks the shared hosts of several leases in the order of the providers' IDs, so that it does not deadlock with a
+// competing transaction.
 func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -239,7 +241,7 @@ func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 		err := storetest.NewRival(t, e.url).RunAgainst(func() error {
 			got, err := e.sweepOnce(nil)
 			if got.begun != 2 || got.finished != 2 {
-				t.Errorf("%d begun, %d finished", got.begun, got.finished)
+				t.Errorf("sweep of two leases with shared hosts: got %d begun and %d finished steps, want 2 and 2", got.begun, got.finished)
 			}
 			return err
 		}, lock(0, ""), lock(1, "nowait"))

@@ -1,5 +1,6 @@
-// Package leasestore stores leases with their reservations and events, the hosts and floating IPs that can be reserved, and their
-// allocations to reservations. It writes the resources of an active reservation to inventory in the same transaction.
+// Package leasestore stores leases with their reservations and events, the hosts and floating IPs that can be reserved, and
+// their allocations to reservations. When an active reservation changes, the package also updates the reservation's resources
+// in the Placement tables, in the same transaction.
 package leasestore
 
 import (
@@ -11,7 +12,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// Store reads and writes leases and hosts.
+// Store reads and writes leases, reservable hosts and reservable floating IPs.
 type Store struct {
 	db     *db.DB
 	config Config
@@ -24,10 +25,10 @@ type Config struct {
 	PoolHosts     bool // add registered hosts to the freepool aggregate in Nova, and remove deleted ones
 }
 
-// New returns a store on a database.
+// New returns a store for a database, with the given settings.
 func New(d *db.DB, c Config) *Store { return &Store{d, c} }
 
-// transaction is a database transaction with the settings of the store.
+// transaction is a database transaction that also has the settings of the store.
 type transaction struct {
 	db.Tx
 	config Config
@@ -37,12 +38,12 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// savepoint runs f in a savepoint. If f fails, its writes are rolled back and the transaction continues.
+// savepoint runs f in a savepoint. If f fails, its writes are rolled back and the transaction can continue.
 func (t *transaction) savepoint(ctx context.Context, f func(*transaction) error) error {
 	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error { return f(&transaction{tx, t.config}) })
 }
 
-// Workflows are the queries for the rows that have a workflow.
+// Workflows lists the workflow types of this package, each with the SQL query for the rows that must have a workflow.
 var Workflows = []outbox.Source{
 	{Workflow: contract.Lease, Rows: `
 		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
