@@ -37,8 +37,9 @@ type Config[T, R any] struct {
 	Delay time.Duration
 	// Inline makes the first caller of an idle queue run its item alone, in its own goroutine and with its own context.
 	Inline bool
-	// Linger returns the maximum pause after a batch of several calls. The pause ends early when as many new calls wait:
-	// callers that got their results at the same time tend to call again at the same time. If Linger is nil, there is no pause.
+	// Linger returns the maximum pause after a batch of several calls. The pause ends early when as many new calls wait as the
+	// batch had: callers that got their results at the same time tend to call again at the same time. If Linger is nil, there
+	// is no pause.
 	Linger func(calls int, took time.Duration) time.Duration
 }
 
@@ -52,8 +53,8 @@ type Batcher[T, R any] struct {
 // queue holds the calls that wait for the next batch.
 type queue[T, R any] struct {
 	waiting  []*Call[T, R]
-	expected int           // number of waiting calls that ends the wait of linger
-	complete chan struct{} // closed when as many calls wait
+	expected int           // number of waiting calls at which linger ends early
+	complete chan struct{} // closed when the expected number of calls wait
 }
 
 // Call is one caller's item and its result.

@@ -96,7 +96,7 @@ func TestBatcher_QueuesRunConcurrently(t *testing.T) {
 		results := []<-chan error{do(t.Context(), b, "a1"), do(t.Context(), b, "b1"), do(t.Context(), b, "a2")}
 		expect(t, r, []string{"a1"}, []string{"b1"})
 		if n := b.Queues(); n != 2 {
-			t.Errorf("queues while a batch of each runs: got %d, want 2", n)
+			t.Errorf("queues while each runs a batch: got %d, want 2", n)
 		}
 		close(r.release)
 		for _, result := range results {

@@ -49,7 +49,7 @@ func TestGroup_SharesErrors(t *testing.T) {
 	t.Parallel()
 	g := coalesce.NewGroup[int](0)
 	if _, err := g.Do(t.Context(), func(context.Context) (int, error) { return 0, fmt.Errorf("scripted") }); err == nil {
-		t.Error("a call whose function fails: got no error")
+		t.Error("shared call whose function fails: got no error, want one")
 	}
 	if n := g.Waiting(); n != 0 {
 		t.Errorf("waiting callers after the shared call failed: got %d, want none", n)

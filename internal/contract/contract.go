@@ -94,7 +94,7 @@ func PoolID(host string) string { return poolPrefix + host }
 // JournalID returns the workflow ID of the journal entry with the given sequence number, in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
 
-// Keys of the singleton workflows. KeySweep is also the ID of the Temporal schedule of the sweep.
+// Keys of the singleton workflows. The workflow ID for KeySweep is also the ID of the Temporal schedule of the sweep.
 const (
 	KeyFullSync = "full-sync"
 	KeyRecovery = "recovery"
@@ -212,7 +212,7 @@ type Note struct {
 type PortStatus struct {
 	Deleted        bool      `json:"gone,omitempty"`    // the row is deleted
 	Status         string    `json:"status"`            // DELETED for a deleted port
-	Sentence       string    `json:"sentence"`          // the status, and for whom the port waits, in one line
+	Sentence       string    `json:"sentence"`          // the status, and what the port waits for, in one line
 	Waiting        []Waiting `json:"waiting,omitempty"` // For is the blocking entity
 	IgnoredReports int64     `json:"ignored,omitempty"` // reports that changed nothing
 	// PendingNovaEvents counts the events that are recorded for Nova and not yet delivered.
@@ -241,7 +241,7 @@ type RunProgress struct {
 	Delay    time.Duration `json:"after,omitempty"` // pause before the next step
 }
 
-// SweepResult is the result of one round of the sweep, the scheduled search for lost work.
+// SweepResult is the result of one round of the sweep, the scheduled job that restarts lost workflows and deletes old rows.
 type SweepResult struct {
 	NudgedEntries      int   `json:"entries"`           // journal entries without a recent attempt whose workflows were nudged
 	RestartedWorkflows int   `json:"revived"`           // workflows that had ended although their row exists

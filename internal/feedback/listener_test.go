@@ -102,7 +102,7 @@ func (w *fixture) awaitCondition(what string, f func() string) {
 // awaitAgent waits until the host has a pseudo agent or, if `there` is false, until it has none.
 func (w *fixture) awaitAgent(host string, there bool) {
 	w.Helper()
-	w.awaitCondition(fmt.Sprintf("the agent of %s is there: %t", host, there), func() string {
+	w.awaitCondition(fmt.Sprintf("host %s has a pseudo agent: %t", host, there), func() string {
 		all, err := w.store.Network.Agents(w.Context(), db.Listing{})
 		found := false
 		for _, a := range all {
@@ -172,7 +172,7 @@ func (w *fixture) awaitPortStatus(id uuid.UUID, status string) network.Port {
 
 func (w *fixture) awaitOpenStreams(streams int) {
 	w.Helper()
-	w.awaitCondition("the controller is listened to", func() string {
+	w.awaitCondition("the expected number of event streams is open", func() string {
 		if n := w.odl.OpenStreams(); n != streams {
 			return strconv.Itoa(n)
 		}
@@ -194,7 +194,7 @@ func (w *fixture) awaitIdle() {
 		}
 		return rounds
 	}
-	w.awaitCondition("nothing is compared any more", func() string {
+	w.awaitCondition("no comparison of all ports is pending", func() string {
 		if n := quiet(); n < 3 {
 			return strconv.Itoa(n)
 		}
@@ -316,11 +316,11 @@ func TestPort_ActiveAtOnceIfControllerReportsNoStatus(t *testing.T) {
 	}
 	w.odl.SetFeatures(features) // the controller gets the feature
 	w.awaitOpenStreams(2)
-	w.awaitCondition("ports wait for it", func() string {
+	w.awaitCondition("new ports wait for the controller's status", func() string {
 		if p := w.createPort("cmp-1"); p.Status == network.Down {
 			return ""
 		}
-		return "they do not"
+		return "the new port is not DOWN"
 	})
 	waits := w.createPort("cmp-1")
 	w.odl.SetFeatures(map[string]string{"qos-rules": "x"}) // the controller loses the feature
@@ -344,7 +344,7 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 	w.awaitAgent("cmp-1", false)
 	w.awaitAgent("cmp-9", true)
 
-	w.awaitCondition("the port that waited for it is bound", func() string {
+	w.awaitCondition("the port on cmp-9 is bound", func() string {
 		p, err := w.store.Network.Port(t.Context(), waits.ID)
 		if err == nil && p.VIF == "ovs" {
 			return ""
@@ -444,7 +444,7 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 		t.Errorf("streams while two listeners run: the controller has %d, want 2; the second listener has %d, want 0", n, second.OpenStreams())
 	}
 	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
-	w.awaitCondition("another listener watches", func() string {
+	w.awaitCondition("one of the listeners watches the controller again", func() string {
 		if n := w.listener.OpenStreams() + second.OpenStreams(); n != 2 {
 			return strconv.Itoa(n)
 		}

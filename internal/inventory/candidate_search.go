@@ -49,7 +49,7 @@ type Search struct {
 	slots              []slot
 	subtrees           [][]int            // slots of each subtree
 	unsuffixedTraits   Rule               // trait rule of the group without a suffix
-	contested          map[string]float64 // total amount of the classes that several slots ask for
+	contested          map[string]float64 // total requested amount of the classes that several slots request
 	sharingByAggregate map[string][]*Node // sharing providers by aggregate
 	sharingCount       int
 	chosen             []*Node // providers that the current walk has chosen, by slot

@@ -15,7 +15,7 @@ const (
 	Conflict                     // capacity, unit constraints or usage forbid the request
 	ConcurrentUpdate             // another writer changed the generation: read again and retry
 	InventoryInUse               // a class with allocations would be removed
-	DuplicateName                // the name or UUID of a provider is taken
+	DuplicateName                // the name or UUID of a provider is in use
 	ProviderInUse                // a provider with allocations would be deleted
 	HasChildren                  // a provider with children would be deleted
 )

@@ -22,7 +22,7 @@ type GenerationShift struct {
 // Cause is the kind of write that changed a generation.
 type Cause string
 
-// The causes.
+// The causes of generation changes.
 const (
 	CauseCreated     Cause = "created"
 	CauseDeleted     Cause = "deleted"

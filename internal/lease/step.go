@@ -15,8 +15,8 @@ const RecheckInterval = 10 * time.Second
 // ClockSkew is the assumed maximum difference between the clocks of two processes.
 const ClockSkew = 5 * time.Second
 
-// LeaderCount limits how many workflows wake up in time if many leases are due at the same instant. The workflows of the first
-// LeaderCount leases run the due step for all these leases.
+// LeaderCount is the number of workflows that wake up first if many leases are due at the same instant. These workflows run the
+// due step for all these leases, so that the other workflows can wake up later.
 const LeaderCount = 4
 
 // Next returns the next step of a lease. Deletion has priority. A step that has begun is repeated, because the worker that ran

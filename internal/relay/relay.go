@@ -25,7 +25,7 @@ const (
 	batchSize            = 64
 	concurrentDeliveries = 16
 	claimDuration        = 8 * time.Second // the claim of a relay that dies expires after it
-	deliveryTimeout      = 5 * time.Second // of one attempt at one note
+	deliveryTimeout      = 5 * time.Second // timeout of one attempt to deliver one note
 	pollInterval         = time.Second     // finds notes whose NOTIFY was lost
 	maxBackoff           = 5 * time.Second
 )
@@ -120,7 +120,7 @@ func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	}
 	id := d.GetNamespaceInfo().GetId()
 	if id == r.namespaceID {
-		return false, fmt.Errorf("the database is now bound to another Temporal namespace than %s (ID %s); restart this process to bind it again",
+		return false, fmt.Errorf("the database is now bound to another Temporal namespace than %s (ID %s); restart this process to bind the database again",
 			r.Namespace, id)
 	}
 	n, err := r.Store.Adopt(ctx, id)

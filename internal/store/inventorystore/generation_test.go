@@ -157,7 +157,7 @@ func TestTrimHistory_KeepsEntriesWithinTheRetention(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		keep inventorystore.Retention
-		want []int64 // numbers of the entries that stay
+		want []int64 // numbers of the entries that are kept
 	}{
 		"everything":      {inventorystore.Retention{}, []int64{1, 2, 3, 4, 5, 6}},
 		"the young":       {inventorystore.Retention{Age: time.Hour}, []int64{4, 5, 6}},

@@ -12,7 +12,7 @@ import (
 )
 
 // UpdateProvider renames a provider. If the change names another parent, it also moves the provider with its subtree. The
-// generation stays.
+// generation of the provider does not change.
 func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

@@ -25,8 +25,8 @@ type treeReader struct {
 	sharingTrees []*inventory.Tree
 }
 
-// maxRareCount is the number of providers from which a resource class, trait or aggregate is not rare. If a request requires
-// something rare, only the trees of the providers that have it are read.
+// maxRareCount is the limit of rarity: a resource class, trait or aggregate is rare if fewer than maxRareCount providers have
+// it. If a request requires something rare, only the trees of the providers that have it are read.
 const maxRareCount = 512
 
 // prepare reads the IDs of the resource classes and traits in the query, the root providers of the trees named by in_tree, and

@@ -105,7 +105,7 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 		}
 		var used bool
 		if err := tx.QueryRow(ctx, `select `+treeUsedSQL+` from provider p where p.uuid = $1`, h.Provider.String()).Scan(&used); err != nil &&
-			!errors.Is(err, pgx.ErrNoRows) { // the hypervisor may be deleted in inventory
+			!errors.Is(err, pgx.ErrNoRows) { // the hypervisor's provider may be deleted in Placement
 			return fmt.Errorf("read allocations on host %d: %w", id, err)
 		}
 		if used {

@@ -94,7 +94,7 @@ func writeAllocations(ctx context.Context, tx *transaction, changes []*inventory
 		if problem.Kind == inventory.ConcurrentUpdate {
 			return fmt.Errorf("write allocations of reservation %s: another writer has changed them: %w", reservation, c.Fault)
 		}
-		return lease.Faultf(lease.HostInUse, "reservation %s cannot allocate its hosts in inventory: %s", reservation, problem.Message)
+		return lease.Faultf(lease.HostInUse, "reservation %s cannot allocate its hosts in Placement: %s", reservation, problem.Message)
 	}
 	return err
 }

@@ -181,9 +181,9 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 // listed.
 const blockersShown = 10
 
-// queueBlockers queues the query for the blockers of pending leases whose start is due. A blocker is a lease with an earlier
-// allocation of the same host that has not released the host. If the end of an instance reservation has failed, it does not
-// block other instance reservations, because each has its own slots.
+// queueBlockers queues the query for the blockers of pending leases whose start is due. A blocker is a lease that has an
+// earlier allocation of the same host and has not yet released the host. If the end of an instance reservation has failed, the
+// reservation does not block other instance reservations, because each has its own slots.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select l.id, b.id, b.name, b.hostname, b.end_at

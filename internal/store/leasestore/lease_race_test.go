@@ -69,7 +69,7 @@ func TestHostAllocation_TableRejectsOverlap(t *testing.T) {
 		update host_allocation set during = (select during from host_allocation where reservation_id = $1)
 		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
 	if err == nil {
-		t.Error("table accepts two reservations of one host at the same time")
+		t.Error("allocate one host to two reservations at the same time by SQL: got no error, want the table to reject it")
 	}
 }
 

@@ -134,7 +134,7 @@ func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing
 		}
 	}
 	if _, err := db.Exec(t.Context(), `update lease set status = 'PENDING' where id = $1`, l.ID); !violatesStatusTable(t, err) {
-		t.Error("inconsistent statuses were committed")
+		t.Error("commit a lease with inconsistent statuses: got no error, want the database to reject it")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestLeaseStatusTable_DatabaseRejectsConcurrentInconsistentWrites(t *testing
 		t.Error(err)
 	}
 	if !violatesStatusTable(t, <-done) {
-		t.Error("the second transaction was committed")
+		t.Error("commit the second of two transactions that together make the statuses inconsistent: got no error, want the database to reject it")
 	}
 	e.readLease(l.ID)
 }

@@ -203,11 +203,11 @@ func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) 
 				limit $3) b) < $3
 		order by f.id`, left, was.ID, lease.LeaderCount)
 	if err != nil {
-		return nil, fmt.Errorf("read the leases whose rank is lower without lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf("read the leases whose workflows must wake up earlier after a change of lease %s: %w", was.ID, err)
 	}
 	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
-		return nil, fmt.Errorf("read the leases whose rank is lower without lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf("read the leases whose workflows must wake up earlier after a change of lease %s: %w", was.ID, err)
 	}
 	return nudges, nil
 }

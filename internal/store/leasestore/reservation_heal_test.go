@@ -169,7 +169,7 @@ func TestReservationHeal_DegradedLeaseCanBeShortened(t *testing.T) {
 			e.createLease(later) // the next lease gets the released host
 			e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
 			if r := e.readLease(l.ID).Reservations[0]; r.Revision != shape {
-				t.Error("the revision changed without a change of resources")
+				t.Error("reservation after changes of its dates only: got a new revision, want the old one")
 			}
 		})
 	}
@@ -251,7 +251,7 @@ func TestReservationHeal_MovesSlotsFromAFailedHost(t *testing.T) {
 				t.Error(d)
 			}
 			if r := e.readLease(l.ID).Reservations[0]; !r.CloudOutdated() {
-				t.Error("the revision for Nova and Neutron did not change")
+				t.Error("reservation after a host failed: got the old revision, want a new one for Nova and Neutron")
 			}
 			e.updateHostsAndHeal(up, time.Hour)
 			if d := cmp.Diff(c.returns, e.readSlotHealth(l)); d != "" {
@@ -302,7 +302,7 @@ func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	}
 	e.addToInventory(l) // the lease's workflow does this before it updates Nova
 	if err := e.Inventory.PutAllocations(t.Context(), on(uuid.NewString(), 0)); err == nil {
-		t.Error("failed host accepts another server")
+		t.Error("allocate from a failed host for another server: got no error, want one")
 	}
 	storetest.Allocate(t, e.Store, on(uuid.NewString(), 1))
 
