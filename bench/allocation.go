@@ -15,7 +15,7 @@ import (
 	"berth/internal/store"
 )
 
-// openTransactions measures the baseline figure of all writes: begin, insert of one row and commit, with the driver alone.
+// openTransactions measures the baseline of all writes: a transaction that inserts one row, with the PostgreSQL driver alone.
 func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	return &subject{op: func(ctx context.Context, _ int) (int, error) {
 		return 1, pgx.BeginFunc(ctx, s.rows, func(tx pgx.Tx) error {
@@ -25,13 +25,12 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	}}, s.createBenchTable(ctx)
 }
 
-// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. They are
-// new in each round, so that none has more allocations than a real host.
+// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each round creates new providers,
+// so that none has more allocations than a real host.
 const allocationProviders = 256
 
-// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new
-// consumer. The API runs in this process, as the driver of the baseline does: with a single client, another process
-// would cost as much as the API.
+// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. The API runs in the
+// process of bench, like the baseline's driver: with a single client, the way to another process would cost as much time as the API itself.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	rows, err := store.Open(ctx, s.postgres.URL, store.Config{})
 	if err != nil {
@@ -51,7 +50,7 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int { next++; return next % allocationProviders }), nil
 }
 
-// openAllocationsApart measures allocations by concurrent clients, each with its own provider. The providers are new in each round.
+// openAllocationsApart measures allocations by concurrent clients, each with its own provider. Each round creates new providers.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }

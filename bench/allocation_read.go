@@ -13,14 +13,14 @@ import (
 	"berth/internal/devstack"
 )
 
-// databaseVariable is the environment variable with which the stub process gets the URL of berth's database.
+// databaseVariable is the environment variable that tells the stub process the URL of berth's database.
 const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 
 // readableRows is the number of rows that each measurement of reads goes through in turn.
 const readableRows = 1000
 
-// openSelects measures the baseline of all reads: one row by its primary key, served by net/http and the driver
-// alone, in a process of its own.
+// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. Its server is a process of its own with
+// net/http and the PostgreSQL driver alone.
 func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	ids := make([]uuid.UUID, readableRows)
 	for i := range ids {
@@ -35,7 +35,7 @@ func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	return measureReads(s, s.stubs.ReadBaseline, func(n int64) string { return "/" + ids[n%readableRows].String() }), nil
 }
 
-// createBenchTable creates the table of the baselines of reads and writes.
+// createBenchTable creates the table that the baselines of reads and writes use.
 func (s *stack) createBenchTable(ctx context.Context) error {
 	_, err := s.rows.Exec(ctx, `
 		create table if not exists bench_row (
@@ -75,7 +75,7 @@ func measureReads(s *stack, base string, path func(n int64) string) *subject {
 	}}
 }
 
-// serveReadBaseline serves the rows of bench_row by ID.
+// serveReadBaseline answers HTTP requests for rows of the table bench_row by their ID.
 func serveReadBaseline(ctx context.Context) (*devstack.Server, error) {
 	rows, err := pgxpool.New(ctx, os.Getenv(databaseVariable))
 	if err != nil {

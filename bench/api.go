@@ -38,7 +38,7 @@ func (a *api) get(ctx context.Context, path string) error {
 	return a.send(ctx, http.MethodGet, path, nil, nil)
 }
 
-// send sends a request with a JSON body. An answer other than 2xx is an error.
+// send sends a request with a JSON body. It returns an error if the status of the answer is not 2xx.
 func (a *api) send(ctx context.Context, method, path string, body, into any) error {
 	var raw []byte
 	var err error
@@ -88,7 +88,7 @@ func (a *api) create(ctx context.Context, kind string, with attributes) (id stri
 	return id, nil
 }
 
-// createDHCPNetwork creates a network and a subnet with DHCP that has addresses for a million ports.
+// createDHCPNetwork creates a network and a subnet with DHCP. The subnet has addresses for a million ports.
 func (a *api) createDHCPNetwork(ctx context.Context, name string) (network, subnet string, err error) {
 	if network, err = a.create(ctx, "network", attributes{"name": name}); err != nil {
 		return "", "", err

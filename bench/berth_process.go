@@ -17,8 +17,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// startBerth runs berth's worker program with the roles over a database until the stack closes. It waits until the program
-// is ready. The log file is NAME.log in the stack's folder.
+// startBerth runs berth's worker program with these roles and this database until the stack closes. It waits until the program is ready.
+// The process logs to the file NAME.log in the stack's folder.
 func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*api, error) {
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 	return a, s.boot(ctx, a)
 }
 
-// boot starts the berth process of the parameter `a` and waits until it is ready.
+// boot starts the berth process behind the API client `a` and waits until it is ready.
 func (s *stack) boot(ctx context.Context, a *api) error {
 	running, stop := context.WithCancel(s.ctx)
 	cmd := a.command()
@@ -70,7 +70,7 @@ func (s *stack) restartBerth(ctx context.Context, roles, brokers string) error {
 // readyTimeout is how long berth may take to become ready.
 const readyTimeout = time.Minute
 
-// awaitReady waits until berth is ready. It returns an error when berth's process ends before that.
+// awaitReady waits until berth is ready. It returns an error if berth's process ends earlier.
 func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

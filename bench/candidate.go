@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// The queries for allocation candidates. The first is for a server of a usual size. The second is for a server with disk from the root provider, and with processors, memory and a
-// VGPU from the same NUMA node.
+// Two queries for allocation candidates. The first is for a server of a usual size. The second is for a server with disk from the root
+// provider, and with processors, memory and a VGPU from the same NUMA node.
 const (
 	server       = "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"
 	nestedServer = "resources=DISK_GB:20&resources_N=VCPU:2,MEMORY_MB:4096&resources_C=VGPU:1&group_policy=none&same_subtree=_N,_C"
 )
 
-// openCandidates measures the query of a Nova scheduler: at most 100 candidates of 1,000 hosts.
+// openCandidates measures the query that a Nova scheduler sends: at most 100 candidates out of 1,000 hosts.
 func openCandidates(ctx context.Context, s *stack) (*subject, error) {
 	return measureCandidates(ctx, s, flatProviders(s.scaleRows(1000)), server+"&limit=100", 1)
 }
 
-// openNestedCandidates measures all candidates of nested providers: each host has two NUMA nodes with two VGPUs each.
+// openNestedCandidates measures a query for all candidates of nested providers: each host has two NUMA nodes with two VGPUs each.
 func openNestedCandidates(ctx context.Context, s *stack) (*subject, error) {
 	return measureCandidates(ctx, s, nestedProviders(s.scaleRows(1000)), nestedServer, 1)
 }
@@ -30,7 +30,7 @@ func openAllCandidates(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// measureCandidates measures a query over a dataset. Each query adds the parameter `count` to the result.
+// measureCandidates measures a query for allocation candidates over a dataset. Each query adds `count` to the number of counted operations.
 func measureCandidates(ctx context.Context, s *stack, d dataset, query string, count int) (*subject, error) {
 	a, err := s.loadDataset(ctx, d)
 	if err != nil {
@@ -43,7 +43,7 @@ func measureCandidates(ctx context.Context, s *stack, d dataset, query string, c
 	}, nil
 }
 
-// flatProviders returns n providers without children, each with 40 traits and five consumers.
+// flatProviders returns a dataset of n providers without children, each with 40 traits and five consumers.
 func flatProviders(n int) dataset {
 	return dataset{fmt.Sprint("flat_", n), []string{
 		fmt.Sprintf(`
@@ -56,7 +56,7 @@ func flatProviders(n int) dataset {
 	}}
 }
 
-// nestedProviders returns n trees of seven providers.
+// nestedProviders returns a dataset of n provider trees with seven providers each.
 func nestedProviders(n int) dataset {
 	return dataset{fmt.Sprint("nested_", n), []string{
 		fmt.Sprintf(`
@@ -74,7 +74,8 @@ func nestedProviders(n int) dataset {
 	}}
 }
 
-// insertInventories gives every provider p an inventory of each resource class c that fulfils the SQL condition. p and c are the SQL names of provider and class.
+// insertInventories returns SQL that gives every provider p an inventory of each resource class c for which the condition is true. The
+// condition is SQL and uses the names p and c.
 func insertInventories(condition string) string {
 	return `
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
@@ -83,7 +84,7 @@ func insertInventories(condition string) string {
 		join resource_class c on ` + condition
 }
 
-// insertConsumers gives every root provider five consumers with allocations.
+// insertConsumers returns SQL that gives every root provider five consumers with allocations.
 func insertConsumers(hosts int) string {
 	return fmt.Sprintf(`
 		with consumers as (

@@ -10,13 +10,13 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// injectFault applies a fault to every request that the controller receives, until clearFaults.
+// injectFault applies a fault to every request that the controller receives, until clearFaults is called.
 func injectFault(ctx context.Context, controller string, f odltest.Fault) error {
 	f.Times = math.MaxInt32
 	return newAPI(controller).post(ctx, "/_control/faults", f, nil)
 }
 
-// delayAnswers delays every answer of the controller. A delay of zero changes nothing.
+// delayAnswers delays every answer of the controller. If the delay is zero, it does nothing.
 func delayAnswers(ctx context.Context, controller string, delay time.Duration) error {
 	if delay == 0 {
 		return nil
@@ -24,7 +24,7 @@ func delayAnswers(ctx context.Context, controller string, delay time.Duration) e
 	return injectFault(ctx, controller, odltest.Fault{DelayMS: int(delay.Milliseconds())})
 }
 
-// resetConnections makes the controller reset every connection.
+// resetConnections makes the controller reset every TCP connection.
 func (s *stack) resetConnections(ctx context.Context) error {
 	return injectFault(ctx, s.stubs.ODL, odltest.Fault{Break: odltest.BreakReset})
 }

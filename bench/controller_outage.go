@@ -13,7 +13,7 @@ import (
 	"berth/internal/contract"
 )
 
-// openCreates measures POST /networks, ten times a second, with the controller up or down.
+// openCreates measures POST /networks, ten times a second, while the controller is up or down.
 func openCreates(down bool) func(context.Context, *stack) (*subject, error) {
 	return func(_ context.Context, s *stack) (*subject, error) {
 		return &subject{
@@ -40,18 +40,18 @@ func openCreates(down bool) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// backlogFigure is a figure (one measurement of bench). It collects journal entries while the controller is down.
+// backlogFigure measures how fast a backlog of journal entries drains. The entries are created while the controller is down.
 type backlogFigure struct {
 	*stack
 	firstEntry time.Duration // from the end of the outage to the first completed entry
 	lastClosed time.Duration // from the last completed entry to the end of the last workflow
 }
 
-// backlogSize is the number of entries that are created during the outage.
+// backlogSize is the number of journal entries that are created during the outage of the controller.
 const backlogSize = 5000
 
-// openBacklog measures how fast a backlog drains after an outage of the controller. Every entry waits in its own
-// workflow when the outage ends.
+// openBacklog measures how fast a backlog of journal entries drains after an outage of the controller. When the outage ends, every entry is
+// waiting in its own workflow.
 func openBacklog(_ context.Context, s *stack) (*subject, error) {
 	b := &backlogFigure{stack: s}
 	return &subject{
@@ -85,7 +85,7 @@ func openBacklog(_ context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// fill creates n objects and waits until the workflows of their entries are started.
+// fill creates n objects and waits until the workflows of their journal entries are started.
 func (b *backlogFigure) fill(ctx context.Context, n int) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -106,7 +106,7 @@ func (b *backlogFigure) fill(ctx context.Context, n int) error {
 	return b.awaitCount(ctx, `select count(*) from note where workflow = 'JournalEntry'`, 0)
 }
 
-// drain ends the outage and waits until all entries are completed.
+// drain ends the outage of the controller and waits until all journal entries are completed.
 func (b *backlogFigure) drain(ctx context.Context, _ pace) (sample, error) {
 	const unfinished = `select count(*) from journal_entry where finished_at is null`
 	var n int
@@ -134,7 +134,7 @@ func (b *backlogFigure) drain(ctx context.Context, _ pace) (sample, error) {
 	return s, err
 }
 
-// awaitWorkflowsClosed waits until the workflows of all entries have ended, because they would disturb the next figure.
+// awaitWorkflowsClosed waits until the workflows of all journal entries have ended, because they would disturb the next measurement.
 func (b *backlogFigure) awaitWorkflowsClosed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*waitTimeout, errTimeout)
 	defer cancel()

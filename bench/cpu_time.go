@@ -13,7 +13,7 @@ import (
 // cpuTimes is the CPU time that each component has used.
 type cpuTimes map[string]time.Duration
 
-// since returns the CPU time used after an earlier reading. Components that used none are left out.
+// since returns the CPU time used after an earlier reading. It leaves out components that used no CPU time.
 func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
 	used := cpuTimes{}
 	for component, d := range c {
@@ -35,7 +35,7 @@ type process struct {
 	cpuTime     time.Duration // includes the CPU time of children that have ended
 }
 
-// readCPUTimes returns the CPU time of this process and its descendants. It is empty on systems without /proc.
+// readCPUTimes returns the CPU time of this process and its descendants, by component. The result is empty on systems without /proc.
 func readCPUTimes() (cpuTimes, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -56,7 +56,8 @@ func readCPUTimes() (cpuTimes, error) {
 	return total, nil
 }
 
-// componentOf returns the component that a process belongs to; empty if the process is no descendant of self.
+// componentOf returns the component to which a process belongs. It returns an empty string if the process is neither the process `self` nor
+// its descendant.
 func componentOf(all map[int]process, p process, self int) string {
 	for at := p; at.pid != self; {
 		parent, ok := all[at.parent]
@@ -115,7 +116,7 @@ func readProcess(dir string) (process, bool) {
 	return p, err == nil
 }
 
-// parseStat parses /proc/PID/stat. The name is in parentheses and may itself contain parentheses.
+// parseStat parses /proc/PID/stat. The process name stands in parentheses there, and may itself contain parentheses.
 func parseStat(stat string) (process, error) {
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if open < 0 || end < open {

@@ -10,13 +10,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// dataset is the content of a database of its own.
+// dataset is the content of a database that only some measurements use.
 type dataset struct {
 	name string
 	sql  []string
 }
 
-// scaleRows returns n, or n/50 when the run uses Temporal's dev server, whose results are only a check of bench itself.
+// scaleRows returns n, or n/50 when the run uses Temporal's dev server. Such a run only checks bench itself.
 func (s *stack) scaleRows(n int) int {
 	if s.devServer {
 		return n / 50
@@ -38,8 +38,8 @@ func (s *stack) createDatabase(ctx context.Context, name string) (string, error)
 	return u.String(), err
 }
 
-// loadDataset creates a database with the dataset and starts an API process over it. Figures with the same dataset
-// share them.
+// loadDataset creates a database with the dataset and starts an API process that uses this database. Measurements with the same dataset
+// share the database and the process.
 func (s *stack) loadDataset(ctx context.Context, d dataset) (*api, error) {
 	if a := s.datasets[d.name]; a != nil {
 		return a, nil

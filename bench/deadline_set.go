@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// single is the special value of the parameter `n` for deadlines that are spread over the window.
+// single is the number of objects with the same deadline when every object has a deadline of its own.
 const single = 1
 
-// deadlineSet holds deadlines, and for each deadline how late its event came.
+// deadlineSet holds the deadlines of events, and how late each event came.
 type deadlineSet struct {
 	deadlines []time.Time
 	mu        sync.Mutex
 	lateness  []time.Duration
 }
 
-// deadlineSpacing is the time between two deadlines that are spread over the window.
+// deadlineSpacing is the time between two successive deadlines when every object has a deadline of its own.
 const deadlineSpacing = 500 * time.Millisecond
 
-// newDeadlineSet returns n deadlines at the same instant, or, if n is `single`, deadlines that are spread over the window from
-// that instant on.
+// newDeadlineSet returns n deadlines at the instant `at`. If n is `single`, it returns deadlines that are spread over the window, which
+// begins at that instant.
 func newDeadlineSet(n int, window time.Duration, at time.Time) *deadlineSet {
 	d := &deadlineSet{}
 	if n == single {
@@ -36,7 +36,7 @@ func newDeadlineSet(n int, window time.Duration, at time.Time) *deadlineSet {
 	return d
 }
 
-// record notes the time of the i-th event. An event before its deadline is an error.
+// record stores how late the i-th event came. It returns an error if the event came before its deadline.
 func (d *deadlineSet) record(i int, at time.Time) error {
 	late := at.Sub(d.deadlines[i])
 	if late < 0 {
@@ -48,7 +48,7 @@ func (d *deadlineSet) record(i int, at time.Time) error {
 	return nil
 }
 
-// latenessSample returns the lateness of all events as a sample.
+// latenessSample returns a sample of how late the events of all sets came.
 func latenessSample(sets ...*deadlineSet) sample {
 	s := sample{CPU: cpuTimes{}}
 	for _, d := range sets {
@@ -61,10 +61,11 @@ func latenessSample(sets ...*deadlineSet) sample {
 	return s
 }
 
-// trialCount is the number of objects that are created first. Their creation time gives an estimate for all objects.
+// trialCount is the number of objects that are created first, as a trial. The time that the trial takes gives an estimate for all objects.
 const trialCount = 32
 
-// preparationTime estimates how long the creation of n objects takes, if the creation of trial objects took this long.
+// preparationTime estimates how long the creation of n objects takes. `took` is the time that the creation of `trial` objects took;
+// `margin` is a safety factor.
 func preparationTime(n, trial int, took time.Duration, margin float64) time.Duration {
 	return time.Duration(margin*2*float64(time.Second)) + time.Duration(margin*float64(took)*float64(n)/float64(trial)).Round(time.Second)
 }

@@ -21,8 +21,8 @@ const queryUnmirrored = `
 	from journal_entry
 	where object_type = any('{network,subnet,port}') and object_id = any($1) and finished_at is null`
 
-// deferNotes gives every new note for a workflow type a due time in a day, so that its workflows do not run while
-// another type is measured.
+// deferNotes delays every new note (outbox row) for a workflow type by a day, so that workflows of this type do not run while another type
+// is measured.
 func (s *stack) deferNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
 		create or replace function bench_defer() returns trigger language plpgsql
@@ -32,7 +32,7 @@ func (s *stack) deferNotes(ctx context.Context, workflow string) error {
 	return err
 }
 
-// releaseNotes ends deferNotes and makes the deferred notes due.
+// releaseNotes ends the effect of deferNotes and makes the deferred notes due now.
 func (s *stack) releaseNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
 		drop trigger bench_defer on note;
@@ -40,7 +40,7 @@ func (s *stack) releaseNotes(ctx context.Context, workflow string) error {
 	return err
 }
 
-// deleteDeferredNotes ends deferNotes and deletes the deferred notes.
+// deleteDeferredNotes ends the effect of deferNotes and deletes the deferred notes.
 func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
 		drop trigger bench_defer on note;
@@ -48,11 +48,11 @@ func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error 
 	return err
 }
 
-// createFunc creates a network, subnet or port and returns its ID.
+// createFunc is a function that creates a network, subnet or port and returns its ID.
 type createFunc func(ctx context.Context, kind string, with attributes) (id string, err error)
 
-// openEntries measures journal entries from the POST of their object to the end of the entry. createObjects creates
-// the objects of one operation; `delay` is the time that the controller takes for each answer.
+// openEntries measures journal entries, from the POST of an object until its entry is finished. createObjects creates the objects of one
+// operation; `delay` is the time that the controller takes for each answer.
 func openEntries(createObjects func(context.Context, createFunc) ([]string, error), delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)
@@ -83,8 +83,8 @@ func openEntries(createObjects func(context.Context, createFunc) ([]string, erro
 	}
 }
 
-// entryDetails returns the costs in Temporal of the last objects' entries, and the SQL statements of one more
-// operation for each client.
+// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). It also returns
+// the number of SQL statements that one more operation of each client executes.
 func (s *stack) entryDetails(ctx context.Context, created *recent[string], op operation) ([]detail, error) {
 	entries, err := s.entryWorkflows(ctx, created.last)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *stack) runEachClient(ctx context.Context, op operation) (int, error) {
 	return int(total.Load()), err
 }
 
-// createNetwork creates a network. Its entry depends on no other.
+// createNetwork creates a network. The network's journal entry depends on no other entry.
 func createNetwork(ctx context.Context, create createFunc) ([]string, error) {
 	network, err := create(ctx, "network", attributes{"name": "bench"})
 	return []string{network}, err
@@ -128,8 +128,8 @@ func createNetwork(ctx context.Context, create createFunc) ([]string, error) {
 // portsPerNetwork is the number of ports that createNetworkWithPorts creates.
 const portsPerNetwork = 2
 
-// createNetworkWithPorts creates a network, a subnet and ports without waiting in between. The entry of each depends
-// on the entries before it.
+// createNetworkWithPorts creates a network, a subnet and ports, without a pause between the requests. The journal entry of each object
+// depends on the entries of the objects before it.
 func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, error) {
 	network, err := create(ctx, "network", attributes{"name": "bench"})
 	if err != nil {
@@ -204,13 +204,13 @@ func (s *stack) checkMirror(ctx context.Context) error {
 	return objects.check(created)
 }
 
-// controllerObjects are the objects of the OpenDaylight stub and the ordering violations that it saw.
+// controllerObjects are the objects at the OpenDaylight stub, and the requests that it received in a wrong order.
 type controllerObjects struct {
 	Objects    []odltest.Record `json:"objects"`
 	Violations []string         `json:"violations"`
 }
 
-// check returns an error unless the controller has created objects, each created once and after its parents.
+// check returns an error unless the controller has as many objects as `created`, and created each object once and after its parents.
 func (c controllerObjects) check(created int) error {
 	if len(c.Violations) > 0 {
 		return fmt.Errorf("the controller received requests out of order: %s", strings.Join(c.Violations, "; "))
@@ -225,7 +225,7 @@ func (c controllerObjects) check(created int) error {
 		}
 	}
 	if created != present {
-		return fmt.Errorf("the rows have %d objects, the controller has %d", created, present)
+		return fmt.Errorf("the database has %d objects, the controller has %d", created, present)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type detail struct {
 	Value float64 `json:"value"`
 }
 
-// figures lists all figures in measuring order. A baseline stands before the figures that are compared with it.
+// figures lists all figures in the order in which they are measured. A baseline comes before the figures that are compared with it.
 var figures = []figure{
 	{name: "noop", title: "workflows that do nothing, started eagerly", windowShare: 1, open: openNoop("Nothing", true)},
 	{name: "noop-plain", title: "the same, started without the eager option", baseline: "noop", windowShare: 1, open: openNoop("NothingPlain", false)},
@@ -94,7 +94,7 @@ func figureNames() []string {
 	return names
 }
 
-// selectFigures returns the figures of a comma-separated list and their baselines; all figures for an empty list.
+// selectFigures returns the figures that a comma-separated list names, and their baselines. For an empty list it returns all figures.
 func selectFigures(list string) ([]figure, error) {
 	if list == "" {
 		return figures, nil
@@ -112,7 +112,7 @@ func selectFigures(list string) ([]figure, error) {
 	return slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !wanted[f.name] }), nil
 }
 
-// pace returns the figure's pace (clients, warm-up and window), derived from the command line.
+// pace returns the figure's own pace: it adapts clients, warm-up and window of the command line to the figure.
 func (f figure) pace(p pace) pace {
 	if f.singleClient {
 		p.InFlight = 1
@@ -122,7 +122,7 @@ func (f figure) pace(p pace) pace {
 	return p
 }
 
-// withAgents calls the parameter `do`. While `do` runs, the agents that the figure needs send heartbeats.
+// withAgents calls the function `do`. While `do` runs, the agents that the figure needs send heartbeats.
 func (s *subject) withAgents(ctx context.Context, do func(context.Context) error) error {
 	if s.agents == nil {
 		return do(ctx)
@@ -130,7 +130,7 @@ func (s *subject) withAgents(ctx context.Context, do func(context.Context) error
 	return s.agents.withHeartbeats(ctx, heartbeatInterval, do)
 }
 
-// measureOnce measures one round.
+// measureOnce measures one round of the figure.
 func (s *subject) measureOnce(ctx context.Context, p pace) (sample, error) {
 	if s.setUp != nil {
 		if err := s.setUp(ctx); err != nil {

@@ -23,7 +23,7 @@ func TestSelectFigures_AddsTheBaselines(t *testing.T) {
 			names = append(names, f.name)
 		}
 		if diff := cmp.Diff(want, names); diff != "" || err != nil {
-			t.Errorf("selectFigures(%q): difference (-want +got) %s, error %v", list, diff, err)
+			t.Errorf("selectFigures(%q): names of the figures differ (-want +got): %s; error %v, want none", list, diff, err)
 		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// heartbeatInterval is the time between two heartbeats of an agent. Like Neutron with agent_down_time, berth regards an
-// agent as down after 75 s without one, and binds no port to its host then.
+// heartbeatInterval is the time between two heartbeats of an agent. Without a heartbeat for 75 s (agent_down_time in Neutron) berth regards
+// an agent as down, and binds no port to its host.
 const heartbeatInterval = 10 * time.Second
 
-// withHeartbeats calls the parameter `do`; both agents send heartbeats until `do` returns. The first heartbeats are answered
-// before `do` begins. Later ones may fail, because some figures restart berth; the agents then send the next one in time.
+// withHeartbeats calls the function `do`. Both agents send heartbeats until `do` returns. `do` is called after the first heartbeats have
+// succeeded. Later heartbeats may fail, because some measurements restart berth; the agents go on with the next heartbeat.
 func (a *api) withHeartbeats(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
 	if err := a.sendHeartbeats(ctx); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (a *api) withHeartbeats(ctx context.Context, interval time.Duration, do fun
 	return do(ctx)
 }
 
-// sendHeartbeats sends one heartbeat of each agent.
+// sendHeartbeats sends one heartbeat for each agent.
 func (a *api) sendHeartbeats(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.heartbeat(ctx, "DHCP agent", dhcpHost) })
@@ -38,7 +38,7 @@ func (a *api) sendHeartbeats(ctx context.Context) error {
 	return group.Wait()
 }
 
-// heartbeat sends a heartbeat of an agent. The first one creates the agent.
+// heartbeat sends one heartbeat for an agent. The first one creates the agent.
 func (a *api) heartbeat(ctx context.Context, agentType, host string) error {
 	return a.post(ctx, "/agent/v1/state", map[string]any{
 		"agent_type": agentType, "host": host, "binary": "bench", "topic": "N/A", "configurations": attributes{}}, nil)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestWithHeartbeats_ContinueAfterErrors rejects every third heartbeat, as if berth restarted.
+// TestWithHeartbeats_ContinueAfterErrors rejects every third heartbeat, as happens while berth restarts.
 func TestWithHeartbeats_ContinueAfterErrors(t *testing.T) {
 	t.Parallel()
 	requests := make(chan struct{}, 1000)
@@ -36,7 +36,7 @@ func TestWithHeartbeats_ContinueAfterErrors(t *testing.T) {
 			select {
 			case <-requests:
 			case <-time.After(testTimeout):
-				return errors.New("no heartbeat arrived in time")
+				return errors.New("the next heartbeat did not arrive in time")
 			}
 		}
 		return nil

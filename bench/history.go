@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// historyDetails returns the average number of workflow tasks and history events of these workflows. A workflow that
-// does not exist counts as 0: the workflow of one journal entry may also complete other entries.
+// historyDetails returns the average number of workflow tasks and history events of these workflows. A workflow that does not exist counts
+// as 0, because an entry's workflow may also complete other entries, which then get no workflow.
 func historyDetails(ctx context.Context, c client.Client, whose string, ids []string) ([]detail, error) {
 	var found, events, tasks int
 	for _, id := range ids {
@@ -55,7 +55,7 @@ func historyEvents(ctx context.Context, c client.Client, id string) (all []*hist
 	return all, nil
 }
 
-// recent keeps the newest recentLimit values that were added.
+// recent keeps the recentLimit values that were added last.
 type recent[T any] struct {
 	mu   sync.Mutex
 	last []T

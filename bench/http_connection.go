@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// httpConnections are keep-alive connections to an HTTP server, one for each client. They do no more than HTTP
-// requires: net/http's client would use as much of the shared CPU as the server that is measured.
+// httpConnections holds keep-alive connections to an HTTP server, one for each concurrent client of a measurement. It does not use
+// net/http's client, which would use as much CPU time as the measured server on the same machine.
 type httpConnections struct {
 	host string
 	all  []*httpConnection
@@ -24,15 +24,15 @@ type httpConnection struct {
 	request []byte // buffer
 }
 
-// requestTimeout is how long one request may take.
+// requestTimeout is the maximum duration of one request.
 const requestTimeout = 30 * time.Second
 
-// newHTTPConnections returns n unopened connections to the server at base.
+// newHTTPConnections returns n connections, still unopened, to the server at the URL `base`.
 func newHTTPConnections(base string, n int) *httpConnections {
 	return &httpConnections{host: strings.TrimPrefix(base, "http://"), all: make([]*httpConnection, n)}
 }
 
-// open opens all connections anew, because a server closes idle ones.
+// open replaces all connections by new ones, because a server closes idle connections.
 func (h *httpConnections) open(ctx context.Context) error {
 	h.close()
 	var d net.Dialer
@@ -55,7 +55,7 @@ func (h *httpConnections) close() {
 	}
 }
 
-// send sends a request on the connection of a client and reads the answer. A status other than 2xx is an error.
+// send sends a request on the connection of a client and reads the answer. It returns an error if the status of the answer is not 2xx.
 func (h *httpConnections) send(client int, method, path, body string) error {
 	c := h.all[client]
 	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {

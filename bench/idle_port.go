@@ -12,7 +12,7 @@ import (
 	"berth/internal/contract"
 )
 
-// idleFigure is the figure (measurement) of many ports that wait for their agents.
+// idleFigure measures many ports that wait for their agents.
 type idleFigure struct {
 	*portFigure
 	count      int
@@ -29,8 +29,8 @@ type footprint struct {
 	worker, rows, temporal int64
 }
 
-// openIdle measures ports that wait for their agents: memory, database sizes, and how soon reports are processed by
-// the process that follows a killed one. Journal entries are not mirrored meanwhile.
+// openIdle measures ports that wait for their agents: memory, database sizes, and how soon a berth process that replaces a killed one
+// processes agents' reports. Meanwhile the journal entries are deferred.
 func openIdle(ctx context.Context, s *stack) (*subject, error) {
 	d := &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), count: s.idlePorts}
 	return &subject{
@@ -58,7 +58,7 @@ const (
 	concurrentRequests = 4
 )
 
-// footprintSteps are the numbers of ports at which the footprint is taken, besides the final number.
+// footprintSteps are the numbers of ports at which the footprint is measured, besides the final number.
 var footprintSteps = []int{1000, 5000, 10000, 20000}
 
 func (d *idleFigure) measureRound(ctx context.Context, _ pace) (sample, error) {
@@ -87,7 +87,7 @@ func (d *idleFigure) measureRound(ctx context.Context, _ pace) (sample, error) {
 	return one, d.takeFootprint(ctx)
 }
 
-// growTo creates ports until there are n, and takes the footprint.
+// growTo creates ports until there are n, and then measures the footprint.
 func (d *idleFigure) growTo(ctx context.Context, n int) error {
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentRequests)
@@ -132,11 +132,11 @@ func (d *idleFigure) takeFootprint(ctx context.Context) error {
 	return err
 }
 
-// reportPeriod is how long ports are reported after the restart, arrivalRate per second. Temporal may send tasks to
-// the killed process for about that time.
+// reportPeriod is how long agents report ports after the restart of berth, at arrivalRate ports per second. Temporal may send tasks to the
+// killed process for about as long.
 const reportPeriod = 10 * time.Second
 
-// killAndReport kills berth while it works, starts it again, and reports a part of the ports, spread over all.
+// killAndReport kills berth while it works, starts it again, and then reports some of the ports, evenly chosen from all ports.
 func (d *idleFigure) killAndReport(ctx context.Context) error {
 	reported := min(int(reportPeriod.Seconds()*arrivalRate), len(d.ports)/2)
 	for i := range min(reported, arrivalRate) { // the newest ports, so that the kill interrupts running work
@@ -161,7 +161,7 @@ func (d *idleFigure) killAndReport(ctx context.Context) error {
 	return err
 }
 
-// activate reports a port for both agents and returns the time until it is ACTIVE.
+// activate sends both agents' reports for a port and returns the time until the port is ACTIVE.
 func (d *idleFigure) activate(ctx context.Context, port string) (time.Duration, error) {
 	begin := time.Now()
 	if err := d.reportBoth(ctx, port); err != nil {

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// completedEntries inserts n completed entries, which a journal keeps until its retention time has passed.
+// completedEntries returns a dataset with n completed journal entries, such as a journal keeps until their retention time has passed.
 func completedEntries(n int) string {
 	return fmt.Sprintf(`
 		insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)
@@ -22,8 +22,8 @@ func completedEntries(n int) string {
 		from generate_series(1, %d) as n`, n)
 }
 
-// openJournalStore measures only the database work of a journal entry: its creation with the object, its attempt and its
-// outcome, beside n completed entries.
+// openJournalStore measures only the database work of a journal entry: its creation with the object, its attempt and its outcome. The
+// database also has n completed entries.
 func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		database, err := s.createDatabase(ctx, fmt.Sprint("journal_", n))
@@ -64,7 +64,7 @@ func sequentialScans(ctx context.Context, c *pgx.Conn) (n int, err error) {
 	return n, err
 }
 
-// completeEntry creates a network and makes the same calls as the workflow of its entry.
+// completeEntry creates a network and makes the same database calls as the workflow of the network's journal entry.
 func completeEntry(ctx context.Context, rows *store.Store) error {
 	project, name := "bench", "bench"
 	made, err := rows.Network.CreateNetworks(ctx, []network.NetworkChange{{Project: &project, Name: &name}})

@@ -24,7 +24,7 @@ func TestPercentile(t *testing.T) {
 		{hundred, 99, 99},
 	} {
 		if got := percentile(c.times, c.percent); got != c.want {
-			t.Errorf("p%d of %v is %d, want %d", c.percent, c.times, got, c.want)
+			t.Errorf("percentile %d of %v: got %d, want %d", c.percent, c.times, got, c.want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 	queryNotEnded = `select id::text from lease where id = any($1::uuid[]) and status <> 'TERMINATED'`
 )
 
-// leaseFigure is the figure (measurement) of leases. It creates leases and records how late they start and end.
+// leaseFigure measures leases. It creates leases and records how late they start and end.
 type leaseFigure struct {
 	*stack
 	n              int
@@ -62,7 +62,8 @@ func (l *leaseFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	return latenessSample(starts, ends), err
 }
 
-// runLeases creates leases and records their starts and ends. The result `inTime` tells whether all were created before the first start.
+// runLeases creates leases and records their starts and ends. The result `inTime` tells whether all leases were created before the first of
+// them was due to start.
 func (l *leaseFigure) runLeases(ctx context.Context, starts, ends *deadlineSet) (inTime bool, err error) {
 	ids, err := l.createLeases(ctx, starts, ends)
 	if err != nil {
@@ -78,7 +79,7 @@ func (l *leaseFigure) runLeases(ctx context.Context, starts, ends *deadlineSet) 
 	return inTime, err
 }
 
-// describeLeases returns the number of leases in each status and the number of undelivered notes, for an error.
+// describeLeases returns the number of leases in each status and the number of undelivered notes (outbox rows), for an error text.
 func (l *leaseFigure) describeLeases(ctx context.Context, ids []string) (found string) {
 	if err := l.rows.QueryRow(ctx, `
 		select string_agg(n || ' ' || status, ', ') || '; ' || (select count(*) from note) || ' notes'
@@ -88,7 +89,7 @@ func (l *leaseFigure) describeLeases(ctx context.Context, ids []string) (found s
 	return found
 }
 
-// createLeases creates one lease of a host for each deadline and waits until their workflows are started.
+// createLeases creates for each deadline one lease, which reserves one host, and waits until the workflows of the leases are started.
 func (l *leaseFigure) createLeases(ctx context.Context, starts, ends *deadlineSet) ([]string, error) {
 	ids := make([]string, len(starts.deadlines))
 	var all errgroup.Group
@@ -109,7 +110,7 @@ func (l *leaseFigure) createLeases(ctx context.Context, starts, ends *deadlineSe
 	return ids, l.delivered.await(ctx, workflows...)
 }
 
-// recordAll records when each lease reaches the state for which the watcher waits.
+// recordAll records when each lease reaches the state that the watcher awaits.
 func recordAll(ctx context.Context, d *deadlineSet, w *rowWatcher, ids []string) error {
 	pause(ctx, time.Until(d.deadlines[0])-watchLead)
 	var all sync.WaitGroup
@@ -130,10 +131,10 @@ func recordAll(ctx context.Context, d *deadlineSet, w *rowWatcher, ids []string)
 	return <-errs
 }
 
-// watchLead is the time between the first query of the watcher and the first deadline.
+// watchLead is how long before the first deadline the watcher sends its first query.
 const watchLead = 50 * time.Millisecond
 
-// ensureHosts makes at least n hosts reservable. The API creates the first one; the others are copies of its rows.
+// ensureHosts makes sure that at least n hosts are reservable. The API creates the first host; the others are copies of its database rows.
 func (l *leaseFigure) ensureHosts(ctx context.Context, n int) error {
 	var present int
 	if err := l.rows.QueryRow(ctx, `select count(*) from host`).Scan(&present); err != nil || present >= n {
@@ -161,7 +162,8 @@ func (l *leaseFigure) details(context.Context) ([]detail, error) {
 	return all, nil
 }
 
-// insertHostsLike adds the hosts named leased-$1 to leased-($2 - 1), where $1 and $2 are SQL parameters, as copies of the host leased-0.
+// insertHostsLike is SQL that copies the host leased-0 to new hosts. Their names are leased-$1 to leased-($2 - 1), where $1 and $2 are the
+// SQL parameters.
 const insertHostsLike = `
 	with model as (
 		select h.*, p.id as provider_id, x.id as nested_id
@@ -217,7 +219,7 @@ func (a *api) createLease(ctx context.Context, start, end time.Time, reservation
 	return created.Lease.ID, err
 }
 
-// oneHost returns a reservation of any one host.
+// oneHost returns the request body of a reservation of one host, which may be any host.
 func oneHost() attributes {
 	return attributes{"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
 }

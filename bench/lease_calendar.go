@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The rows of a cloud that has used reservations for years.
+// The numbers of rows in the database of a cloud that has used reservations for years.
 const (
 	calendarHosts = 500
 	pastLeases    = 100_000
 	pendingLeases = 10_000
 )
 
-// openLeaseCreates measures POST /leases, ten times a second, beside many past and pending leases.
+// openLeaseCreates measures POST /leases, ten times a second, in a database with many past and pending leases.
 func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 	a, err := s.loadDataset(ctx, leaseCalendar(s.scaleRows(calendarHosts), s.scaleRows(pastLeases), s.scaleRows(pendingLeases)))
 	if err != nil {
@@ -39,8 +39,8 @@ func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// leaseCalendar returns hosts with past leases, whose host allocations are deleted, and pending leases, which follow
-// one another on the hosts from tomorrow on.
+// leaseCalendar returns a dataset of hosts with past and pending leases. The host allocations of the past leases are deleted. The pending
+// leases follow one another on the hosts from tomorrow on.
 func leaseCalendar(hosts, past, pending int) dataset {
 	return dataset{"lease_calendar", []string{
 		`set session_replication_role = replica`, // no triggers and no foreign key checks
@@ -70,7 +70,8 @@ func leaseCalendar(hosts, past, pending int) dataset {
 	}}
 }
 
-// insertLeases inserts n leases of an hour in these statuses. begins is SQL that gives the n-th start, relative to now.
+// insertLeases returns SQL that inserts n leases of one hour in these statuses. `begins` is SQL for the start of the n-th lease, relative
+// to now.
 func insertLeases(n int, status, reservation, event, begins string) string {
 	return fmt.Sprintf(`
 		with made as (

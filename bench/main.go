@@ -1,8 +1,7 @@
-// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Each measurement (figure) is also
-// given as a ratio to a baseline: the cheapest operation of the same kind, on the same servers, in the same run.
-// Bench starts PostgreSQL, a Temporal server that stores in it, stubs of OpenDaylight and Nova, and berth's worker
-// program, each as a process of its own, and removes everything but the results. It sets no target for a figure;
-// it fails only when an operation fails.
+// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Bench calls each measurement a figure, and
+// also prints it as a ratio to a baseline: the cheapest operation of the same kind, on the same servers, in the same run. Bench starts
+// PostgreSQL, a Temporal server that uses it, stubs of OpenDaylight and Nova, and berth's worker program, each as a process of its own. At
+// the end it removes everything except the results. No figure has a target; bench fails only if an operation fails.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// mainVariable makes a test binary behave as the bench program.
+// mainVariable is the environment variable that makes a test binary behave as the bench program.
 const mainVariable = "BERTH_TEST_BENCH_MAIN"
 
 func main() {
@@ -121,7 +120,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return r.run(ctx)
 }
 
-// firstCause returns the cause of the end of ctx if ctx has ended, otherwise err. After the end of ctx, other errors are only consequences.
+// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After the end of ctx, other errors are
+// only consequences of that end.
 func firstCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

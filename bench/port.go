@@ -23,7 +23,7 @@ var (
 	dhcpReport = contract.Report{Entity: "DHCP", Host: dhcpHost}
 )
 
-// portFigure is the figure (measurement) of ports. It creates ports and sends the agents' reports for them as signals.
+// portFigure measures ports. It creates ports and sends the agents' reports for them as signals.
 type portFigure struct {
 	*stack
 	networks []string    // one for each client
@@ -33,14 +33,14 @@ type portFigure struct {
 }
 
 const (
-	// queryPendingNotes lists the workflows for which a note is not delivered yet.
+	// queryPendingNotes lists the workflows for which a note (outbox row) is not delivered yet.
 	queryPendingNotes = `select workflow_id from note where workflow_id = any($1)`
 	// queryInactivePorts lists the ports that are not ACTIVE.
 	queryInactivePorts = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
 )
 
-// pollInterval is the usual interval of queries for a condition: short compared with the measured times, and long enough that
-// the queries cost little.
+// pollInterval is the usual interval between queries that wait for a condition. It is short compared with the measured times, and long
+// enough that the queries cost little.
 const pollInterval = 25 * time.Millisecond
 
 func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Duration) *portFigure {
@@ -48,8 +48,8 @@ func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Dur
 		started: newRowWatcher(ctx, s.rows, interval, queryPendingNotes, s.fail), active: newRowWatcher(ctx, s.rows, interval, queryInactivePorts, s.fail)}
 }
 
-// openPorts measures ports from their creation to ACTIVE: row, workflow and both agents' reports. The notes of the
-// journal entries are deferred until the window has closed, because the figure entries measures the journal.
+// openPorts measures ports from their creation until they are ACTIVE: row, workflow and both agents' reports. The notes (outbox rows) of
+// the journal entries are deferred until the window has closed, because the figure `entries` measures the journal.
 func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{
@@ -71,13 +71,13 @@ func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openMirroredPorts measures ports from their creation to ACTIVE while the journal entries are processed too.
+// openMirroredPorts measures ports from their creation until they are ACTIVE, while the journal entries are processed too.
 func openMirroredPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{agents: s.api, setUp: p.createNetworks, op: p.activatePort, tearDown: s.awaitMirrored, details: p.details}, nil
 }
 
-// activatePort creates a port, reports it for both agents and waits until it is ACTIVE.
+// activatePort creates a port, sends both agents' reports for it and waits until it is ACTIVE.
 func (p *portFigure) activatePort(ctx context.Context, client int) (int, error) {
 	port, err := p.createPort(ctx, client)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *portFigure) activatePort(ctx context.Context, client int) (int, error) 
 	return 1, p.active.await(ctx, port)
 }
 
-// reportBoth reports a port for both agents at the same time.
+// reportBoth sends both agents' reports for a port at the same time.
 func (p *portFigure) reportBoth(ctx context.Context, port string) error {
 	var agents errgroup.Group
 	for _, r := range []contract.Report{l2Report, dhcpReport} {
@@ -99,8 +99,8 @@ func (p *portFigure) reportBoth(ctx context.Context, port string) error {
 	return agents.Wait()
 }
 
-// openLatency measures the time from the last report of a port until the API shows the port as ACTIVE. The first
-// report has been processed earlier.
+// openLatency measures the time from the second agent's report about a port until the API shows the port as ACTIVE. The first agent's
+// report has been processed before.
 func openLatency(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, 1, 2*time.Millisecond)
 	return &subject{
@@ -128,7 +128,7 @@ func (p *portFigure) lastReport(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// createNetworks creates a network with DHCP for each client, once.
+// createNetworks creates a network with DHCP for each client. Later calls do nothing.
 func (p *portFigure) createNetworks(ctx context.Context) error {
 	if p.networks[0] != "" {
 		return nil
@@ -142,12 +142,12 @@ func (p *portFigure) createNetworks(ctx context.Context) error {
 	return p.awaitMirrored(ctx)
 }
 
-// serverPort returns the attributes of the port of a new server.
+// serverPort returns the attributes with which a port for a new server is created.
 func serverPort(network string) attributes {
 	return attributes{"network_id": network, "binding:host_id": l2Host, "device_owner": "compute:nova", "device_id": uuid.NewString()}
 }
 
-// createPort creates a port that waits for both agents, and returns when its workflow is started.
+// createPort creates a port that waits for both agents, and waits until its workflow is started.
 func (p *portFigure) createPort(ctx context.Context, client int) (string, error) {
 	port, err := p.api.create(ctx, "port", serverPort(p.networks[client]))
 	if err != nil {
@@ -156,14 +156,15 @@ func (p *portFigure) createPort(ctx context.Context, client int) (string, error)
 	return port, p.started.await(ctx, contract.PortID(port))
 }
 
-// report signals the port's workflow as an agent does.
+// report sends an agent's report to the port's workflow as a signal.
 func (p *portFigure) report(ctx context.Context, port string, r contract.Report) error {
 	return retryUnavailable(ctx, func() error {
 		return p.temporal.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r)
 	})
 }
 
-// details returns the costs of the last ports in Temporal, and the SQL statements of one more port for each client.
+// details returns what the newest ports cost in Temporal (workflow tasks and history events). It also returns the number of SQL statements
+// that one more port of each client takes.
 func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	workflows := make([]string, len(p.created.last))
 	for i, id := range p.created.last {
@@ -185,7 +186,7 @@ func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	return append(append(ofPorts, ofEntries...), statements...), err
 }
 
-// countPortStatements counts the SQL statements of one more port for each client.
+// countPortStatements counts the SQL statements that one more port of each client takes.
 func (p *portFigure) countPortStatements(ctx context.Context) ([]detail, error) {
 	if err := p.deferNotes(ctx, contract.JournalEntry); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 // signalRate is the number of signals per second that the port receives while it is deleted.
 const signalRate = 200
 
-// openDeletion measures a port that receives signals all the time, from its DELETE to the end of its workflow. The end
-// makes the agents stop: their signals are answered with NotFound.
+// openDeletion measures a port that receives signals all the time, from the DELETE request to the end of the port's workflow. The agents
+// stop when the workflow has ended: Temporal answers their signals with NotFound.
 func openDeletion(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, 1, pollInterval)
 	return &subject{agents: s.api, setUp: p.createNetworks, measureRound: p.deleteDuringSignals, tearDown: s.awaitMirrored}, nil

@@ -22,8 +22,8 @@ import (
 	"berth/internal/store"
 )
 
-// portAPI is the Networking API over a database of its own, without relay and workflows. It runs in this process, as
-// the driver of the baseline does.
+// portAPI is the Networking API with a database of its own, without relay and workflows. It runs in the process of bench, like the
+// baseline's driver.
 type portAPI struct {
 	*api
 	rows     *pgxpool.Pool
@@ -75,14 +75,15 @@ func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
 	return p, err
 }
 
-// insertAgent inserts an agent whose last heartbeat is a day in the future, so that it stays up without heartbeats.
+// insertAgent returns SQL that inserts an agent. Its last heartbeat is a day in the future, so that the agent is up without more
+// heartbeats.
 func insertAgent(agentType, host string) string {
 	return fmt.Sprintf(`
 		insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
 		values (gen_random_uuid(), '%s', '%s', 'bench', 'N/A', '{}', now() + interval '1 day')`, agentType, host)
 }
 
-// openPortCreates measures POST /ports for a new server: a bound port with an address and blocks of two agents.
+// openPortCreates measures POST /ports for a new server: a bound port with an address and with provisioning blocks of two agents.
 func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
 	p, err := s.openPortAPI(ctx)
 	if err != nil {
@@ -102,7 +103,7 @@ func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openPortRows measures the baseline of POST /ports: the same rows in one transaction with the driver alone, one
+// openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows with the PostgreSQL driver alone, one
 // statement for each row.
 func openPortRows(ctx context.Context, s *stack) (*subject, error) {
 	p, err := s.openPortAPI(ctx)
@@ -124,13 +125,13 @@ func openPortRows(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// portTemplate holds the values of a port's rows that do not differ between ports.
+// portTemplate holds the values in a port's database rows that are the same for all ports.
 type portTemplate struct {
 	data, summary, attributes, entrySummary, entryAttributes string
 	parents                                                  []string
 }
 
-// portTemplate creates a port through the API and reads its rows.
+// portTemplate creates a port through the API and reads its database rows.
 func (p *portAPI) portTemplate(ctx context.Context) (t portTemplate, err error) {
 	id, err := p.create(ctx, "port", serverPort(p.networks[0].network))
 	if err != nil {
@@ -144,7 +145,7 @@ func (p *portAPI) portTemplate(ctx context.Context) (t portTemplate, err error) 
 	return t, err
 }
 
-// insert inserts the rows of the nth port.
+// insert inserts the database rows of the n-th port.
 func (t portTemplate) insert(ctx context.Context, tx pgx.Tx, at networkIDs, n uint32) error {
 	id := uuid.New()
 	ip, mac := binary.BigEndian.AppendUint32(nil, 10<<24+n), binary.BigEndian.AppendUint32([]byte{2, 0}, n)
@@ -176,7 +177,7 @@ func (t portTemplate) insert(ctx context.Context, tx pgx.Tx, at networkIDs, n ui
 	return insertNote(ctx, tx, contract.Port, contract.PortID(id.String()), t.summary, t.attributes)
 }
 
-// insertNote inserts the note that starts a workflow.
+// insertNote inserts the note (outbox row) that starts a workflow.
 func insertNote(ctx context.Context, tx pgx.Tx, workflow, id, summary, attributes string) error {
 	_, err := tx.Exec(ctx, `insert into note (workflow_id, workflow, fresh, summary, attributes, due_at) values ($1, $2, true, $3, $4, now())`,
 		id, workflow, summary, attributes)

@@ -33,7 +33,7 @@ type reportedSettings struct {
 	Window   float64 `json:"window_seconds"`
 }
 
-// result is the result of one figure (measurement), even if the figure failed.
+// result is the result of one figure. A figure that failed has a result too.
 type result struct {
 	Name     string             `json:"name"`
 	Title    string             `json:"title"`
@@ -62,15 +62,15 @@ type latencies struct {
 	Max   float64 `json:"max"`
 }
 
-// report is the content of the JSON file.
+// report is the content of the JSON file that bench writes.
 type report struct {
 	Machine  machine          `json:"machine"`
 	Settings reportedSettings `json:"settings"`
 	Figures  []result         `json:"figures"`
 }
 
-// resultOf sums the rounds and compares the figure with its baseline, if the baseline is among the earlier results and did
-// not fail.
+// resultOf sums the rounds of a figure. It compares the figure with its baseline if the earlier results contain the baseline and it did not
+// fail.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)
 	r := result{Name: f.name, Title: f.title, Count: all.Count, Seconds: all.Seconds, Rate: all.rate(), CPU: all.cpuPerOperation()}
@@ -107,7 +107,7 @@ func (s settings) reported() reportedSettings {
 	return reportedSettings{InFlight: s.pace.InFlight, Rounds: s.rounds, Warmup: s.pace.Warmup.Seconds(), Window: s.pace.Window.Seconds()}
 }
 
-// describeMachine asks the servers for their versions.
+// describeMachine describes the machine and asks the servers for their versions.
 func describeMachine(ctx context.Context, s *stack) (machine, error) {
 	m := machine{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), DevServer: s.devServer}
 	if err := s.rows.QueryRow(ctx, `select current_setting('server_version')`).Scan(&m.PostgreSQL); err != nil {
@@ -118,7 +118,7 @@ func describeMachine(ctx context.Context, s *stack) (machine, error) {
 	return m, err
 }
 
-// write replaces the file by the report. The replacement is atomic: a reader never sees an incomplete file.
+// write writes the report to the file and replaces its former content. The replacement is atomic: a reader never sees an incomplete file.
 func (r report) write(file string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -131,10 +131,10 @@ func (r report) write(file string) error {
 	return os.Rename(partial, file)
 }
 
-// rowFormat formats the head of the table and one figure.
+// rowFormat is the format of each line of the table, also of the line with the column titles.
 const rowFormat = "%-22s %10s  %-30s %7s %12s  %s\n"
 
-// printHead prints the machine, the settings and the head of the table.
+// printHead prints the machine, the settings and the column titles of the table.
 func (r report) printHead(w io.Writer) {
 	m := r.Machine
 	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d in flight, %d rounds of %gs after %gs\n", m.Cores, m.System, m.Go,
@@ -154,7 +154,7 @@ func (r report) printFigure(w io.Writer, name string) {
 	}
 }
 
-// print prints the line of the table and, indented, the other values.
+// print prints the figure's line of the table and, indented below it, the figure's other values.
 func (r result) print(w io.Writer) {
 	ofBaseline, byCPU, cpu := "", "", ""
 	if r.Baseline != "" {

@@ -20,7 +20,7 @@ func TestRetryUnavailable_RepeatsOnlyUnavailableErrors(t *testing.T) {
 	})
 
 	if !errors.Is(err, refused) || calls != 4 {
-		t.Errorf("after %d calls retryUnavailable returned %v, want 4 calls and the error of the fourth", calls, err)
+		t.Errorf("retryUnavailable made %d calls and returned %v, want 4 calls and the error of the fourth", calls, err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()

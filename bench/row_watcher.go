@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// rowWatcher polls the rows until objects have reached a state. One query covers all objects that are awaited, so
-// that its cost does not depend on their number.
+// rowWatcher polls database rows until objects have reached a state. One query covers all objects that are awaited, so that its cost does
+// not depend on their number.
 type rowWatcher struct {
 	rows     *pgxpool.Pool
 	pending  string // SQL query. Its parameter $1 is an array of IDs; it returns those that have not reached the state
@@ -23,7 +23,7 @@ type rowWatcher struct {
 	awaited  map[string]chan struct{} // closed when the object has reached the state
 }
 
-// newRowWatcher starts a watcher that ends with ctx. If its query fails, the watcher calls fail with the error.
+// newRowWatcher starts a watcher that runs until ctx ends. If the watcher's query fails, it calls the function `fail` with the error.
 func newRowWatcher(ctx context.Context, rows *pgxpool.Pool, interval time.Duration, pending string, fail context.CancelCauseFunc) *rowWatcher {
 	w := &rowWatcher{rows: rows, pending: pending, interval: interval, wake: make(chan struct{}, 1), awaited: map[string]chan struct{}{}}
 	go w.poll(ctx, fail)
@@ -79,12 +79,12 @@ func (w *rowWatcher) query(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// waitTimeout is how long a single wait may take before the figure fails.
+// waitTimeout is how long a single wait may take before the measurement fails.
 const waitTimeout = 3 * time.Minute
 
 var errTimeout = fmt.Errorf("timeout after %s", waitTimeout)
 
-// await returns when all objects have reached the state.
+// await waits until all these objects have reached the state.
 func (w *rowWatcher) await(ctx context.Context, ids ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// rpcAgent is an oslo.messaging client that sends the calls of Neutron's DHCP and Open vSwitch agents and subscribes
-// to the topics of both. Calls, topics and envelopes are as recorded from Debian's agents.
+// rpcAgent is an oslo.messaging client that sends the calls of Neutron's DHCP and Open vSwitch agents and subscribes to the topics of both.
+// Its calls, topics and envelopes equal those that were recorded from Debian's agents.
 type rpcAgent struct {
 	conn    *amqp.Connection
 	channel *amqp.Channel
@@ -77,7 +77,7 @@ func (a *rpcAgent) discard(queue string, args amqp.Table, exchange, key string) 
 	return nil
 }
 
-// objectVersions are the versioned objects of which an Open vSwitch agent of Debian 12 receives updates.
+// objectVersions are the versioned objects whose updates an Open vSwitch agent of Debian 12 receives.
 var objectVersions = map[string]string{"Port": "1.7", "Subnet": "1.1", "Network": "1.1", "SecurityGroup": "1.5", "SecurityGroupRule": "1.2"}
 
 // reportStart sends the first report_state of both agents.
@@ -109,7 +109,7 @@ func (a *rpcAgent) reportUp(ctx context.Context, ports []string) error {
 		Failed []string `json:"failed_devices_up"`
 	}
 	if err := json.Unmarshal(result, &done); err != nil || len(done.Up) != len(ports) || len(done.Failed) > 0 {
-		return fmt.Errorf("reported %d devices up, berth answered %s: %w", len(ports), result, err)
+		return fmt.Errorf("report %d devices as up: berth answered %s: %w", len(ports), result, err)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (a *rpcAgent) call(ctx context.Context, topic, method, version string, args
 	return a.awaitReply(ctx, method)
 }
 
-// awaitReply returns the result of the next reply; a failure in it is an error.
+// awaitReply returns the result in the next reply. If the reply contains a failure, it returns an error.
 func (a *rpcAgent) awaitReply(ctx context.Context, method string) (json.RawMessage, error) {
 	select {
 	case <-ctx.Done():

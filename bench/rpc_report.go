@@ -10,13 +10,13 @@ import (
 	"berth/internal/devstack"
 )
 
-// The rates of Neutron for the same calls on two cores, in ports per second.
+// The rates that Neutron reaches with the same calls on two CPU cores, in ports per second.
 const (
 	neutronReadyRate = 260
 	neutronUpRate    = 12
 )
 
-// The number of ports in each call, and in each round.
+// The numbers of ports in each call of an agent, and in each round.
 const (
 	readyBatch = 64
 	upBatch    = 20
@@ -29,14 +29,15 @@ type rpcFigure struct {
 	agent *rpcAgent
 }
 
-// openReady measures dhcp_ready_on_ports: the time until the ports no longer wait for DHCP and the call is answered.
+// openReady measures the RPC call dhcp_ready_on_ports: the time until the call is answered and the ports no longer wait for DHCP.
 func openReady(ctx context.Context, s *stack) (*subject, error) {
 	return openRPCFigure(ctx, s, neutronReadyRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
 		return r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady)
 	})
 }
 
-// openUp measures update_device_list of ports that are ready: the time until the ports are ACTIVE and the call is answered.
+// openUp measures the RPC call update_device_list for ports whose DHCP is ready: the time until the call is answered and the ports are
+// ACTIVE.
 func openUp(ctx context.Context, s *stack) (*subject, error) {
 	return openRPCFigure(ctx, s, neutronUpRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
 		if _, err := r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady); err != nil {
@@ -52,13 +53,13 @@ func openUp(ctx context.Context, s *stack) (*subject, error) {
 		var down int
 		err = r.rows.QueryRow(ctx, `select count(*) from port where id = any($1::uuid[]) and status <> 'ACTIVE'`, ports).Scan(&down)
 		if err == nil && down > 0 {
-			err = fmt.Errorf("%d ports are not ACTIVE after all calls are answered", down)
+			err = fmt.Errorf("all calls are answered, but %d ports are not ACTIVE", down)
 		}
 		return one, err
 	})
 }
 
-// openRPCFigure opens a figure that measures calls for new ports and compares the rate with Neutron's.
+// openRPCFigure opens a figure that measures RPC calls about new ports and compares their rate with Neutron's.
 func openRPCFigure(ctx context.Context, s *stack, neutronRate float64, measure func(context.Context, *rpcFigure, []string) (sample, error)) (*subject, error) {
 	r := &rpcFigure{idleFigure: &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval)}}
 	var all []sample
@@ -111,7 +112,7 @@ func (r *rpcFigure) stopRPC(ctx context.Context) error {
 	return errors.Join(err, r.restartBerth(ctx, defaultRoles, ""))
 }
 
-// ensureRabbitMQ starts RabbitMQ unless it runs.
+// ensureRabbitMQ starts RabbitMQ unless it is running.
 func (s *stack) ensureRabbitMQ(ctx context.Context) (err error) {
 	if s.rabbit == nil {
 		s.rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"))
@@ -131,7 +132,8 @@ func (r *rpcFigure) awaitNotificationsSent(ctx context.Context) error {
 	return nil
 }
 
-// reportBatches reports ports in batches, one call after the other as an agent does. It counts ports and times calls.
+// reportBatches reports ports in batches. Like an agent, it makes one call after the other. Its sample has the number of ports and the
+// duration of each call.
 func (r *rpcFigure) reportBatches(ctx context.Context, ports []string, batch int, call func(context.Context, []string) error) (sample, error) {
 	one := sample{Count: len(ports)}
 	before, err := readCPUTimes()

@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// runner measures the figures (measurements) one after the other, round by round. After each figure it writes the results so far.
-// A figure that fails is reported and not measured again. Its stack is discarded, because its state is unknown,
-// and the next figure gets a new one.
+// runner measures the figures one after the other, round by round. After each figure it writes the results that it has so far. If a figure
+// fails, the runner reports the failure and does not measure the figure again. It also closes the stack, whose state is then unknown, and
+// opens a new stack for the next figure.
 type runner struct {
 	settings  settings
 	openStack func(context.Context) (*stack, error)
@@ -20,7 +20,7 @@ type runner struct {
 	logf      func(string, ...any)
 }
 
-// figureRun is one figure with its results so far.
+// figureRun is one figure with the results that it has so far.
 type figureRun struct {
 	figure
 	subject *subject // on the current stack; nil until the figure is opened there
@@ -37,8 +37,8 @@ func newRunner(s settings, stdout io.Writer, logf func(string, ...any), openStac
 	return r
 }
 
-// run measures all figures. If one measurement (figure) fails, run still makes the others, and then returns an error. It returns at once if
-// ctx ends or a stack does not start.
+// run measures all figures, round by round. If a figure fails, run still measures the others and then returns an error. It returns
+// immediately if ctx ends or a stack does not start.
 func (r *runner) run(ctx context.Context) error {
 	defer r.closeStack()
 	for round := range r.settings.rounds {
@@ -93,7 +93,8 @@ func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err erro
 	})
 }
 
-// ensureStack starts a stack unless one runs. The first one prints the head of the table.
+// ensureStack starts a stack unless one is running. The first start also prints the machine, the settings and the column titles of the
+// table.
 func (r *runner) ensureStack(ctx context.Context) (err error) {
 	if r.stack != nil {
 		return nil
@@ -108,7 +109,7 @@ func (r *runner) ensureStack(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeStack ends the current stack. Figures that were open on it are opened again on the next one.
+// closeStack closes the current stack. Figures that were opened on this stack are opened again on the next one.
 func (r *runner) closeStack() {
 	if r.stack == nil {
 		return
@@ -120,7 +121,7 @@ func (r *runner) closeStack() {
 	}
 }
 
-// publish writes the results so far to the JSON file and prints the result of f, once f is complete or has failed.
+// publish writes all results so far to the JSON file. If f is complete or has failed, it also prints the result of f.
 func (r *runner) publish(f *figureRun, last bool) error {
 	all := r.report()
 	if last || f.err != nil {
@@ -132,7 +133,7 @@ func (r *runner) publish(f *figureRun, last bool) error {
 	return all.write(r.settings.out)
 }
 
-// report returns the results so far.
+// report returns the report with all results so far.
 func (r *runner) report() report {
 	all := report{Machine: r.machine, Settings: r.settings.reported()}
 	for _, f := range r.runs {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeStacks opens stacks that have no processes, and counts them.
+// fakeStacks opens stacks without processes, and counts them.
 type fakeStacks struct{ opened, closed int }
 
 func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
@@ -25,7 +25,7 @@ func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
 	return s, nil
 }
 
-// fakeFigure is a figure whose rounds return the results in turn.
+// fakeFigure returns a figure whose rounds return `results` one after the other.
 func fakeFigure(name, baseline string, results ...error) figure {
 	round := 0
 	return figure{name: name, baseline: baseline, windowShare: 1, open: func(context.Context, *stack) (*subject, error) {
@@ -49,10 +49,10 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	err := newRunner(set, stdout, t.Logf, stacks.open).run(t.Context())
 
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "1 of 3 figures failed: failing: broken") {
-		t.Errorf("run with one failing figure: got error %v, want it to name that figure", err)
+		t.Errorf("run three figures of which one fails: got error %v, want an error that names the failing figure", err)
 	}
 	if stacks.opened != 2 || stacks.closed != 2 {
-		t.Errorf("%d stacks opened, %d closed; want a second one after the failure", stacks.opened, stacks.closed)
+		t.Errorf("run with one failing figure: %d stacks opened, %d closed; want 2 and 2, because the failure needs a second stack", stacks.opened, stacks.closed)
 	}
 	want := []result{
 		{Name: "first", Count: 20, Seconds: 2, Rate: 10, Rounds: []float64{10, 10}, Details: []detail{{"rounds", 2}}},
@@ -64,7 +64,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	}
 	for _, line := range []string{"\nfirst ", "\nfailing ", "FAILED: broken", "\nlast "} {
 		if !strings.Contains(stdout.String(), line) {
-			t.Errorf("the output lacks %q:\n%s", line, stdout)
+			t.Errorf("the output of the run does not contain %q:\n%s", line, stdout)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
 	open := second.open
 	second.open = func(ctx context.Context, s *stack) (*subject, error) {
 		if figures := readReport(t, out).Figures; len(figures) != 1 || figures[0].Name != "first" {
-			t.Errorf("before the second figure is measured, the report must have the first one; it has %+v", figures)
+			t.Errorf("report after the first of two figures: got %+v, want the first figure alone", figures)
 		}
 		return open(ctx, s)
 	}
@@ -101,7 +101,7 @@ func TestRunner_ProcessThatEndsFailsTheFigure(t *testing.T) {
 	err := newRunner(settings{rounds: 1, figures: []figure{waiting}}, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open).run(t.Context())
 
 	if !errors.Is(err, crashed) {
-		t.Errorf("run whose stack ended unexpectedly: got error %v, want the cause of that end", err)
+		t.Errorf("run whose worker process ended unexpectedly: got error %v, want the error of that process", err)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRunner_StopsWhenInterrupted(t *testing.T) {
 	err := newRunner(settings{rounds: 1, figures: []figure{first, fakeFigure("second", "", nil)}}, &bytes.Buffer{}, t.Logf, stacks.open).run(ctx)
 
 	if !errors.Is(err, interrupted) || stacks.opened != 1 || stacks.closed != 1 {
-		t.Errorf("interrupted run: got error %v, %d stacks opened, %d closed; want the interrupt's error, 1 and 1", err, stacks.opened, stacks.closed)
+		t.Errorf("interrupt a run: got error %v, %d stacks opened, %d closed; want the interrupt's error, 1 and 1", err, stacks.opened, stacks.closed)
 	}
 }
 
@@ -135,5 +135,5 @@ func readReport(t *testing.T, file string) (r report) {
 	return r
 }
 
-// testTimeout is how long a test waits for an event that must come.
+// testTimeout is how long a test waits for an expected event before it fails.
 const testTimeout = 2 * time.Minute

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// operation does one operation and returns by how much it increases the count. `client` is the number of the concurrent client that calls it.
+// operation executes one operation of a measurement and returns by how much it increases the count. `client` is the number of the
+// concurrent client that calls it.
 type operation func(ctx context.Context, client int) (count int, err error)
 
-// pace holds the number of clients and the durations with which a figure is measured.
+// pace holds the number of clients, the warm-up and the window of a measurement.
 type pace struct {
 	InFlight int           // concurrent clients
 	Warmup   time.Duration // operations that end in it are not counted
 	Window   time.Duration
 }
 
-// sample is the result of one window.
+// sample is the result of measuring one window.
 type sample struct {
 	Count   int
 	Seconds float64
@@ -53,7 +54,7 @@ func (s sample) cpuPerOperation() map[string]float64 {
 	return all
 }
 
-// ratio returns a/b, and 0 if b is 0.
+// ratio returns a/b, or 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -61,8 +62,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// measure runs operations on p.InFlight concurrent clients and counts those that end inside the window. It waits for
-// the operations that run when the window closes. The first error ends all clients.
+// measure runs operations on p.InFlight concurrent clients and counts the operations that end inside the window. When the window closes, it
+// waits for the operations that still run. The first error of an operation stops all clients.
 func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	var count atomic.Int64
 	var open atomic.Bool // true while the window is open

@@ -15,7 +15,7 @@ import (
 	"berth/internal/contract"
 )
 
-// stormFigure is the figure (measurement) that sends many signals to one port.
+// stormFigure measures many signals to one port.
 type stormFigure struct {
 	*portFigure
 	signals   int
@@ -26,8 +26,8 @@ type stormFigure struct {
 	runs      []int        // history events of each run of the workflow
 }
 
-// openStorm measures how fast one port processes signals. All but two signals name another host than the port's, so they
-// are only counted. The other two make the port ACTIVE. No signal may be rejected or lost.
+// openStorm measures how fast one port processes signals. All signals except two name another host than the port's host; such signals are
+// only counted. The two exceptions make the port ACTIVE. No signal may be rejected or lost.
 func openStorm(ctx context.Context, s *stack) (*subject, error) {
 	t := &stormFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), signals: s.signals}
 	return &subject{agents: s.api, setUp: t.createNetworks, measureRound: t.measureRound, tearDown: t.check, details: t.details}, nil
@@ -46,7 +46,7 @@ func (t *stormFigure) details(context.Context) ([]detail, error) {
 	}, nil
 }
 
-// measureRound sends all signals from many clients and waits until the row counts them.
+// measureRound sends all signals from many clients and waits until the port's row has counted them.
 func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) {
 	var err error
 	if t.port, err = t.createPort(ctx, 0); err != nil {
@@ -76,7 +76,7 @@ func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) 
 			return one, err
 		}
 		if time.Since(begin) > 10*waitTimeout {
-			return one, fmt.Errorf("the row counts only %d of %d ignored reports: %w", ignored, t.signals-2, errTimeout)
+			return one, fmt.Errorf("the port's row has counted only %d of %d reports from another host: %w", ignored, t.signals-2, errTimeout)
 		}
 	}
 	one.Seconds = time.Since(begin).Seconds()
@@ -85,7 +85,7 @@ func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) 
 	return one, errors.Join(context.Cause(ctx), cpuErr, err)
 }
 
-// nth returns the nth report: from another host, except for the two that complete the port.
+// nth returns the n-th report. All reports are from another host, except the two that make the port ACTIVE.
 func (t *stormFigure) nth(i int) contract.Report {
 	switch i {
 	case t.signals / 3:
@@ -97,14 +97,14 @@ func (t *stormFigure) nth(i int) contract.Report {
 	}
 }
 
-// check returns an error unless the port is ACTIVE after one change since its creation and every other report is
-// counted. A report may be counted twice: the server repeats a workflow task when signals arrive at its end.
+// check returns an error unless the port became ACTIVE in one revision, and its row has counted all reports from the other host. A report
+// may be counted twice: the server repeats a workflow task when signals arrive at its end.
 func (t *stormFigure) check(ctx context.Context) error {
 	var status string
 	var revision, ignored int
 	err := t.rows.QueryRow(ctx, `select status, revision, ignored_reports from port where id = $1`, t.port).Scan(&status, &revision, &ignored)
 	if err == nil && (status != "ACTIVE" || revision != 2 || ignored < t.signals-2) {
-		err = fmt.Errorf("after %d signals the port is %s at revision %d with %d ignored reports", t.signals, status, revision, ignored)
+		err = fmt.Errorf("after %d signals the port has status %s, revision %d and %d ignored reports; want ACTIVE, revision 2 and all signals but two ignored", t.signals, status, revision, ignored)
 	}
 	t.processed, t.revisions = ignored+2, revision-1
 	if err == nil {

@@ -20,7 +20,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova, and the clients that the figures (measurements) use.
+// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. It also holds the clients that the measurements
+// use.
 type stack struct {
 	ctx       context.Context // ends when the stack closes or when one of its processes ends unexpectedly
 	fail      context.CancelCauseFunc
@@ -65,7 +66,7 @@ func openStack(ctx context.Context, set settings, logf func(string, ...any)) (*s
 	return s, nil
 }
 
-// defaultRoles are the roles of berth's process in most figures.
+// defaultRoles are the roles of berth's process in most measurements.
 const defaultRoles = "api,relay,temporal"
 
 func (s *stack) start(ctx context.Context, set settings, logf func(string, ...any)) error {
@@ -110,8 +111,8 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 	return s.awaitFirstFullSync(ctx)
 }
 
-// awaitFirstFullSync requests the full sync that a new controller needs, and waits for its end. Otherwise berth
-// would start the sync by itself during a measurement.
+// awaitFirstFullSync requests the full sync that a new controller needs, and waits until it is complete. Otherwise berth itself would start
+// the full sync during a measurement.
 func (s *stack) awaitFirstFullSync(ctx context.Context) error {
 	if err := s.api.post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
 		return err
@@ -144,8 +145,8 @@ func (s *stack) startTemporal(ctx context.Context, progress func(string)) error 
 	return err
 }
 
-// runProcess runs a program until ctx ends. The channel receives the error with which it ended. If the program ends
-// before ctx does, the stack fails.
+// runProcess runs a program until ctx ends. The channel receives the error with which the program ended. If the program ends before ctx
+// ends, the stack fails.
 func (s *stack) runProcess(ctx context.Context, cmd *exec.Cmd) <-chan error {
 	ended := make(chan error, 1)
 	s.children.Go(func() {
@@ -189,7 +190,7 @@ func (s *stack) close() {
 // errorLogLines is the number of log lines of each process that errorLogTail returns.
 const errorLogLines = 5
 
-// errorLogTail returns the last errors in the logs of berth's processes, each on a line of its own.
+// errorLogTail returns the last error lines from the logs of berth's processes.
 func (s *stack) errorLogTail() string {
 	logs, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
 	var tail strings.Builder

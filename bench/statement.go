@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while the parameter `do` runs. The details
-// are averages over the number of operations, which `do` returns. Statements of bench itself do not count.
+// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while the parameter `do` runs. `do` returns the
+// number of its operations; the details are averages over them. It does not count statements of bench itself.
 func (s *stack) countStatements(ctx context.Context, each string, do func(context.Context) (int, error)) ([]detail, error) {
 	log := filepath.Join(s.dir, "postgres", "log")
 	if err := s.configure(ctx, `alter system set log_statement = 'all'`, `alter system set log_line_prefix = 'sql %d %a: '`); err != nil {
@@ -49,10 +49,10 @@ func (s *stack) configure(ctx context.Context, settings ...string) error {
 	return nil
 }
 
-// statementPattern matches the start of a statement in the log, with the names of the database and the application.
+// statementPattern matches the start of a statement in PostgreSQL's log, with the names of the database and the application.
 var statementPattern = regexp.MustCompile(`(?m)^sql (\S+) (.*?): LOG:  (?:statement|execute)`)
 
-// parseStatements counts the statements in a log by their application and database.
+// parseStatements counts the SQL statements in a log of PostgreSQL by application and database.
 func parseStatements(log string) (berth, temporal int) {
 	for _, m := range statementPattern.FindAllStringSubmatch(log, -1) {
 		switch {

@@ -14,11 +14,11 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// stubCommand is the argument with which this program serves the stubs of OpenDaylight and Nova and the baseline of
-// the read figures. They run in a process of their own, as the real services do.
+// stubCommand is the command-line argument that makes the bench program serve the stubs of OpenDaylight and Nova and the baseline of the
+// reads. Like the real services, the stubs run in a process of their own.
 const stubCommand = "serve-stubs"
 
-// stubs are the URLs of the servers of the stub process.
+// stubs holds the URLs of the servers in the stub process.
 type stubs struct {
 	ODL, Nova    string
 	ReadBaseline string // see serveReadBaseline

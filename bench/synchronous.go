@@ -9,9 +9,9 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// openSynchronous measures a driver without a journal: the client sends each object to the controller itself after
-// its creation is committed. Such a driver does not retry, keeps no order and loses requests in a crash. The API is
-// berth's, over a database of its own without a relay. `delay` is the time that the controller takes for each answer.
+// openSynchronous measures what a driver without a journal would do: after the creation of an object is committed, the client itself sends
+// the object to the controller. Such a driver does not retry, keeps no order and loses requests in a crash. The API is berth's API with a
+// database of its own and without a relay. `delay` is the time that the controller takes for each answer.
 func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		name := "synchronous_" + delay.String()

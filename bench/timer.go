@@ -15,7 +15,7 @@ const (
 	timerName  = "Timer"
 )
 
-// timerFigure is the figure (measurement) of timers. It runs workflows that wait for a timer and do nothing else: the baseline of leases.
+// timerFigure measures timers. It runs workflows that wait for a timer and do nothing else; they are the baseline of leases.
 type timerFigure struct {
 	*stack
 	n       int
@@ -39,7 +39,8 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// waitForTimer is the workflow. It waits for its timer and records when the timer fired. Recording works because this process runs the only worker.
+// waitForTimer is the workflow function of this measurement. It waits for its timer and records when the timer fired. Recording works
+// because this process runs the only worker.
 func (t *timerFigure) waitForTimer(ctx workflow.Context, i int) error {
 	if err := workflow.Sleep(ctx, t.current.deadlines[i].Sub(workflow.Now(ctx))); err != nil || workflow.IsReplaying(ctx) {
 		return err
@@ -62,8 +63,8 @@ func (t *timerFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	return one, err
 }
 
-// fireAll starts a workflow for each deadline and waits until all have ended. The result `inTime` tells whether all were started
-// before the first deadline.
+// fireAll starts a workflow for each deadline and waits until all workflows have ended. The result `inTime` tells whether all workflows
+// were started before the first deadline.
 func (t *timerFigure) fireAll(ctx context.Context, d *deadlineSet) (inTime bool, err error) {
 	t.round++
 	t.current = d

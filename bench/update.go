@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// changesPerNetwork is the number of changes of one network, including its creation.
+// changesPerNetwork is how often one network is changed, including its creation.
 const changesPerNetwork = 100
 
 // openUpdates measures the journal entries of many changes of one network. It checks that the controller has the last
@@ -26,7 +26,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 			}
 			name, at, err := s.controllerNetwork(ctx, id)
 			if err == nil && (at != revision || name != fmt.Sprint("bench-", changesPerNetwork)) {
-				err = fmt.Errorf("network %s is at revision %d with name %s at the controller; want revision %d", id, at, name, revision)
+				err = fmt.Errorf("network %s at the controller: got revision %d and name %s, want revision %d", id, at, name, revision)
 			}
 			return changesPerNetwork, err
 		},
@@ -41,7 +41,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// changeNetwork creates a network and changes it n-1 times. It returns the last revision.
+// changeNetwork creates a network and changes it n-1 times. It returns the network's last revision.
 func (s *stack) changeNetwork(ctx context.Context, n int) (id string, revision int, err error) {
 	if id, err = s.api.create(ctx, "network", attributes{"name": "bench-1"}); err != nil {
 		return "", 0, err
