@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// agent is a process that uses Debian's oslo.messaging.
+// agent is a Python process that uses Debian's oslo.messaging.
 type agent struct {
 	in       io.WriteCloser
 	mu       sync.Mutex
@@ -35,13 +35,13 @@ type callResult struct {
 	Args     json.RawMessage `json:"args"`
 }
 
-// receivedMessage is a call or cast that the agent received.
+// receivedMessage is an RPC call or cast that the agent received.
 type receivedMessage struct {
 	Method string
 	Args   json.RawMessage
 }
 
-// python is the interpreter for which Debian packages oslo.messaging.
+// python is the path of the Python interpreter for which Debian packages oslo.messaging.
 const python = "/usr/bin/python3"
 
 func newAgent(t *testing.T, url string) *agent {
@@ -87,7 +87,7 @@ func (a *agent) read(out io.Reader) {
 	}
 }
 
-// request sends a request to the process and returns its answer.
+// request sends a request to the agent process and returns the answer.
 func (a *agent) request(t *testing.T, request map[string]any) callResult {
 	t.Helper()
 	answer := make(chan callResult, 1)
@@ -112,12 +112,12 @@ func (a *agent) request(t *testing.T, request map[string]any) callResult {
 	}
 }
 
-// call calls an RPC method and decodes its result. A nil into means that the result must be null.
+// call calls an RPC method and decodes its result. If `into` is nil, the result must be null.
 func (a *agent) call(t *testing.T, into any, method, version string, args map[string]any) {
 	t.Helper()
 	o := a.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": version, "args": args})
 	if o.Failure != "" {
-		t.Fatalf("call %s: the agent raised %s: %s", method, o.Failure, o.Message)
+		t.Fatalf("call %s: got the exception %s: %s, want a result", method, o.Failure, o.Message)
 	}
 	if into == nil {
 		if string(o.Result) != "null" {
@@ -130,7 +130,7 @@ func (a *agent) call(t *testing.T, into any, method, version string, args map[st
 	}
 }
 
-// listenTo makes the agent receive the messages of a topic.
+// listenTo makes the agent receive the messages that are sent to a topic.
 func (a *agent) listenTo(t *testing.T, topic, host, version string) {
 	t.Helper()
 	if o := a.request(t, map[string]any{"topic": topic, "host": host, "version": version}); o.Failure != "" {
@@ -144,26 +144,26 @@ func (a *agent) receiveMethod(t *testing.T, method string) map[string]any {
 	return a.receiveMethods(t, method)[method]
 }
 
-// receive returns the next message.
+// receive waits for the next message and returns it.
 func (a *agent) receive(t *testing.T) receivedMessage {
 	t.Helper()
 	select {
 	case h := <-a.received:
 		return h
 	case <-time.After(maxWait):
-		t.Fatal("the agent received no message")
+		t.Fatal("wait for the next message to the agent: none arrived in time")
 		return receivedMessage{}
 	}
 }
 
-// receiveMethods returns the arguments of the next messages by method. They may come in any order.
+// receiveMethods waits for one message of each of these methods and returns the arguments by method. The messages may come in any order.
 func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[string]any {
 	t.Helper()
 	got := map[string]map[string]any{}
 	for range methods {
 		h := a.receive(t)
 		if !slices.Contains(methods, h.Method) || got[h.Method] != nil {
-			t.Fatalf("got %s %s, want one each of %v", h.Method, h.Args, methods)
+			t.Fatalf("receive messages in any order: got method %s with arguments %s, want exactly one message of each method in %v", h.Method, h.Args, methods)
 		}
 		var args map[string]any
 		if err := json.Unmarshal(h.Args, &args); err != nil {
@@ -174,7 +174,7 @@ func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[s
 	return got
 }
 
-// receiveAbout waits until the agent received messages of this method about all of these IDs. It ignores other messages.
+// receiveAbout waits until the agent has received messages of this method about all of these IDs. It ignores other messages.
 func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 	t.Helper()
 	missing := map[string]bool{}
@@ -191,7 +191,7 @@ func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 				}
 			}
 		case <-deadline:
-			t.Fatalf("the agent received no %s about %v", method, missing)
+			t.Fatalf("the agent did not receive a message %s about each of these IDs: %v", method, missing)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type activeNetworksArgs struct {
 	Filter bool   `json:"enable_dhcp_filter"`
 }
 
-// getActiveNetworksInfo returns the networks that the DHCP agent on a host serves. An unknown or disabled agent serves none.
+// getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. An unknown or disabled agent serves no network.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
 	agents, err := h.Store.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{a.Host}}}})
 	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
@@ -68,7 +68,7 @@ func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, 
 	return infos[0], nil
 }
 
-// networkInfos returns networks with their subnets and ports. If dhcpOnly is true it leaves out subnets with DHCP disabled.
+// networkInfos returns networks with their subnets and ports. If dhcpOnly is true, it leaves out subnets with DHCP disabled.
 func (h *handlers) networkInfos(ctx context.Context, networks []network.Network, dhcpOnly bool) ([]object, error) {
 	if len(networks) == 0 {
 		return []object{}, nil
@@ -155,7 +155,7 @@ type dhcpPortArgs struct {
 	} `json:"port"`
 }
 
-// change returns the attributes that the agent sets on its port.
+// change returns the change of the port that the DHCP agent requests.
 func (a dhcpPortArgs) change() (network.PortChange, error) {
 	p, owner := a.Port.Port, network.DeviceOwnerDHCP
 	c := network.PortChange{DeviceOwner: &owner, Host: &a.Host, AdminUp: p.AdminUp}
@@ -183,7 +183,7 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	return c, nil
 }
 
-// createDHCPPort creates a DHCP agent's port on a network, or returns the port that the agent has there already. It returns null
+// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port there, it returns that port. The reply is null
 // if the network or one of the subnets does not exist any more.
 func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
@@ -210,8 +210,8 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	return attribute.PortRPC(port), nil
 }
 
-// isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet. The agent will get a
-// notification of the deletion.
+// isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet. The agent will receive a
+// notification about the newer state.
 func isOutdated(err error) bool {
 	var fault *network.Fault
 	return errors.Is(err, db.ErrNotFound) || errors.As(err, &fault) && fault.Kind == network.InvalidInput
@@ -220,7 +220,7 @@ func isOutdated(err error) bool {
 // reservedDeviceID is the device_id of a DHCP port that any DHCP agent may take over.
 const reservedDeviceID = "reserved_dhcp_port"
 
-// updateDHCPPort changes a DHCP agent's port. It returns null if the port does not exist any more.
+// updateDHCPPort changes a DHCP agent's port. The reply is null if the port does not exist any more.
 func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
@@ -258,7 +258,7 @@ type releaseArgs struct {
 	Device  string `json:"device_id"`
 }
 
-// releaseDHCPPort deletes a DHCP agent's port on a network. It succeeds if the port does not exist.
+// releaseDHCPPort deletes a DHCP agent's port on a network. It also succeeds if the port does not exist.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
 	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
 		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DeviceOwnerDHCP}}}})

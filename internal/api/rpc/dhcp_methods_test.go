@@ -40,10 +40,10 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 	st.call(t, &first, "create_dhcp_port", "1.1", args)
 	st.call(t, &second, "create_dhcp_port", "1.1", args) // a repeated call, as after a lost reply
 	if first["id"] != second["id"] || !cmp.Equal(first["fixed_ips"], second["fixed_ips"]) {
-		t.Errorf("a repeated create_dhcp_port created a second port: first %v, then %v", first, second)
+		t.Errorf("repeat create_dhcp_port: the first call returned port %v, the second %v; want the same port", first, second)
 	}
 	if first["device_owner"] != "network:dhcp" || first["binding:host_id"] != "net1" {
-		t.Errorf("DHCP port: got %v, want device_owner network:dhcp on host net1", first)
+		t.Errorf("create_dhcp_port: got port %v, want device_owner network:dhcp and host net1", first)
 	}
 	args["port_id"] = first["id"]
 	var updated map[string]any
@@ -51,7 +51,7 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 	args["host"] = "elsewhere"
 	o := st.request(t, map[string]any{"topic": "q-plugin", "method": "update_dhcp_port", "version": "1.1", "args": args})
 	if o.Failure != "NetworkNotFound" {
-		t.Errorf("update_dhcp_port of a host that does not serve the network: got %s %q, want NetworkNotFound", o.Result, o.Failure)
+		t.Errorf("update_dhcp_port from a host that does not serve the network: got result %s, exception %q; want NetworkNotFound", o.Result, o.Failure)
 	}
 
 	var infos []map[string]any
@@ -61,7 +61,7 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 	}
 	st.call(t, &infos, "get_active_networks_info", "1.1", map[string]any{"host": "unknown"})
 	if len(infos) != 0 {
-		t.Errorf("get_active_networks_info of an unknown agent: got %v, want no network", infos)
+		t.Errorf("get_active_networks_info for an unknown agent: got %v, want no network", infos)
 	}
 
 	st.call(t, nil, "release_dhcp_port", "1.0", map[string]any{"network_id": st.network.ID, "device_id": "dhcp-x-" + st.network.ID.String(), "host": "net1"})
@@ -69,7 +69,7 @@ func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 	var ports []any
 	st.call(t, &ports, "get_ports", "1.0", map[string]any{"filters": map[string]any{"network_id": []any{st.network.ID}}})
 	if len(ports) != 0 {
-		t.Errorf("ports after release_dhcp_port: got %v, want none", ports)
+		t.Errorf("list the network's ports after release_dhcp_port: got %v, want none", ports)
 	}
 	st.call(t, nil, "get_network_info", "1.0", map[string]any{"network_id": uuid.NewString(), "host": "net1"})
 	st.call(t, nil, "create_dhcp_port", "1.1", map[string]any{"host": "net1", "port": map[string]any{"port": map[string]any{
@@ -93,9 +93,9 @@ func TestCreateDHCPPort_FailsWhenSubnetIsFull(t *testing.T) {
 		t.Fatal(o.Failure, o.Message)
 	}
 	if o := create("d2", subnets[0].ID); o.Failure != "IpAddressGenerationFailure" {
-		t.Errorf("create a DHCP port on a full subnet: got %s %q %q, want IpAddressGenerationFailure", o.Result, o.Failure, o.Message)
+		t.Errorf("create a DHCP port on a full subnet: got result %s, exception %q %q; want IpAddressGenerationFailure", o.Result, o.Failure, o.Message)
 	}
 	if o := create("d3", uuid.New()); string(o.Result) != "null" {
-		t.Errorf("create a DHCP port on a deleted subnet: got %s %q %q, want null", o.Result, o.Failure, o.Message)
+		t.Errorf("create a DHCP port on a deleted subnet: got result %s, exception %q %q; want the result null", o.Result, o.Failure, o.Message)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 )
 
-// dvrMethods are the methods that Open vSwitch agents with distributed routing call at start. berth has no routers; it assigns a
-// MAC to each host so that such an agent starts.
+// dvrMethods are the methods that Open vSwitch agents with distributed virtual routing (DVR) call when they start. berth has no routers,
+// but such an agent starts only if its host has a DVR MAC, so berth assigns one to each host.
 func (h *handlers) dvrMethods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"get_dvr_mac_address_by_host": oslomsg.WithArgs(h.dvrMACOfHost),
@@ -36,7 +36,7 @@ func (h *handlers) dvrMACOfHost(ctx context.Context, a hostArgs) (any, error) {
 	return h.Store.RouterMAC(ctx, a.Host, randomDVRMAC)
 }
 
-// randomDVRMAC returns a random address with fa:16:3f, the default dvr_base_mac of Neutron.
+// randomDVRMAC returns a random MAC address that begins with fa:16:3f, as Neutron's default dvr_base_mac does.
 func randomDVRMAC() string {
 	n := rand.N(1 << 24)
 	return fmt.Sprintf("fa:16:3f:%02x:%02x:%02x", n>>16&0xff, n>>8&0xff, n&0xff)

@@ -11,8 +11,8 @@ import (
 // neutronExceptions is the Python module in which agents look up exceptions.
 const neutronExceptions = "neutron_lib.exceptions"
 
-// failureOf returns the exception for a method's error. Agents know most kinds of network.Fault by the name of the exception
-// class. All other errors are transient; their texts go to the log and not to the agent.
+// failureOf returns the exception that the agent raises for a method's error. A network.Fault becomes the Neutron exception with the name
+// of its kind; agents know most of these exceptions. All other errors are transient; their texts are logged and not sent to the agent.
 func failureOf(err error) (f *oslomsg.Failure, transient bool) {
 	var fault *network.Fault
 	switch {

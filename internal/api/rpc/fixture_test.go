@@ -36,7 +36,7 @@ func newFixture(t *testing.T) *fixture {
 	return st
 }
 
-// createNetwork creates the network and its subnet.
+// createNetwork creates the fixture's network and its subnet.
 func (st *fixture) createNetwork(t *testing.T) {
 	t.Helper()
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
@@ -62,7 +62,7 @@ func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 			"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"}}},
 		"time": "2026-11-20T16:56:24.405715"}})
 	if err := json.Unmarshal(o.Result, &got); err != nil || got != want {
-		t.Fatalf("%s on %s: got %s %s %s, want %q", kind, host, o.Result, o.Failure, o.Message, want)
+		t.Fatalf("report_state of the %s on host %s: got result %s, exception %s %s; want %q", kind, host, o.Result, o.Failure, o.Message, want)
 	}
 }
 
@@ -72,7 +72,7 @@ func (st *fixture) makeStale(t *testing.T, host string) {
 	storetest.Exec(t, st.database, `update agent set heartbeat_at = heartbeat_at - interval '80 seconds' where host = $1`, host)
 }
 
-// createPorts creates ports of servers on cmp1.
+// createPorts creates ports of servers on the host cmp1.
 func (st *fixture) createPorts(t *testing.T, n int) []network.Port {
 	t.Helper()
 	host, owner, device, project := "cmp1", "compute:nova", uuid.NewString(), "p1"
@@ -96,7 +96,7 @@ func (st *fixture) portStatus(t *testing.T, id uuid.UUID) string {
 	return p.Status
 }
 
-// publishNetwork publishes the notifications of the network.
+// publishNetwork publishes the stored notifications about the fixture's network.
 func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
@@ -105,14 +105,14 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	}
 	published, err := c.Publish(t.Context(), due)
 	if err != nil || len(published) != len(due) {
-		t.Fatalf("published %d of %d notifications, error %v; want all", len(published), len(due), err)
+		t.Fatalf("publish the notifications about the network: published %d of %d, error %v; want all", len(published), len(due), err)
 	}
 	if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// publishAll publishes the notifications of the network and those without a network.
+// publishAll publishes the stored notifications about the fixture's network, and those that belong to no network.
 func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	for _, id := range []uuid.UUID{{}, st.network.ID} {
@@ -130,7 +130,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	}
 }
 
-// newPublisher returns a publisher and lets the store record notifications from now on.
+// newPublisher returns a publisher. It also makes the store record notifications from now on.
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
@@ -139,8 +139,8 @@ func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	return c
 }
 
-// newDHCPFixture returns a fixture whose DHCP agent listens, and a function that publishes and returns the payload of the next
-// message after checking its method and priority.
+// newDHCPFixture returns a fixture whose DHCP agent listens. It also returns a function that publishes the notifications, checks the method
+// and priority of the next message and returns its payload.
 func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float64) map[string]any) {
 	t.Helper()
 	st := newFixture(t)
@@ -151,7 +151,7 @@ func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float6
 		st.publishAll(t, publisher)
 		p := st.receiveMethod(t, method)["payload"].(map[string]any)
 		if p["priority"] != priority {
-			t.Errorf("%s has priority %v, want %v", method, p["priority"], priority)
+			t.Errorf("receive %s: got priority %v, want %v", method, p["priority"], priority)
 		}
 		return p
 	}

@@ -9,12 +9,13 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// handlers implements the RPC methods that agents call.
+// handlers implements the RPC methods that Neutron's agents call.
 type handlers struct {
 	Store *networkstore.Store
 }
 
-// endpoints returns all methods with the newest minor version that Neutron's servers implement. Agents use no namespace.
+// endpoints returns all RPC methods, each with the newest minor version that Neutron's servers implement. Agents call these methods without
+// a namespace.
 func (h *handlers) endpoints() []oslomsg.Endpoint {
 	return []oslomsg.Endpoint{
 		{Minor: 4, Methods: h.stateMethods()},
@@ -29,10 +30,10 @@ func (h *handlers) endpoints() []oslomsg.Endpoint {
 // maxName is the longest name of a host, device or topic, in bytes.
 const maxName = oslomsg.MaxName
 
-// maxDevices is how many devices or ports a call may name. Agents send much shorter lists.
+// maxDevices is the maximum number of devices or ports in one call. Agents send far fewer in a call.
 const maxDevices = 1000
 
-// parseUUID parses an ID in the form with dashes. It returns uuid.Nil for any other text; no object has this ID.
+// parseUUID parses a UUID that is written with dashes. For any other text it returns uuid.Nil, which is the ID of no object.
 func parseUUID(text string) uuid.UUID {
 	id, err := uuid.Parse(strings.TrimSpace(text))
 	if err != nil || len(text) != 36 {

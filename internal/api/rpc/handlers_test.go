@@ -40,13 +40,13 @@ func TestCall_FailuresHaveNeutronsExceptionClasses(t *testing.T) {
 				request["namespace"] = c.namespace
 			}
 			if o := st.request(t, request); o.Failure != c.want {
-				t.Errorf("got result %s, failure %q %q; want %s", o.Result, o.Failure, o.Message, c.want)
+				t.Errorf("call with an invalid method, version or argument: got result %s, exception %q %q; want the exception %s", o.Result, o.Failure, o.Message, c.want)
 			}
 		})
 	}
 }
 
-// Every method is called with unexpected arguments, as an agent of another version may do.
+// This test calls every method with unexpected arguments, as an agent of another version may do.
 func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -90,11 +90,11 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 			m := openEnvelope(t, reply.Body)
 			n := m["_msg_id"].(string)
 			if failure, _ := m["failure"].(string); strings.Contains(failure, `"ServiceUnavailable"`) || strings.Contains(failure, "internal error") {
-				t.Errorf("call %s: got the internal failure %s, want success or a failure about the arguments", sent[n], failure)
+				t.Errorf("call %s with unexpected arguments: got the internal error %s, want success or an exception about the arguments", sent[n], failure)
 			}
 			delete(sent, n)
 		case <-deadline:
-			t.Fatalf("calls without a reply: %v", slices.Collect(maps.Values(sent))[:min(len(sent), 10)])
+			t.Fatalf("wait for the replies to all calls: no reply to %v", slices.Collect(maps.Values(sent))[:min(len(sent), 10)])
 		}
 	}
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id}})
@@ -117,7 +117,7 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			if o := st.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": "1.0", "args": args}); o.Failure != "TypeError" {
-				t.Errorf("call with %d ports: got %s %q %q, want TypeError", len(many), o.Result, o.Failure, o.Message)
+				t.Errorf("call with %d ports, more than allowed: got result %s, exception %q %q; want TypeError", len(many), o.Result, o.Failure, o.Message)
 			}
 		})
 	}
@@ -129,11 +129,11 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now.Status != network.Down || now.Revision != port.Revision || now.IgnoredReports == 0 {
-		t.Errorf("the port after reports of an unknown host: status %s, revision %d, %d ignored reports; want DOWN, the same revision, at least one", now.Status, now.Revision, now.IgnoredReports)
+		t.Errorf("read the port after reports from an unknown host: got status %s, revision %d, %d ignored reports; want DOWN, the same revision, at least one", now.Status, now.Revision, now.IgnoredReports)
 	}
 }
 
-// Each method works in its newest version, and fails with UnsupportedVersion in a later one.
+// Each method succeeds in its newest version, and fails with UnsupportedVersion in a later version.
 func TestCall_SupportedVersions(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -148,11 +148,11 @@ func TestCall_SupportedVersions(t *testing.T) {
 		t.Run(c.method, func(t *testing.T) {
 			args := map[string]any{"resource_type": "Port", "version": "1.7", "filter_kwargs": map[string]any{"id": []any{}}}
 			if o := st.request(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": c.newest, "args": args}); o.Failure != "" {
-				t.Errorf("call version %s: got failure %s %s, want success", c.newest, o.Failure, o.Message)
+				t.Errorf("call the newest version %s: got exception %s %s, want success", c.newest, o.Failure, o.Message)
 			}
 			for _, version := range []string{c.unknown, "2.0", "0.9", "x", "1.1.1.1"} {
 				if o := st.request(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": version, "args": args}); o.Failure != "UnsupportedVersion" {
-					t.Errorf("call version %s: got %s %q, want UnsupportedVersion", version, o.Result, o.Failure)
+					t.Errorf("call the unsupported version %s: got result %s, exception %q; want UnsupportedVersion", version, o.Result, o.Failure)
 				}
 			}
 		})

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// maxWait is how long a test waits for a condition. It is long, so that tests also pass on a slow machine.
+// maxWait is how long a test waits for a condition before it fails. It is long, so that tests also pass on a slow machine.
 const maxWait = 10 * time.Minute
 
 var (
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runWithBroker(m))
 }
 
-// startOwnBroker starts a RabbitMQ that the test may kill.
+// startOwnBroker starts a RabbitMQ for one test, which may kill it.
 func startOwnBroker(t *testing.T) *devstack.RabbitMQ {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-test-") // t.TempDir is too long for a socket path
@@ -47,7 +47,7 @@ func startOwnBroker(t *testing.T) *devstack.RabbitMQ {
 	return own
 }
 
-// runUntilEnd runs a function until the test ends.
+// runUntilEnd runs a function in the background until the test ends.
 func runUntilEnd(t *testing.T, run func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,7 +62,7 @@ func runUntilEnd(t *testing.T, run func(context.Context)) {
 	})
 }
 
-// runWithBroker runs the tests with one shared RabbitMQ.
+// runWithBroker runs all tests of the package with one shared RabbitMQ.
 func runWithBroker(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "berth-test-")
 	if err != nil {
@@ -78,12 +78,12 @@ func runWithBroker(m *testing.M) int {
 	return storetest.Main(m)
 }
 
-// newVirtualHost returns the URL of a virtual host that no other test uses.
+// newVirtualHost returns the URL of a RabbitMQ virtual host that no other test uses.
 func newVirtualHost(t *testing.T) string {
 	t.Helper()
 	n := int(usedVirtualHosts.Add(1)) - 1
 	if n >= devstack.VirtualHosts {
-		t.Fatalf("more than %d tests need a virtual host", devstack.VirtualHosts)
+		t.Fatalf("all %d virtual hosts of RabbitMQ are used by other tests", devstack.VirtualHosts)
 	}
 	return broker.URL(n)
 }
@@ -102,7 +102,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(maxWait); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("condition not met: %s; waited %s", what, maxWait)
+			t.Fatalf("wait until %s: not so after %s", what, maxWait)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// l2Methods are the methods that L2 agents call, the agents that bind ports on their host.
+// l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to its host.
 func (h *handlers) l2Methods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"get_device_details":                          oslomsg.WithArgs(h.getDeviceDetails),
@@ -28,8 +28,8 @@ func (h *handlers) l2Methods() map[string]oslomsg.Method {
 	}
 }
 
-// device is an agent's name for a port: the port's ID, "tap" with the first characters of the ID, or the MAC; alone, or in a list
-// with the PCI slot behind it. Replies repeat it unchanged.
+// device is an agent's name for a port: the port's ID, "tap" with the first characters of the ID, or the MAC. In JSON it is this string, or
+// a list of this string and a PCI slot. Replies repeat the device unchanged.
 type device struct {
 	raw  json.RawMessage
 	name string
@@ -62,7 +62,7 @@ type devicesArgs struct {
 	Host    string   `json:"host"`
 }
 
-// portIDs returns the ports of devices by the device's name. It leaves out devices without a port.
+// portIDs returns the ports of devices, by the name of the device. It leaves out devices that have no port.
 func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uuid.UUID, error) {
 	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
 		return nil, oslomsg.NewTypeError("the device is missing")
@@ -77,8 +77,8 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uu
 	return h.Store.FindDevices(ctx, names)
 }
 
-// reportDevices reports an event for the ports of devices in one transaction. If the call names no host, the
-// report counts as a report of the host to which the port is bound.
+// reportDevices applies one agent's report to the ports of all these devices in one transaction. If the call names no host, the report
+// counts as coming from the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
 	ids, err := h.portIDs(ctx, devices)
 	if err != nil || len(ids) == 0 {
@@ -108,7 +108,7 @@ func (h *handlers) updateDeviceDown(ctx context.Context, a deviceArgs) (any, err
 	return viewDown(a.Device), h.reportDevices(ctx, []device{a.Device}, a.Host, network.ReportLost)
 }
 
-// viewDown is the reply for a device that is down. Agents require "exists": true, also for unknown devices.
+// viewDown returns the reply about a device that is down. Agents require "exists": true in it, even for unknown devices.
 func viewDown(d device) object { return object{"device": d, "exists": true} }
 
 type deviceListArgs struct {
@@ -117,7 +117,8 @@ type deviceListArgs struct {
 	Host string   `json:"host"`
 }
 
-// updateDeviceList reports devices that are up and devices that are down. Unknown devices count as successful.
+// updateDeviceList applies an agent's report of devices that are up and devices that are down. Its reply lists unknown devices among the
+// successful ones.
 func (h *handlers) updateDeviceList(ctx context.Context, a deviceListArgs) (any, error) {
 	if err := h.reportDevices(ctx, a.Up, a.Host, network.ReportComplete); err != nil {
 		return nil, err
@@ -149,8 +150,8 @@ func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a 
 	return object{"devices": found, "failed_devices": []string{}}, err
 }
 
-// deviceDetails returns what an agent needs to bind the ports of devices. It reports the binding as begun, because the agent calls
-// this method before it starts.
+// deviceDetails returns the attributes that an agent needs to connect the ports of devices. It also sets the ports to BUILD, because the
+// agent calls this method before it begins to connect them.
 func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
 	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
 		return nil, err
@@ -178,7 +179,7 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	return details, nil
 }
 
-// portsWithNetworks reads ports and their networks, both by ID.
+// portsWithNetworks reads ports and their networks and returns both by ID.
 func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UUID) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
 	portIDs, networkIDs := []string{}, []string{}
 	for _, id := range ids {
@@ -221,7 +222,7 @@ type tunnelArgs struct {
 // vxlanPort is the UDP port of VXLAN.
 const vxlanPort = 4789
 
-// tunnelSync stores an agent's tunnel endpoint and returns all endpoints of its type.
+// tunnelSync stores an agent's tunnel endpoint and returns all endpoints of the same tunnel type.
 func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 	ip, err := netip.ParseAddr(a.IP)
 	if err != nil || ip.Zone() != "" || len(a.Host) > maxName {

@@ -22,7 +22,7 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id, uuid.NewString(), "nonsense"}})
 	if got := st.portStatus(t, port.ID); got != network.Down {
-		t.Errorf("status of the port after the DHCP report alone: got %s, want DOWN", got)
+		t.Errorf("read the port after the DHCP agent's report alone: got status %s, want DOWN", got)
 	}
 	var up map[string]any
 	st.call(t, &up, "update_device_list", "1.9", map[string]any{"devices_up": []string{id, "no-such"}, "devices_down": []string{},
@@ -32,7 +32,7 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := st.portStatus(t, port.ID); got != network.Active {
-		t.Errorf("status of the port after the DHCP and the L2 report: got %s, want ACTIVE", got)
+		t.Errorf("read the port after the reports of the DHCP and the L2 agent: got status %s, want ACTIVE", got)
 	}
 
 	var down map[string]any
@@ -41,11 +41,11 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := st.portStatus(t, port.ID); got != network.Down {
-		t.Errorf("status of the port after update_device_down: got %s, want DOWN", got)
+		t.Errorf("read the port after update_device_down: got status %s, want DOWN", got)
 	}
 	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": []any{port.MAC, "0000:04:00.1"}, "agent_id": "x", "host": nil})
 	if got := st.portStatus(t, port.ID); got != network.Active {
-		t.Errorf("status of the port after update_device_up: got %s, want ACTIVE", got)
+		t.Errorf("read the port after update_device_up: got status %s, want ACTIVE", got)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestUpdateDeviceUp_FromAnotherHostIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Status != network.Down || p.IgnoredReports != 1 {
-		t.Errorf("the port after a report of another host: status %s, %d ignored reports; want DOWN and 1", p.Status, p.IgnoredReports)
+		t.Errorf("read the port after a report from another host: got status %s, %d ignored reports; want DOWN and 1", p.Status, p.IgnoredReports)
 	}
 }
 
@@ -81,10 +81,10 @@ func TestDevicesDetailsList_SetsPortToBuild(t *testing.T) {
 		"qos_network_policy_id": nil, "profile": map[string]any{}, "propagate_uplink_status": false, "vif_type": "ovs", "vnic_type": "normal",
 		"security_groups": []any{port.SecurityGroups[0].String()}}, {"device": "unknown"}}
 	if diff := cmp.Diff(want, found.Devices); diff != "" || len(found.Failed) != 0 {
-		t.Errorf("device details (-want +got):\n%s\nfailed devices: %v, want none", diff, found.Failed)
+		t.Errorf("get_devices_details_list: details differ (-want +got):\n%s\nfailed devices: %v, want none", diff, found.Failed)
 	}
 	if got := st.portStatus(t, port.ID); got != network.Build {
-		t.Errorf("status of the port after get_devices_details_list: got %s, want BUILD", got)
+		t.Errorf("read the port after get_devices_details_list: got status %s, want BUILD", got)
 	}
 }
 

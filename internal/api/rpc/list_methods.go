@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// filters are the filters of a list: for each field one value or a list of values, of which an object must have one.
+// filters are the filters of a list. Each field has one value or a list of values; an object matches if it has one of these values.
 type filters map[string]json.RawMessage
 
 type listArgs struct {
@@ -19,8 +19,8 @@ type listArgs struct {
 	Fields  []string `json:"fields"`
 }
 
-// conditions translates filters to conditions of the store by a table of filter names. A filter that is not in the table is an
-// error.
+// conditions translates filters to conditions of the store. The table maps the names of filters to fields of the store. It returns an error
+// for a filter that is not in the table.
 func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 	var where []db.Condition
 	for name, raw := range f {
@@ -55,7 +55,7 @@ func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 	return where, nil
 }
 
-// idFields are the fields that contain UUIDs.
+// idFields are the fields of the store that contain UUIDs.
 var idFields = map[string]bool{"id": true, "network": true, "security_group": true, "group": true}
 
 func filterValue(v any) (string, error) {
@@ -95,7 +95,7 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	return viewList(networks, viewNetwork, a.Fields), err
 }
 
-// viewList applies view to each element and keeps only these fields, or all if none are named.
+// viewList applies the function `view` to each element. It keeps only the listed fields in the results, or all fields if the list is empty.
 func viewList[T any](all []T, view func(T) object, fields []string) []object {
 	views := make([]object, len(all))
 	for i, v := range all {

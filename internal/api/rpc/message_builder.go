@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Priorities of notifications to DHCP agents; an agent handles the lowest number first.
+// Priorities of notifications to DHCP agents. An agent handles the notification with the lowest number first.
 const (
 	priorityNetworkCreate = iota
 	priorityNetworkUpdate
@@ -25,13 +25,13 @@ const (
 	priorityPortUpdate
 )
 
-// topicDHCP is the topic of DHCP agents; each listens to topicDHCP.host.
+// topicDHCP is the topic of DHCP agents. Each agent listens to the topic with its host appended: dhcp_agent.HOST.
 const topicDHCP = "dhcp_agent"
 
 // pushVersion is the RPC version of push, the method that sends versioned objects (ResourcesPushRpcApi).
 const pushVersion = "1.1"
 
-// messageBuilder collects the messages of one notification.
+// messageBuilder collects the RPC messages for one stored notification.
 type messageBuilder struct {
 	messages []oslomsg.Message
 	err      error
@@ -47,42 +47,42 @@ func (b *messageBuilder) add(topic string, fanout bool, method, version string, 
 	b.messages = append(b.messages, oslomsg.Message{Topic: topic, Fanout: fanout, Body: body})
 }
 
-// addDHCP adds a message to the DHCP agent on a host.
+// addDHCP adds a message that is addressed to the DHCP agent on a host.
 func (b *messageBuilder) addDHCP(host, method string, priority int, payload object) {
 	payload["priority"] = priority
 	b.add(topicDHCP+"."+host, false, method, "1.0", object{"payload": payload})
 }
 
-// addL2 adds a message to all L2 agents, on the topic q-agent-notifier-<subject>.
+// addL2 adds a message that is addressed to all L2 agents, on the topic q-agent-notifier-<subject>.
 func (b *messageBuilder) addL2(subject, method, version string, args object) {
 	b.add("q-agent-notifier-"+subject, true, method, version, args)
 }
 
-// addMemberUpdate tells L2 agents that the members of security groups changed.
+// addMemberUpdate adds a message that tells L2 agents that the members of security groups changed.
 func (b *messageBuilder) addMemberUpdate(groups []uuid.UUID) {
 	if len(groups) > 0 {
 		b.addL2("security_group-update", "security_groups_member_updated", "1.1", object{"security_groups": groups})
 	}
 }
 
-// addRuleUpdate tells L2 agents that the rules of a security group changed.
+// addRuleUpdate adds a message that tells L2 agents that the rules of a security group changed.
 func (b *messageBuilder) addRuleUpdate(group uuid.UUID) {
 	b.addL2("security_group-update", "security_groups_rule_updated", "1.1", object{"security_groups": []uuid.UUID{group}})
 }
 
-// addPush adds a versioned object for the agents of each version.
+// addPush adds a push message with a versioned object for each version of the object that agents use.
 func (b *messageBuilder) addPush(objectType, event string, versions []string, encode func(version string) object) {
 	for _, v := range versions {
 		b.add("neutron-vo-"+objectType+"-"+v, true, "push", pushVersion, object{"resource_list": []object{encode(v)}, "event_type": event})
 	}
 }
 
-// pushedTypes are the types of versioned objects by kind of notification.
+// pushedTypes maps the kind of a notification to the type of the versioned object that it pushes.
 var pushedTypes = map[string]string{network.ResourceNetwork: typeNetwork, network.ResourceSubnet: typeSubnet, network.ResourcePort: typePort,
 	network.ResourceSecurityGroup: typeSecurityGroup, network.ResourceSecurityGroupRule: typeSecurityGroupRule}
 
-// buildMessages returns the messages of a notification. They carry the current state of the object, so a repeated notification is
-// harmless. If the object does not exist any more there are no messages: its deletion has a later notification.
+// buildMessages returns the RPC messages for a stored notification. The messages contain the current state of the object, so a repeated
+// notification is harmless. If the object does not exist any more, there are no messages: its deletion has a later notification.
 func (h *handlers) buildMessages(ctx context.Context, n network.AgentNotification, versions map[string][]string) ([]oslomsg.Message, error) {
 	b := &messageBuilder{}
 	dhcpHosts, err := h.Store.DHCPHosts(ctx, n.Network)
@@ -134,7 +134,7 @@ func (h *handlers) buildAgentMessages(ctx context.Context, b *messageBuilder, n 
 	return err
 }
 
-// buildTunnelMessage adds a tunnel update if the endpoint exists, else a tunnel deletion.
+// buildTunnelMessage adds the message tunnel_update if the tunnel endpoint exists, otherwise tunnel_delete.
 func (h *handlers) buildTunnelMessage(ctx context.Context, b *messageBuilder, endpoint network.TunnelEndpoint) error {
 	endpoints, err := h.Store.TunnelEnds(ctx, endpoint.Type)
 	args := object{"tunnel_ip": endpoint.IP, "tunnel_type": endpoint.Type}
@@ -146,7 +146,7 @@ func (h *handlers) buildTunnelMessage(ctx context.Context, b *messageBuilder, en
 	return err
 }
 
-// addDeleted adds the messages about a deleted object to L2 agents and to the DHCP agents on these hosts.
+// addDeleted adds messages about a deleted object, addressed to L2 agents and to the DHCP agents on these hosts.
 func (b *messageBuilder) addDeleted(n network.AgentNotification, dhcpHosts []string) error {
 	var before struct {
 		Fixed  []object    `json:"fixed_ips"`
@@ -210,8 +210,8 @@ func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n n
 	return nil
 }
 
-// addDHCPPort adds the messages about a created or readdressed port to the DHCP agents. One of the agents handles a new port with
-// high priority.
+// addDHCPPort adds the messages to the DHCP agents about a port that is new or has new addresses. For a new port, one of the agents gets
+// the message with high priority.
 func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []string) {
 	for i, host := range hosts {
 		priority := priorityPortUpdate
@@ -227,7 +227,7 @@ func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []st
 	}
 }
 
-// highPriorityAgent chooses one of several agents by the port's ID, so that a repeated notification chooses the same one.
+// highPriorityAgent chooses one of several agents by the port's ID, so that a repeated notification chooses the same agent.
 func highPriorityAgent(id uuid.UUID, agents int) int { return int(id[15]) % agents }
 
 // buildObjectMessages adds the messages about a created or changed network, subnet, security group or rule.
@@ -252,7 +252,7 @@ func (h *handlers) buildObjectMessages(ctx context.Context, b *messageBuilder, n
 	return nil
 }
 
-// buildNetworkUpdate adds a message about a changed network to its DHCP agents.
+// buildNetworkUpdate adds a message about a changed network, addressed to the network's DHCP agents.
 func (h *handlers) buildNetworkUpdate(ctx context.Context, b *messageBuilder, id uuid.UUID, dhcpHosts []string) error {
 	n, err := h.Store.Network(ctx, id)
 	if err != nil {
@@ -264,7 +264,7 @@ func (h *handlers) buildNetworkUpdate(ctx context.Context, b *messageBuilder, id
 	return nil
 }
 
-// buildSubnetMessages adds a message about a created or changed subnet to its DHCP agents.
+// buildSubnetMessages adds a message about a created or changed subnet, addressed to the DHCP agents of its network.
 func (h *handlers) buildSubnetMessages(ctx context.Context, b *messageBuilder, n network.AgentNotification, dhcpHosts []string) error {
 	s, err := h.Store.Subnet(ctx, n.ResourceID)
 	if err != nil {

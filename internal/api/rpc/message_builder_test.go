@@ -23,45 +23,45 @@ func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := next("subnet_create_end", 3); p["subnet"].(map[string]any)["cidr"] != "10.9.0.0/24" {
-		t.Errorf("subnet_create_end: got %v, want the subnet with the CIDR 10.9.0.0/24", p)
+		t.Errorf("receive subnet_create_end: got %v, want the subnet with the CIDR 10.9.0.0/24", p)
 	}
 	if _, err := st.Network.UpdateSubnet(t.Context(), subnets[0].ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_update_end", 3); p["subnet"].(map[string]any)["enable_dhcp"] != false {
-		t.Errorf("subnet_update_end: got %v, want enable_dhcp false", p)
+		t.Errorf("receive subnet_update_end: got %v, want enable_dhcp false", p)
 	}
 	if err := st.Network.DeleteSubnet(t.Context(), subnets[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_delete_end", 4); p["subnet_id"] != subnets[0].ID.String() || p["network_id"] != st.network.ID.String() {
-		t.Errorf("subnet_delete_end: got %v, want the IDs of the subnet and of the network", p)
+		t.Errorf("receive subnet_delete_end: got %v, want the IDs of the subnet and of the network", p)
 	}
 	if _, err := st.Network.UpdateNetwork(t.Context(), st.network.ID, network.NetworkChange{Name: &name}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("network_update_end", 1); p["network"].(map[string]any)["name"] != "green" {
-		t.Errorf("network_update_end: got %v, want the name green", p)
+		t.Errorf("receive network_update_end: got %v, want the name green", p)
 	}
 	agents, err := st.Network.Agents(t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{"net1"}}}})
 	if err != nil || len(agents) != 1 {
-		t.Fatalf("read the network's DHCP agents: got %v, error %v", agents, err)
+		t.Fatalf("read the agents on the host net1: got %v, error %v; want one agent", agents, err)
 	}
 	if _, err := st.Network.UpdateAgent(t.Context(), agents[0].ID, network.AgentChange{AdminUp: &off}); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("agent_updated", 0); p["admin_state_up"] != false {
-		t.Errorf("agent_updated: got %v, want admin_state_up false", p)
+		t.Errorf("receive agent_updated: got %v, want admin_state_up false", p)
 	}
 	if err := st.Network.UnscheduleNetwork(t.Context(), agents[0].ID, st.network.ID); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("network_delete_end", 2); p["network_id"] != st.network.ID.String() {
-		t.Errorf("network_delete_end: got %v, want the network's ID", p)
+		t.Errorf("receive network_delete_end: got %v, want the network's ID", p)
 	}
 }
 
-// A DHCP agent gets no message about a new name.
+// A DHCP agent gets no message when only the name of an object changes.
 func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T) {
 	t.Parallel()
 	st, next := newDHCPFixture(t)
@@ -77,7 +77,7 @@ func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T)
 		t.Fatal(err)
 	}
 	if p := next("port_update_end", 6)["port"].(map[string]any); p["name"] != "web" || len(p["extra_dhcp_opts"].([]any)) != 1 {
-		t.Errorf("port_update_end: got %v, want the port web with one DHCP option", p)
+		t.Errorf("receive port_update_end: got %v, want the port web with one DHCP option", p)
 	}
 	addresses := port.Addresses
 	if err := st.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
@@ -85,11 +85,11 @@ func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T)
 	}
 	p := next("port_delete_end", 6)
 	if fixed := p["fixed_ips"].([]any); len(fixed) != 1 || fixed[0].(map[string]any)["ip_address"] != addresses[0].IP.String() {
-		t.Errorf("port_delete_end: got %v, want the port's address", p)
+		t.Errorf("receive port_delete_end: got %v, want the port's address", p)
 	}
 }
 
-// A port moves to a host to which it had an inactive binding.
+// A port moves to a host for which it has an inactive binding.
 func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -110,14 +110,14 @@ func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	st.publishAll(t, publisher)
 	got := st.receiveMethods(t, "binding_deactivate", "binding_activate")
 	if d := got["binding_deactivate"]; d["host"] != "cmp1" || d["port_id"] != port.ID.String() || d["network_id"] != port.Network.String() {
-		t.Errorf("binding_deactivate: got %v, want the port on cmp1", d)
+		t.Errorf("receive binding_deactivate: got %v, want the port on cmp1", d)
 	}
 	if a := got["binding_activate"]; a["host"] != "cmp2" || a["port_id"] != port.ID.String() {
-		t.Errorf("binding_activate: got %v, want the port on cmp2", a)
+		t.Errorf("receive binding_activate: got %v, want the port on cmp2", a)
 	}
 }
 
-// A security group rule is created while agents with two versions of the object listen.
+// A security group rule is created while the listening agents use two versions of the rule's versioned object.
 func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -127,7 +127,7 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 			"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "Open vSwitch agent", "host": host, "binary": "x", "topic": "N/A",
 				"start_flag": true, "resource_versions": map[string]any{"SecurityGroupRule": version}}}}})
 		if string(o.Result) != `"new"` {
-			t.Fatalf("report_state with resource versions: got %s %s %s, want \"new\"", o.Result, o.Failure, o.Message)
+			t.Fatalf("report_state with resource versions: got result %s, exception %s %s; want the result \"new\"", o.Result, o.Failure, o.Message)
 		}
 		st.listenTo(t, "neutron-vo-SecurityGroupRule-"+version, host, "1.1")
 	}
@@ -157,13 +157,13 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 			} `json:"resource_list"`
 		}
 		if err := json.Unmarshal(h.Args, &push); err != nil || h.Method != "push" || push.Resources[0].Data["id"] != rules[0].ID.String() || push.Event != "updated" {
-			t.Fatalf("message about a changed rule: got %s %s, want a push of the updated rule", h.Method, h.Args)
+			t.Fatalf("receive a message about a new rule: got method %s with arguments %s, want a push of the rule with the event updated", h.Method, h.Args)
 		}
 		versions = append(versions, push.Resources[0].Version)
 	}
 	slices.Sort(versions)
 	if diff := cmp.Diff([]string{"1.2", "1.3"}, versions); diff != "" || updated != 1 {
-		t.Errorf("the rule was pushed in the versions %v and security_groups_rule_updated sent %d times; want 1.2 and 1.3, and once", versions, updated)
+		t.Errorf("messages about a new rule: got pushes in the versions %v and %d times security_groups_rule_updated; want 1.2 and 1.3, and once", versions, updated)
 	}
 
 	if err := st.Network.DeleteSecurityRule(t.Context(), rules[0].ID, nil); err != nil {
@@ -172,12 +172,12 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 	st.publishAll(t, publisher)
 	for range 3 {
 		if h := st.receive(t); h.Method == "push" && !strings.Contains(string(h.Args), `"deleted"`) {
-			t.Errorf("message about a deleted rule: got %s, want the event deleted", h.Args)
+			t.Errorf("receive the push of a deleted rule: got %s, want the event deleted", h.Args)
 		}
 	}
 }
 
-// A port joins a group, changes its address and leaves the group.
+// A port joins a security group, changes its address and leaves the group.
 func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -190,7 +190,7 @@ func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 		for { // skip the notifications about the project's new default group
 			if h := st.receive(t); h.Method == "security_groups_member_updated" {
 				if !strings.Contains(string(h.Args), want.String()) {
-					t.Errorf("%s: got %s, want the group's ID", what, h.Args)
+					t.Errorf("receive security_groups_member_updated because of %s: got %s, want the group's ID", what, h.Args)
 				}
 				return
 			}
@@ -202,11 +202,11 @@ func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{FixedIPs: &[]network.FixedIP{}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantMemberUpdate("another address", group)
+	wantMemberUpdate("a changed address", group)
 	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{SecurityGroups: &[]uuid.UUID{}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantMemberUpdate("left", group)
+	wantMemberUpdate("a port that left the group", group)
 }
 
 func TestPublish_MovedTunnelDeletesOldEndpoint(t *testing.T) {
@@ -223,11 +223,11 @@ func TestPublish_MovedTunnelDeletesOldEndpoint(t *testing.T) {
 	}
 	sync("10.9.9.1")
 	if args := st.receiveMethod(t, "tunnel_update"); args["tunnel_ip"] != "10.9.9.1" || args["tunnel_type"] != "gre" {
-		t.Errorf("tunnel_update: got %v, want the GRE endpoint 10.9.9.1", args)
+		t.Errorf("receive tunnel_update: got %v, want the GRE endpoint 10.9.9.1", args)
 	}
 	sync("10.9.9.2")
 	got := st.receiveMethods(t, "tunnel_update", "tunnel_delete")
 	if got["tunnel_update"]["tunnel_ip"] != "10.9.9.2" || got["tunnel_delete"]["tunnel_ip"] != "10.9.9.1" {
-		t.Errorf("messages about a changed endpoint: got %v, want an update to 10.9.9.2 and a deletion of 10.9.9.1", got)
+		t.Errorf("receive the messages about a changed tunnel endpoint: got %v, want tunnel_update with 10.9.9.2 and tunnel_delete with 10.9.9.1", got)
 	}
 }

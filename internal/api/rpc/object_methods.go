@@ -20,7 +20,7 @@ func (h *handlers) objectMethods() map[string]oslomsg.Method {
 	}
 }
 
-// The types of versioned objects that berth has.
+// The types of versioned objects that berth stores.
 const (
 	typePort              = "Port"
 	typeNetwork           = "Network"
@@ -29,7 +29,7 @@ const (
 	typeSecurityGroupRule = "SecurityGroupRule"
 )
 
-// objectFilters are the types that berth has, with the fields of the store by which they are filtered.
+// objectFilters maps each type of versioned object that berth stores to its filters: the filter's name and the field of the store.
 var objectFilters = map[string]map[string]string{
 	typePort:              portFilters,
 	typeNetwork:           networkFilters,
@@ -38,7 +38,7 @@ var objectFilters = map[string]map[string]string{
 	typeSecurityGroupRule: {"id": "id", "security_group_id": "group"},
 }
 
-// emptyTypes are types that agents fetch and of which berth has no objects.
+// emptyTypes are types of versioned objects that agents fetch but that berth does not store. Agents get an empty list.
 var emptyTypes = map[string]bool{"AddressGroup": true, "QosPolicy": true, "Trunk": true,
 	"SubPort": true, "PortForwarding": true, "ConntrackHelper": true, "Log": true, "LocalIPAssociation": true, "NDPProxy": true}
 
@@ -84,7 +84,7 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	}
 }
 
-// pull returns one object, or null if it does not exist.
+// pull returns one versioned object, or null if it does not exist.
 func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 	if parseUUID(a.ID) == uuid.Nil {
 		return nil, nil

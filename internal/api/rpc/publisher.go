@@ -11,7 +11,7 @@ import (
 	"berth/internal/network"
 )
 
-// Publisher publishes notifications to agents.
+// Publisher publishes notifications to agents over RabbitMQ.
 type Publisher struct {
 	handlers *handlers
 	wire     *oslomsg.Publisher
@@ -19,7 +19,7 @@ type Publisher struct {
 	mu       sync.Mutex // held while a batch is published, so that notifications keep their order
 }
 
-// NewPublisher returns a publisher that connects when it is used.
+// NewPublisher returns a publisher that connects to RabbitMQ when it is used for the first time.
 func NewPublisher(o Options) *Publisher {
 	p := &Publisher{handlers: &handlers{Store: o.Store}, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
 	p.metrics = newPublisherMetrics(p.Connected)
@@ -29,19 +29,19 @@ func NewPublisher(o Options) *Publisher {
 	return p
 }
 
-// Connected reports whether there is a connection to RabbitMQ.
+// Connected reports whether the publisher is connected to RabbitMQ.
 func (p *Publisher) Connected() bool { return p.wire.Connected() }
 
-// Close waits for the current batch and closes the connection.
+// Close waits until the current batch of notifications is published and then closes the connection.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wire.Close()
 }
 
-// Publish publishes notifications in order and returns the IDs of those that RabbitMQ confirmed. An unroutable message is an
-// error while the agent may still declare its queue, which it does a moment after RabbitMQ or the agent restarts. An agent that
-// declares its queue later fetches the whole state by itself.
+// Publish publishes notifications in order and returns the IDs of the notifications that RabbitMQ confirmed. If no queue exists for the
+// message of a recent notification, Publish returns an error, because the agent may still declare its queue: it does so a moment after it
+// or RabbitMQ restarts. An agent that declares its queue later than that fetches the whole state by itself.
 func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNotification) (published []int64, err error) {
 	versions, err := p.handlers.Store.ObjectVersions(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNo
 	return published, nil
 }
 
-// publishOne publishes the messages of one notification and waits for the confirms.
+// publishOne publishes the messages of one notification and waits until RabbitMQ has confirmed them.
 func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification, messages []oslomsg.Message) error {
 	unroutable, err := p.wire.Publish(ctx, messages)
 	if err != nil {
@@ -86,7 +86,7 @@ type publisherMetrics struct {
 func newPublisherMetrics(connected func() bool) publisherMetrics {
 	return publisherMetrics{
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_casts_total",
-			Help: "Notifications to agents over RabbitMQ, by kind of object and outcome (told: published; failed)."}, []string{"about", "outcome"}),
+			Help: "Notifications to agents over RabbitMQ, by kind of object and outcome (told: RabbitMQ confirmed the messages; failed: it did not)."}, []string{"about", "outcome"}),
 		replays: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_rpc_retold_total",
 			Help: "Replays of recent notifications that RabbitMQ may have lost."}),
 		connected: oslomsg.ConnectedGauge("casts", connected),

@@ -17,33 +17,33 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	t.Cleanup(publisher.Close)
 	hosting := []network.AgentNotification{{ID: 7, Network: st.network.ID, Resource: network.ResourceDHCPHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
 	if published, err := publisher.Publish(t.Context(), hosting); err == nil || len(published) != 0 {
-		t.Errorf("publish without a listening agent: published %v, want none and an error", published)
+		t.Errorf("publish a new notification without a listening agent: published %v, want none and an error", published)
 	}
 	hosting[0].Age = network.AgentDownTime // old enough to be published without a listening agent
 	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
-		t.Errorf("publish an old notification without a listening agent: got %v, error %v; want it published", published, err)
+		t.Errorf("publish an old notification without a listening agent: published %v, error %v; want the notification and no error", published, err)
 	}
 
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
-		t.Fatalf("publish to a listening agent: got %v, error %v; want one published", published, err)
+		t.Fatalf("publish a notification to a listening agent: published %v, error %v; want the notification and no error", published, err)
 	}
 	payload := func(method string, priority float64) map[string]any {
 		t.Helper()
 		p := st.receiveMethod(t, method)["payload"].(map[string]any)
 		if p["priority"] != priority {
-			t.Errorf("%s has priority %v, want %v", method, p["priority"], priority)
+			t.Errorf("receive %s: got priority %v, want %v", method, p["priority"], priority)
 		}
 		return p
 	}
 	if p := payload("network_create_end", 0); p["network"].(map[string]any)["id"] != st.network.ID.String() {
-		t.Errorf("network_create_end: got %v, want the network's ID", p)
+		t.Errorf("receive network_create_end: got %v, want the network's ID", p)
 	}
 	port := st.createPorts(t, 1)[0]
 	st.publishNetwork(t, publisher)
 	if p := payload("port_create_end", 5)["port"].(map[string]any); p["id"] != port.ID.String() || p["mac_address"] != port.MAC {
-		t.Errorf("port_create_end: got %v, want the port's ID and MAC", p)
+		t.Errorf("receive port_create_end: got %v, want the port's ID and MAC", p)
 	}
 	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{FixedIPs: &[]network.FixedIP{}}, nil); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	}
 	st.publishNetwork(t, publisher)
 	if p := payload("port_delete_end", 6); p["port_id"] != port.ID.String() || p["network_id"] != st.network.ID.String() {
-		t.Errorf("port_delete_end: got %v, want the IDs of the port and of the network", p)
+		t.Errorf("receive port_delete_end: got %v, want the IDs of the port and of the network", p)
 	}
 	off := false
 	if _, err := st.Network.UpdateSubnet(t.Context(), st.subnet.ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
@@ -69,7 +69,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	}
 	st.publishNetwork(t, publisher)
 	if p := payload("network_delete_end", 2); p["network_id"] != st.network.ID.String() {
-		t.Errorf("network_delete_end: got %v, want the network's ID", p)
+		t.Errorf("receive network_delete_end: got %v, want the network's ID", p)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 	push := st.receiveMethod(t, "push")
 	o := push["resource_list"].([]any)[0].(map[string]any)
 	if data := o["versioned_object.data"].(map[string]any); push["event_type"] != "updated" || o["versioned_object.version"] != "1.7" || data["id"] != port.ID.String() {
-		t.Errorf("push of a changed port: got %v, want the event updated and the port in version 1.7", push)
+		t.Errorf("receive the push of a changed port: got %v, want the event updated and the port in version 1.7", push)
 	}
 	if err := st.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
 		t.Fatal(err)
@@ -99,6 +99,6 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 	}
 	push = st.receiveMethod(t, "push")
 	if data := push["resource_list"].([]any)[0].(map[string]any)["versioned_object.data"]; push["event_type"] != "deleted" || data.(map[string]any)["id"] != port.ID.String() {
-		t.Errorf("push of a deleted port: got %v, want the event deleted and the port's ID", push)
+		t.Errorf("receive the push of a deleted port: got %v, want the event deleted and the port's ID", push)
 	}
 }

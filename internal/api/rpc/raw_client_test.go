@@ -10,7 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// rawClient sends any bytes.
+// rawClient is an AMQP client that sends arbitrary bytes to the server.
 type rawClient struct {
 	*amqp.Channel
 	replies <-chan amqp.Delivery
@@ -51,7 +51,7 @@ func envelope(message string) string {
 	return string(text)
 }
 
-// droppedMessages returns how many messages the server dropped for a reason.
+// droppedMessages returns the number of messages that the server dropped for this reason.
 func droppedMessages(t *testing.T, registry *prometheus.Registry, reason string) int {
 	t.Helper()
 	families, err := registry.Gather()

@@ -9,20 +9,20 @@ import (
 	"berth/internal/network"
 )
 
-// restartMarker is an exchange without bindings. It is not durable: if it is missing, RabbitMQ has restarted and lost the
-// messages in the agents' queues.
+// restartMarker is the name of an exchange without bindings. The exchange is not durable. If it is missing, RabbitMQ has restarted and lost
+// the messages in the agents' queues.
 const restartMarker = "berth.memento"
 
-// agentReconnectTime is how long agents need to reconnect after an outage of RabbitMQ: oslo.messaging retries after at most 30
+// agentReconnectTime is the time in which all agents reconnect after an outage of RabbitMQ: oslo.messaging retries after at most 30
 // seconds.
 const agentReconnectTime = 45 * time.Second
 
-// assumedOutage is used if restartMarker is missing when this process starts. RabbitMQ is then assumed to have become unavailable
-// this long before the start.
+// assumedOutage is how long before the start of this process RabbitMQ is assumed to have become unavailable. It is used if restartMarker is
+// missing when the process starts.
 const assumedOutage = 10 * time.Minute
 
-// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ it replays recent notifications, because RabbitMQ
-// loses messages that it confirmed but did not deliver: at once, and again when all agents have had time to reconnect.
+// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ it replays recent notifications, because RabbitMQ loses
+// messages that it confirmed but did not deliver. It replays them immediately, and again when all agents have had time to reconnect.
 func (p *Publisher) Run(ctx context.Context) {
 	lostAt := time.Now().Add(-assumedOutage)
 	wasConnected := false
@@ -55,7 +55,8 @@ func (p *Publisher) Run(ctx context.Context) {
 	})
 }
 
-// waitUntilLost waits until the connection ends. If secondReplay is true it replays once more after agentReconnectTime.
+// waitUntilLost waits until the connection ends. If `secondReplay` is true, it replays recent notifications once more after
+// agentReconnectTime.
 func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, secondReplay bool, lostAt time.Time) error {
 	var replayDue <-chan time.Time
 	if secondReplay {
@@ -78,7 +79,8 @@ func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, second
 	}
 }
 
-// replay enqueues the notifications again that agents may have missed: those since AgentDownTime before the connection was lost.
+// replay enqueues the notifications that agents may have missed again. These are all notifications that are newer than AgentDownTime before
+// the loss of the connection.
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
 	return p.handlers.Store.ReplayNotifications(ctx, time.Since(lostAt)+network.AgentDownTime)

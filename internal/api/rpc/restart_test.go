@@ -20,13 +20,13 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Environment variables that make the test binary an RPC server process.
+// Environment variables with which the test binary runs as an RPC server process.
 const (
 	envServerDatabase = "BERTH_TEST_RPC_DATABASE"
 	envServerBroker   = "BERTH_TEST_RPC_BROKER"
 )
 
-// runServerProcess answers calls until the process is killed. It prints a line when it is connected.
+// runServerProcess answers RPC calls until the process is killed. It prints a line when it is connected to RabbitMQ.
 func runServerProcess() int {
 	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
 	if err != nil {
@@ -67,12 +67,12 @@ func startServerProcess(t *testing.T, database, url string) (kill func()) {
 	}
 	t.Cleanup(kill)
 	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("start the server process: it printed %q, error %v", said, err)
+		t.Fatalf("start the server process: it printed %q, error %v; want a line", said, err)
 	}
 	return kill
 }
 
-// One of two server processes is killed while both have many calls.
+// One of two RPC server processes is killed while both execute many calls.
 func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	t.Parallel()
 	const calls = 400
@@ -98,14 +98,14 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 		case reply := <-client.replies:
 			m := openEnvelope(t, reply.Body)
 			if m["failure"] != nil {
-				t.Fatalf("reply of the remaining process: got %v, want no failure", m)
+				t.Fatalf("receive a reply while one of two processes is killed: got %v, want a reply without a failure", m)
 			}
 			answered[m["_msg_id"].(string)] = true
 			if len(answered) == calls/10 {
 				kill()
 			}
 		case <-deadline:
-			t.Fatalf("answered calls: got %d of %d", len(answered), calls)
+			t.Fatalf("wait for the replies to all calls: got %d of %d", len(answered), calls)
 		}
 	}
 
@@ -115,12 +115,12 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := now.StatusView().Remaining(); len(left) != 1 || left[0] != network.L2 {
-			t.Fatalf("the reported port %s waits for %v, want L2 alone", p.ID, left)
+			t.Fatalf("read port %s after the DHCP agent's call: it waits for %v, want L2 alone", p.ID, left)
 		}
 	}
 }
 
-// RabbitMQ is killed, which deletes all queues and messages, and started again.
+// RabbitMQ is killed, so that it loses all queues and messages, and then started again.
 func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	t.Parallel()
 	broker := startOwnBroker(t)
@@ -146,7 +146,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	meanwhile := st.createPorts(t, 1)[0]
 	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) == 0 {
-		t.Fatalf("notifications of a port created during the outage: got %d, error %v; want at least one", len(due), err)
+		t.Fatalf("read the stored notifications about a port that was created during the outage: got %d, error %v; want at least one", len(due), err)
 	}
 	if published, err := publisher.Publish(t.Context(), due); err == nil || len(published) > 0 {
 		t.Errorf("publish while RabbitMQ is down: published %v, want none and an error", published)
@@ -155,11 +155,11 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	eventually(t, "what may be lost is published again", func() bool {
+	eventually(t, "the notifications that may be lost are due again", func() bool {
 		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 		return err == nil && len(due) > 0 && due[0].ID < 3
 	})
-	eventually(t, "both ports are published of", func() bool { // the agent reconnects only after some time
+	eventually(t, "the notifications about both ports are published", func() bool { // the agent reconnects only after some time
 		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +171,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 		return err == nil
 	})
 	st.receiveAbout(t, "port_create_end", before.ID, meanwhile.ID)
-	eventually(t, "a report is accepted, if necessary after a repetition", func() bool {
+	eventually(t, "the agent's call succeeds, if necessary after a repetition", func() bool {
 		return st.request(t, map[string]any{"topic": "q-plugin", "method": "dhcp_ready_on_ports", "version": "1.5", "timeout": 60,
 			"args": map[string]any{"port_ids": []uuid.UUID{before.ID}}}).Failure == ""
 	})

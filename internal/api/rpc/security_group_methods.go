@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// securityGroupMethods are the methods of agents that do not fetch security groups as versioned objects (SecurityGroupAgentRpc).
+// securityGroupMethods are the methods for agents that do not fetch security groups as versioned objects. In Neutron they belong to
+// SecurityGroupAgentRpc.
 func (h *handlers) securityGroupMethods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"security_group_info_for_devices":  oslomsg.WithArgs(h.securityGroupInfoForDevices),
@@ -26,21 +27,21 @@ type securityGroupArgs struct {
 	Version string   `json:"call_version"`
 }
 
-// filteredPorts are ports with the data of their packet filters.
+// filteredPorts holds ports and the data for their packet filters: their security groups and the members of remote groups.
 type filteredPorts struct {
 	ports   map[string]network.Port // by device name
 	groups  map[uuid.UUID]network.SecurityGroup
 	members map[uuid.UUID][]groupMember // of the remote groups of all rules
 }
 
-// groupMember is an address of a port in a group, or an allowed address pair of the port.
+// groupMember is an address of a port in a security group, or an allowed address pair of the port.
 type groupMember struct {
 	prefix netip.Prefix
 	mac    any // of an allowed address pair; nil for a port's own address
 }
 
-// filteredPorts reads the ports of devices with their groups and the members of remote groups. It leaves out ports of network
-// services (device_owner network:*), which are trusted.
+// filteredPorts reads the ports of devices, their security groups and the members of remote groups. It leaves out ports of network services
+// (device_owner network:*), which are trusted.
 func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filteredPorts, error) {
 	f := filteredPorts{ports: map[string]network.Port{}, groups: map[uuid.UUID]network.SecurityGroup{}, members: map[uuid.UUID][]groupMember{}}
 	ids, err := h.portIDs(ctx, devices)
@@ -76,7 +77,7 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 	return f, h.readMembers(ctx, f.members)
 }
 
-// readMembers reads the members of the groups that are keys of the map.
+// readMembers reads the members of the security groups that are keys of the map.
 func (h *handlers) readMembers(ctx context.Context, members map[uuid.UUID][]groupMember) error {
 	if len(members) == 0 {
 		return nil
@@ -110,7 +111,7 @@ func membersOf(p network.Port) (all []groupMember) {
 	return all
 }
 
-// String is the member in the form that agents expect: an address, or a CIDR if it is longer than one address.
+// String returns the member in the form that agents expect: a single address, or a CIDR for more than one address.
 func (m groupMember) String() string {
 	if m.prefix.IsSingleIP() {
 		return m.prefix.Addr().String()
@@ -133,7 +134,8 @@ func idStrings(ids []uuid.UUID) []string {
 	return all
 }
 
-// securityGroupInfoForDevices returns the devices, each of their groups once, and the members of the groups' remote groups.
+// securityGroupInfoForDevices returns the devices, their security groups, and the members of the remote groups that the rules name. Each
+// group is returned once.
 func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {
@@ -157,7 +159,7 @@ func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGr
 	return object{"devices": devices, "security_groups": groups, "sg_member_ips": members}, nil
 }
 
-// addMembers adds the members of a rule's remote group that have the rule's ethertype. withMAC adds the MAC to each member, as
+// addMembers adds those members of a rule's remote group that have the rule's ethertype. If `withMAC` is true, each member has its MAC, as
 // agents expect since version 1.3.
 func addMembers(byGroup object, r network.SecurityRule, members []groupMember, withMAC bool) {
 	id := r.RemoteGroup.String()
@@ -185,7 +187,8 @@ func addMembers(byGroup object, r network.SecurityRule, members []groupMember, w
 	byEtherType[r.EtherType] = addresses
 }
 
-// securityGroupRulesForDevices returns the rules of each device. A rule with a remote group becomes one rule for each member.
+// securityGroupRulesForDevices returns the rules of each device. It replaces a rule with a remote group by one rule for each member of that
+// group.
 func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {
@@ -209,7 +212,7 @@ func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityG
 	return devices, nil
 }
 
-// expandRule returns one rule for each member of the rule's remote group, without the port's own addresses.
+// expandRule returns one rule for each member of the rule's remote group, except for the addresses of the port itself.
 func expandRule(view object, r network.SecurityRule, p network.Port, members []groupMember) (rules []object) {
 	own := membersOf(network.Port{Addresses: p.Addresses})
 	for _, m := range members {

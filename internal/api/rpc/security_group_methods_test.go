@@ -46,7 +46,7 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(info.Groups[group]) != 4 || info.Groups[group][0]["stateful"] != true {
-		t.Errorf("security groups of the device: got %v, want four stateful rules", info.Groups)
+		t.Errorf("security_group_info_for_devices: got the groups %v, want four stateful rules", info.Groups)
 	}
 	members := []any{[]any{first, nil}, []any{second, nil}, []any{"10.7.0.0/24", "fa:16:3e:00:00:01"}}
 	if diff := cmp.Diff(map[string]map[string][]any{group: {"IPv4": sortedByJSON(members), "IPv6": {}}}, map[string]map[string][]any{group: {"IPv4": sortedByJSON(info.Members[group]["IPv4"]), "IPv6": info.Members[group]["IPv6"]}}); diff != "" {
@@ -54,7 +54,7 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 	}
 	st.call(t, &info, "security_group_info_for_devices", "1.2", map[string]any{"devices": []string{name}})
 	if got := sortedByJSON(info.Members[group]["IPv4"]); !cmp.Equal(got, sortedByJSON([]any{first, second, "10.7.0.0/24"})) {
-		t.Errorf("members for an agent of version 1.2: got %v, want addresses without MACs", got)
+		t.Errorf("security_group_info_for_devices in version 1.2: got the members %v, want addresses without MACs", got)
 	}
 
 	var rules map[string]device
@@ -66,7 +66,7 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 		}
 	}
 	if got := slices.Sorted(maps.Keys(sources)); !cmp.Equal(got, slices.Sorted(slices.Values([]string{second + "/32", "10.7.0.0/24"}))) {
-		t.Errorf("sources that the expanded rules allow: got %v, want the other member and its allowed address pair", got)
+		t.Errorf("security_group_rules_for_devices: got rules for the sources %v, want the other member and its allowed address pair", got)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// viewPort is a port in the form of SecurityGroupAgentRpc.
+// viewPort returns a port in the form that Neutron's SecurityGroupAgentRpc uses.
 func (f filteredPorts) viewPort(device string, p network.Port, rules []object) object {
 	v := attribute.PortRPC(p)
 	fixedIPs, remoteGroups := []string{}, []uuid.UUID{}
@@ -28,7 +28,8 @@ func (f filteredPorts) viewPort(device string, p network.Port, rules []object) o
 	return v
 }
 
-// viewRule adds a rule in the form of SecurityGroupAgentRpc to o. Attributes that the rule does not set are left out.
+// viewRule adds a rule to the object o, in the form that Neutron's SecurityGroupAgentRpc uses. It leaves out attributes that the rule does
+// not set.
 func viewRule(r network.SecurityRule, o object) object {
 	o["direction"], o["ethertype"] = r.Direction, r.EtherType
 	if r.Protocol != "" {
@@ -49,7 +50,8 @@ func viewRule(r network.SecurityRule, o object) object {
 	return o
 }
 
-// prefixKey is the key of a rule's remote prefix: the source of ingress traffic, the destination of egress traffic.
+// prefixKey returns the JSON key for a rule's remote prefix: the prefix is the source of ingress traffic and the destination of egress
+// traffic.
 func prefixKey(r network.SecurityRule) string {
 	if r.Direction == network.Ingress {
 		return "source_ip_prefix"
@@ -57,8 +59,8 @@ func prefixKey(r network.SecurityRule) string {
 	return "dest_ip_prefix"
 }
 
-// providerRules are rules that every port has besides those of its groups (Neutron's provider rules): they allow the replies of
-// DHCP servers and IPv6 router advertisements.
+// providerRules returns the rules that every port has besides the rules of its security groups (provider rules in Neutron). They allow
+// replies of DHCP servers and IPv6 router advertisements.
 func providerRules(p network.Port) []object {
 	rules := []object{}
 	ipv4, ipv6 := []string{}, []string{}

@@ -1,6 +1,6 @@
 // Package rpc answers the RPC calls of Neutron's DHCP and Open vSwitch agents over RabbitMQ and sends them notifications, so that
-// unmodified agents configure berth's ports. A method decodes its arguments, calls the store once and encodes the result; the
-// call is acknowledged after the transaction is committed. The wire protocol is in the package oslomsg.
+// unmodified agents configure berth's ports. Each RPC method decodes its arguments, calls the store once and encodes the result. The
+// message of the call is acknowledged after the transaction is committed. The package oslomsg implements the protocol of oslo.messaging.
 package rpc
 
 import (
@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// The topics on which agents send calls.
+// The topics to which agents send their calls.
 const (
 	topicPlugin  = "q-plugin"
 	topicReports = "q-reports-plugin"
@@ -32,16 +32,16 @@ type Options struct {
 
 func (o Options) broker() oslomsg.Broker { return oslomsg.Broker{URLs: o.Brokers, TLS: o.TLS} }
 
-// Server answers agents' calls.
+// Server answers the RPC calls of agents.
 type Server = oslomsg.Server
 
-// NewServer returns a server that connects when its Run is called.
+// NewServer returns a server that connects to RabbitMQ when Run is called.
 func NewServer(o Options) *Server {
 	h := &handlers{Store: o.Store}
 	return oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports},
 		Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, InternalFailure: internalFailure, Metrics: o.Metrics})
 }
 
-// TLSConfig returns a configuration that trusts the certificate authorities in a PEM file. Without a file it returns nil, which
-// means the system's authorities.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty it returns nil, which
+// means the system's certificate authorities.
 func TLSConfig(caFile string) (*tls.Config, error) { return oslomsg.TLSConfig(caFile) }

@@ -52,7 +52,7 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal([]byte(e["oslo.message"]), &m); err != nil || m["result"] != true || m["ending"] != true || m["_msg_id"] != "m" || m["failure"] != nil {
-			t.Errorf("reply to a call: got %s, want the result true for the message m", reply.Body)
+			t.Errorf("receive the reply to a call: got %s, want the result true for the message ID m", reply.Body)
 		}
 	}
 	if len(client.replies) != 0 {
@@ -61,7 +61,7 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	eventually(t, "the unroutable reply is counted", func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
 }
 
-// The reply queue is declared after the first reply was returned as unroutable.
+// The caller declares its reply queue after RabbitMQ has returned the first reply as unroutable.
 func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 	t.Parallel()
 	url := newVirtualHost(t)
@@ -83,14 +83,14 @@ func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 	select {
 	case reply := <-answers:
 		if !strings.Contains(string(reply.Body), "early") {
-			t.Errorf("reply that was sent again: got %s, want the reply to the call early", reply.Body)
+			t.Errorf("receive the reply that was sent again: got %s, want the reply to the call with the message ID early", reply.Body)
 		}
 	case <-time.After(maxWait):
 		t.Error("the reply was not sent again after its queue was declared")
 	}
 }
 
-// RabbitMQ deletes the server's queue between two calls.
+// The server's queue in RabbitMQ is deleted between two calls.
 func TestServer_ReconnectsAfterItsQueueIsDeleted(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

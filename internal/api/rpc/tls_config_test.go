@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Server and publisher connect over TLS.
+// The server and the publisher connect to RabbitMQ over TLS.
 func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 	t.Parallel()
 	broker := startOwnBroker(t)
@@ -37,7 +37,7 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 	t.Cleanup(stranger.Close)
 	published, err := stranger.Publish(t.Context(), []network.AgentNotification{{Resource: network.ResourceTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
 	if len(published) > 0 || err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("publish with an untrusted certificate: published %v, error %v; want none and a certificate error", published, err)
+		t.Errorf("publish to a broker with an untrusted certificate: published %v, error %v; want none and a certificate error", published, err)
 	}
 	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
 		t.Error("TLSConfig with a file without a certificate: got no error")

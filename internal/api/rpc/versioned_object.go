@@ -13,7 +13,7 @@ func versionedObjects[T any](all []T, encode func(T) object) []object {
 	return objects
 }
 
-// withStandardAttributes adds Neutron's standard attributes to an object's data.
+// withStandardAttributes adds Neutron's standard attributes to the data of a versioned object.
 func withStandardAttributes(o object, description string, revision int64, created, updated string) object {
 	o["description"], o["revision_number"], o["created_at"], o["updated_at"] = description, revision, created, updated
 	return o

@@ -10,7 +10,7 @@ import (
 // object is a JSON object in a message.
 type object = map[string]any
 
-// addStandardAttributes adds Neutron's standard attributes to a view.
+// addStandardAttributes adds Neutron's standard attributes to the JSON object of a resource.
 func addStandardAttributes(o object, revision int64, created, updated time.Time, tags []string) object {
 	o["revision_number"], o["tags"] = revision, tags
 	o["created_at"], o["updated_at"] = formatTime(created), formatTime(updated)

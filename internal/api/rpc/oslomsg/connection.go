@@ -13,23 +13,23 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// heartbeatInterval is the AMQP heartbeat. It also limits how long a connection attempt takes.
+// heartbeatInterval is the interval of AMQP heartbeats. It is also the maximum duration of a connection attempt.
 const heartbeatInterval = 10 * time.Second
 
-// Pauses between attempts to reconnect. Agents also retry every few seconds and wait 60 seconds for a reply.
+// Pauses between attempts to reconnect. They are short, because agents wait at most 60 seconds for a reply.
 const (
 	firstReconnectPause = 200 * time.Millisecond
 	maxReconnectPause   = 3 * time.Second
 )
 
-// Broker is one RabbitMQ cluster.
+// Broker holds the addresses of one RabbitMQ cluster.
 type Broker struct {
 	URLs []string    // of the cluster's nodes
 	TLS  *tls.Config // for amqps URLs; nil: the system's certificate authorities
 	next int         // index of the URL to try next
 }
 
-// dial connects to the next node of the cluster. The name appears in RabbitMQ's list of connections.
+// dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the name in its list of connections.
 func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	url := b.URLs[b.next%len(b.URLs)]
 	b.next++
@@ -47,8 +47,8 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// KeepConnected calls connect until ctx ends. connect returns an error when its connection fails or ends; KeepConnected logs the
-// error with the message and pauses. The pause grows while attempts fail at once and is random, so that processes do not
+// KeepConnected calls `connect` again and again until ctx ends. `connect` returns an error when its connection fails or ends. KeepConnected
+// then logs the message with the error, and pauses. The pause grows while attempts fail quickly. It is random, so that processes do not
 // reconnect at the same moment.
 func KeepConnected(ctx context.Context, message string, connect func(context.Context) error) {
 	for pause := firstReconnectPause; ctx.Err() == nil; pause = min(2*pause, maxReconnectPause) {
@@ -68,8 +68,8 @@ func KeepConnected(ctx context.Context, message string, connect func(context.Con
 	}
 }
 
-// TLSConfig returns a configuration that trusts the certificate authorities in a PEM file. Without a file it returns nil, which
-// means the system's authorities.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty it returns nil, which
+// means the system's certificate authorities.
 func TLSConfig(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return nil, nil
@@ -85,7 +85,7 @@ func TLSConfig(caFile string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// closeError is the reason why a connection or channel ended. amqp reports nil for an orderly close.
+// closeError returns the reason why a connection or channel ended. For an orderly close, the amqp library reports nil.
 func closeError(err *amqp.Error) error {
 	if err == nil {
 		return amqp.ErrClosed
@@ -93,7 +93,8 @@ func closeError(err *amqp.Error) error {
 	return err
 }
 
-// newPublishing returns a body with the properties that oslo.messaging sets, and the time at which it was first sent.
+// newPublishing returns an AMQP message with this body, with the properties that oslo.messaging sets, and with the time at which the body
+// was first sent.
 func newPublishing(body []byte, firstSent time.Time) amqp.Publishing {
 	return amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Headers: amqp.Table{},
 		Body: body, Timestamp: firstSent}

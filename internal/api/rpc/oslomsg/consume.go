@@ -7,17 +7,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// queuesPerTopic is how many queues a server consumes for a topic: shared, own host, fanout.
+// queuesPerTopic is the number of queues that a server consumes for a topic: one that all servers share, one for its own host, and one for
+// fanout messages.
 const queuesPerTopic = 3
 
-// fanoutSuffix follows the topic in the name of its fanout exchange.
+// fanoutSuffix is the end of the name of a topic's fanout exchange, after the topic.
 const fanoutSuffix = "_fanout"
 
-// fanoutExpiry is x-expires of a fanout queue without a consumer, in milliseconds; oslo.messaging's default.
+// fanoutExpiry is the argument x-expires of a fanout queue: the time in milliseconds after which RabbitMQ deletes the queue if it has no
+// consumer. The value is oslo.messaging's default.
 const fanoutExpiry = 1800000
 
-// consume declares the exchanges and queues of an oslo.messaging server with the same arguments, and returns the deliveries of
-// all queues until the channel or done closes.
+// consume declares the same exchanges and queues, with the same arguments, as an oslo.messaging server. It returns the deliveries of all
+// queues until the AMQP channel or `done` closes.
 func (s *Server) consume(ch *amqp.Channel, done <-chan struct{}) (<-chan amqp.Delivery, error) {
 	exchange := s.options.Exchange
 	if err := ch.ExchangeDeclare(exchange, "topic", false, false, false, false, nil); err != nil {
@@ -33,7 +35,7 @@ func (s *Server) consume(ch *amqp.Channel, done <-chan struct{}) (<-chan amqp.De
 		}
 		source, err := ch.Consume(queue, "", false, false, false, false, nil)
 		if err != nil {
-			return fmt.Errorf("consume from %s: %w", queue, err)
+			return fmt.Errorf("consume from queue %s: %w", queue, err)
 		}
 		go forward(source, calls, done)
 		return nil
@@ -52,8 +54,8 @@ func (s *Server) consume(ch *amqp.Channel, done <-chan struct{}) (<-chan amqp.De
 	return calls, nil
 }
 
-// forward forwards deliveries until the source or done closes. RabbitMQ delivers again what was not forwarded, because it was
-// not acknowledged.
+// forward forwards deliveries until `source` closes. After `done` has closed, it drops them. RabbitMQ delivers dropped messages again,
+// because they are not acknowledged.
 func forward(source <-chan amqp.Delivery, calls chan<- amqp.Delivery, done <-chan struct{}) {
 	for call := range source {
 		select {

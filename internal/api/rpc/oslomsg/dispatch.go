@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Endpoint is a set of methods of RPC versions 1.0 to 1.Minor, without a namespace.
+// Endpoint is a set of RPC methods without a namespace, in the RPC versions 1.0 to 1.Minor.
 type Endpoint struct {
 	Minor   int
 	Methods map[string]Method
 }
 
-// Method executes a call and returns the result. The server calls it again for the same message after a transient error or a
-// redelivery, so it must be idempotent.
+// Method executes a call and returns the result. The server calls the method again for the same message after a transient error or a
+// redelivery, so the method must be idempotent.
 type Method func(ctx context.Context, args json.RawMessage) (any, error)
 
-// WithArgs returns a method that decodes the arguments into a T. It ignores arguments that T does not name.
+// WithArgs returns a method that decodes its arguments into a T and calls f. The method ignores arguments that have no field in T.
 func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		var args T
@@ -31,7 +31,7 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 	}
 }
 
-// findMethod returns the method of a request, or the failure that oslo.messaging's dispatcher raises without one.
+// findMethod returns the method that a request names. If there is none, it returns the failure that oslo.messaging's dispatcher raises.
 func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
 	unsupported := NewFailure(dispatcherModule, "UnsupportedVersion", "Endpoint does not support RPC version %s. Attempted method: %s", Truncate(r.Version), Truncate(r.Method))
 	unknown := NewFailure(dispatcherModule, "NoSuchMethod", "Endpoint does not support RPC method %s", Truncate(r.Method))

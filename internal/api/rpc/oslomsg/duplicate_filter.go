@@ -2,10 +2,10 @@ package oslomsg
 
 import "sync"
 
-// duplicateWindow is how many recent messages the server remembers by their _unique_id.
+// duplicateWindow is the number of recent messages whose _unique_id the server remembers.
 const duplicateWindow = 4096
 
-// duplicateFilter recognizes repeated IDs among the most recent ones.
+// duplicateFilter remembers the most recent message IDs and recognizes them when they are repeated.
 type duplicateFilter struct {
 	sync.Mutex
 	ids  map[string]bool
@@ -17,7 +17,7 @@ func newDuplicateFilter(size int) *duplicateFilter {
 	return &duplicateFilter{ids: map[string]bool{}, ring: make([]string, size)}
 }
 
-// addIfNew reports whether the ID is new, and remembers it. A message without an ID is always new.
+// addIfNew reports whether a message ID is new, and remembers the ID. A message without an ID is always new.
 func (f *duplicateFilter) addIfNew(id string) bool {
 	if id == "" || len(id) > MaxName {
 		return true

@@ -10,7 +10,7 @@ func TestDuplicateFilter_RemembersRecentIDs(t *testing.T) {
 		new bool
 	}{{"a", true}, {"a", false}, {"b", true}, {"c", true}, {"a", true}, {"c", false}, {"", true}, {"", true}} {
 		if got := f.addIfNew(c.id); got != c.new {
-			t.Errorf("step %d: %q is new: %t, want %t", i, c.id, got, c.new)
+			t.Errorf("step %d: addIfNew(%q): got %t, want %t", i, c.id, got, c.new)
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package oslomsg implements the RPC protocol of oslo.messaging over RabbitMQ: the message envelope, a server that dispatches
-// calls to methods, the failures that callers raise, and a publisher with confirms. It does not know what the methods do.
+// Package oslomsg implements the RPC protocol of oslo.messaging over RabbitMQ: the message envelope, a server that dispatches calls to
+// methods, the failures that callers raise, and a publisher that waits for RabbitMQ's confirms. It knows nothing about the methods
+// themselves.
 package oslomsg
 
 import (
@@ -27,8 +28,8 @@ type envelope struct {
 	Message string `json:"oslo.message"`
 }
 
-// request is a call (the caller waits for a reply) or a cast (no reply). The request context, whose fields stand beside these
-// as _context_*, is ignored: every client of the broker is trusted as an agent.
+// request is a call (the caller waits for a reply) or a cast (no reply). berth ignores the fields of the request context, whose names begin
+// with _context_: it trusts every client of the broker as an agent.
 type request struct {
 	Method    string          `json:"method"`
 	Args      json.RawMessage `json:"args"`
@@ -44,19 +45,19 @@ func (r request) wantsReply() bool {
 	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName
 }
 
-// decodeRequest decodes a message body. With an error it returns the fields that were decoded before the error, because a reply
-// may still be possible.
+// decodeRequest decodes a message body. If it returns an error, it also returns the fields that were decoded before the error, because a
+// reply may still be possible.
 func decodeRequest(body []byte) (request, error) {
 	var r request
 	if len(body) > maxBody {
-		return r, fmt.Errorf("%d bytes are more than %d", len(body), maxBody)
+		return r, fmt.Errorf("message of %d bytes, more than the maximum of %d", len(body), maxBody)
 	}
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
 		return r, fmt.Errorf("envelope: %w", err)
 	}
 	if major, _, _ := strings.Cut(e.Version, "."); major != "2" {
-		return r, fmt.Errorf("envelope of version %.20q", e.Version)
+		return r, fmt.Errorf("unsupported envelope version %.20q", e.Version)
 	}
 	if err := json.Unmarshal([]byte(e.Message), &r); err != nil {
 		return r, fmt.Errorf("message: %w", err)
@@ -70,7 +71,7 @@ func decodeRequest(body []byte) (request, error) {
 	return r, nil
 }
 
-// encodeEnvelope adds a _unique_id to the message and wraps it.
+// encodeEnvelope adds a _unique_id to the message and wraps the message in an envelope.
 func encodeEnvelope(message map[string]any) ([]byte, error) {
 	message["_unique_id"] = newHexID()
 	inner, err := json.Marshal(message)

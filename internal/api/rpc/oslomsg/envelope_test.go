@@ -33,7 +33,7 @@ func TestEncodeCast_IsDecodedAsRequestWithoutReply(t *testing.T) {
 	}
 	r, err := decodeRequest(body)
 	if err != nil || r.Method != "port_update" || r.Version != "1.1" || string(r.Args) != `{"port":"p"}` || len(r.UniqueID) != 32 || r.wantsReply() {
-		t.Errorf("decode the cast that EncodeCast encoded: got %+v, error %v", r, err)
+		t.Errorf("decode the cast that EncodeCast encoded: got %+v, error %v; want the same method, version and arguments, and no reply wanted", r, err)
 	}
 }
 
@@ -67,10 +67,10 @@ func TestEncodeReply_HasResultOrFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Result != c.result || !m.Ending || m.MessageID != "m" || (m.Failure != nil) != (c.class != "") {
-				t.Errorf("encoded reply: got %s, want the result or failure of the call", e.Message)
+				t.Errorf("encode a reply and decode it: got %s, want the result or failure of the call", e.Message)
 			}
 			if m.Failure != nil && !strings.Contains(*m.Failure, `"class":"`+c.class+`"`) {
-				t.Errorf("failure in the reply: got %s, want the exception's class", *m.Failure)
+				t.Errorf("encode a reply with a failure: got the failure %s, want the class of the exception in it", *m.Failure)
 			}
 		})
 	}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// The Python modules of the exceptions that oslo.messaging's own server raises.
+// The Python modules of the exceptions that a server written with oslo.messaging raises.
 const (
 	dispatcherModule = "oslo_messaging.rpc.dispatcher"
 	builtinsModule   = "builtins"
 )
 
-// Failure is an exception that the caller raises again on its side. The field names are those of oslo.messaging's serialized
-// exceptions.
+// Failure is an exception that the server sends in its reply and that the caller then raises. The field names are those of oslo.messaging's
+// serialized exceptions.
 type Failure struct {
 	Class     string         `json:"class"`
 	Module    string         `json:"module"`
@@ -36,7 +36,7 @@ func NewTypeError(format string, args ...any) *Failure {
 	return NewFailure(builtinsModule, "TypeError", format, args...)
 }
 
-// Truncate shortens a client's text to 100 bytes for use in a failure's message.
+// Truncate shortens a text from a client to 100 bytes, for use in a failure's message.
 func Truncate(s string) string {
 	if len(s) > 100 {
 		return strings.ToValidUTF8(s[:100], "") + "…"

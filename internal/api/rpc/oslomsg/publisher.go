@@ -10,18 +10,18 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Message is a cast and its destination.
+// Message is a cast (a message without a reply) and its destination.
 type Message struct {
 	Topic  string // ends in ".host" if only the server on that host gets the message
 	Fanout bool   // all servers that listen to the topic get the message
 	Body   []byte // from EncodeCast
 }
 
-// ValidTopic reports whether RabbitMQ accepts the topic and its fanout exchange as names.
+// ValidTopic reports whether the topic and the name of its fanout exchange are short enough for RabbitMQ.
 func ValidTopic(topic string) bool { return len(topic)+len(fanoutSuffix) <= MaxName }
 
-// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. It connects when it is used. Its methods
-// are safe for concurrent use.
+// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. It connects when it is used for the first time. Its
+// methods are safe for concurrent use.
 type Publisher struct {
 	mu       sync.Mutex
 	broker   Broker
@@ -37,12 +37,12 @@ type session struct {
 	returned chan amqp.Return
 }
 
-// NewPublisher returns a publisher to a topic exchange. The name appears in RabbitMQ's list of connections.
+// NewPublisher returns a publisher that sends messages to a topic exchange. RabbitMQ shows the name in its list of connections.
 func NewPublisher(b Broker, exchange, name string) *Publisher {
 	return &Publisher{broker: b, exchange: exchange, name: name}
 }
 
-// Connected reports whether there is a connection.
+// Connected reports whether the publisher is connected to RabbitMQ.
 func (p *Publisher) Connected() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *Publisher) Connected() bool {
 
 func (s *session) usable() bool { return s != nil && !s.conn.IsClosed() && !s.channel.IsClosed() }
 
-// Close closes the connection. The next use connects again.
+// Close closes the publisher's connection. The next use of the publisher connects again.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *Publisher) close() {
 	}
 }
 
-// Connect connects unless there is a connection. The returned channel receives an error when the connection ends.
+// Connect connects to RabbitMQ unless the publisher is connected. The returned channel receives an error when the connection ends.
 func (p *Publisher) Connect() (<-chan error, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *Publisher) Connect() (<-chan error, error) {
 	}
 	closed := p.current.conn.NotifyClose(make(chan *amqp.Error, 1))
 	lost := make(chan error, 1)
-	go func() { lost <- fmt.Errorf("connection lost: %w", closeError(<-closed)) }()
+	go func() { lost <- fmt.Errorf("connection to RabbitMQ lost: %w", closeError(<-closed)) }()
 	return lost, nil
 }
 
@@ -102,7 +102,7 @@ func (p *Publisher) connect() error {
 	return nil
 }
 
-// ExchangeExists reports whether the broker has a fanout exchange of that name that is not durable.
+// ExchangeExists reports whether RabbitMQ has a fanout exchange with this name that is not durable.
 func (p *Publisher) ExchangeExists(name string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +132,8 @@ func (p *Publisher) DeclareExchange(name string) error {
 	return p.current.channel.ExchangeDeclare(name, "fanout", false, false, false, false, nil)
 }
 
-// Publish publishes messages in order and waits for all confirms. It returns one of the topics to which no queue was bound, if
-// there was any; RabbitMQ confirms and drops such messages. A message to a fanout exchange is never unroutable.
+// Publish publishes messages in order and waits until RabbitMQ has confirmed all of them. If no queue was bound to some of the topics, it
+// returns one of these topics; RabbitMQ confirms such messages and drops them. This result never names the topic of a fanout message.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable string, err error) {
 	if len(messages) == 0 {
 		return "", nil
@@ -151,7 +151,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable
 	return unroutable, nil
 }
 
-// maxUnconfirmed is how many messages are published before their confirms are awaited.
+// maxUnconfirmed is the maximum number of messages that are published before the publisher waits for their confirms.
 const maxUnconfirmed = 256
 
 func (s *session) publishAll(ctx context.Context, exchange string, messages []Message) (unroutable string, err error) {
@@ -185,7 +185,7 @@ func (s *session) publish(ctx context.Context, exchange string, m Message) (*amq
 		return s.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.Topic, true, false, newPublishing(m.Body, time.Now()))
 	}
 	fanout := m.Topic + fanoutSuffix
-	// RabbitMQ deletes the exchange with its last queue, so it may be missing.
+	// The exchange may be missing, because RabbitMQ deletes it together with its last queue.
 	if err := s.channel.ExchangeDeclare(fanout, "fanout", false, true, false, false, nil); err != nil {
 		return nil, err
 	}

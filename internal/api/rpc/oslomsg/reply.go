@@ -8,17 +8,17 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Replies whose queue does not exist are sent again. After an outage of RabbitMQ an agent sends calls over one connection before
-// the other connection, on which it receives replies, is back: oslo.messaging reconnects after at most 30 seconds, and its own
-// servers resend replies too.
+// The server sends replies again if their queue does not exist. An agent has one connection for calls and another for replies. After an
+// outage of RabbitMQ it may send calls before its connection for replies is back, which takes at most 30 seconds. Servers of oslo.messaging
+// resend replies too.
 const (
 	replyTimeout      = 30 * time.Second
 	replyResendPause  = 250 * time.Millisecond
 	maxPendingReplies = 1000 // callers may be gone for good, so the number is limited
 )
 
-// resendReturnedReplies sends replies that RabbitMQ returned as unroutable again after a pause, until replyTimeout. It ends when
-// the channel closes.
+// resendReturnedReplies receives the replies that RabbitMQ returned as unroutable. It sends each of them again after a pause, until the
+// reply is older than replyTimeout. It ends when the AMQP channel closes.
 func (s *Server) resendReturnedReplies(ch *amqp.Channel, returned <-chan amqp.Return) {
 	pending := make(chan struct{}, maxPendingReplies)
 	for r := range returned {
@@ -34,7 +34,7 @@ func (s *Server) resendReturnedReplies(ch *amqp.Channel, returned <-chan amqp.Re
 	}
 }
 
-// reply sends the result or failure to the caller's reply queue.
+// reply sends the result or failure of a call to the caller's reply queue.
 func (s *Server) reply(ctx context.Context, ch *amqp.Channel, r request, result any, failure *Failure) {
 	body, err := encodeReply(r, result, failure)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// prefetch is how many unacknowledged calls RabbitMQ delivers to a process.
+// prefetch is the maximum number of unacknowledged calls that RabbitMQ delivers to a process.
 const prefetch = 32
 
 // ServerOptions configure a Server.
@@ -25,15 +25,15 @@ type ServerOptions struct {
 	Topics    []string // the topics on which the server takes calls
 	Host      string   // of this process: the server takes calls to topic.host as well
 	Endpoints []Endpoint
-	// ErrorToFailure returns the failure that the caller gets for a method's error that is no *Failure. If transient is true the
-	// server retries the method until the caller's time-out before it replies.
+	// ErrorToFailure converts the error of a method, unless it is a *Failure, to the failure that the caller gets. If `transient` is true,
+	// the server retries the method until the caller's timeout before it replies.
 	ErrorToFailure func(error) (f *Failure, transient bool)
-	// InternalFailure returns the failure for a panic of a method, or for a result that cannot be encoded.
+	// InternalFailure returns the failure that the caller gets after a panic of a method, or for a result that cannot be encoded.
 	InternalFailure func(message string) *Failure
 	Metrics         prometheus.Registerer // may be nil
 }
 
-// Server answers RPC calls.
+// Server answers RPC calls over RabbitMQ.
 type Server struct {
 	options    ServerOptions
 	metrics    serverMetrics
@@ -41,7 +41,7 @@ type Server struct {
 	connected  atomic.Bool
 }
 
-// NewServer returns a server that connects when Run is called.
+// NewServer returns a server that connects to RabbitMQ when Run is called.
 func NewServer(o ServerOptions) *Server {
 	s := &Server{options: o, duplicates: newDuplicateFilter(duplicateWindow)}
 	s.metrics = newServerMetrics(s.Connected)
@@ -51,11 +51,11 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Connected reports whether the server is connected and consumes its queues.
+// Connected reports whether the server is connected to RabbitMQ and consumes its queues.
 func (s *Server) Connected() bool { return s.connected.Load() }
 
-// Run answers calls until ctx ends. It reconnects without limit; RabbitMQ delivers unacknowledged calls again, to this process
-// or another.
+// Run answers calls until ctx ends. After a lost connection it reconnects, without a limit of attempts. RabbitMQ delivers unacknowledged
+// calls again, to this process or another one.
 func (s *Server) Run(ctx context.Context) {
 	KeepConnected(ctx, "RPC server has no connection to RabbitMQ: calls of agents are not answered", func(ctx context.Context) error {
 		defer s.connected.Store(false)
@@ -91,7 +91,7 @@ func (s *Server) serve(ctx context.Context) error {
 	slog.InfoContext(ctx, "RPC server connected to RabbitMQ")
 	var running sync.WaitGroup
 	defer running.Wait()
-	// Running calls continue when ctx ends, so that they are answered. They end with the connection.
+	// Running calls continue when ctx ends, so that they are answered. They are cancelled when the connection ends.
 	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	for {
@@ -100,9 +100,9 @@ func (s *Server) serve(ctx context.Context) error {
 			waitForCalls(&running)
 			return ctx.Err()
 		case err := <-lost:
-			return fmt.Errorf("connection lost: %w", closeError(err))
+			return fmt.Errorf("connection to RabbitMQ lost: %w", closeError(err))
 		case err := <-closed:
-			return fmt.Errorf("channel closed: %w", closeError(err))
+			return fmt.Errorf("AMQP channel closed: %w", closeError(err))
 		case queue := <-cancelled:
 			return fmt.Errorf("queue %s was deleted", queue)
 		case call := <-calls:
@@ -111,7 +111,7 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 }
 
-// shutdownTimeout is how long running calls may take when the process stops.
+// shutdownTimeout is how long running calls may still take when the process stops.
 const shutdownTimeout = 5 * time.Second
 
 func waitForCalls(running *sync.WaitGroup) {
@@ -126,14 +126,14 @@ func waitForCalls(running *sync.WaitGroup) {
 	}
 }
 
-// Retries of a method that failed with a transient error, most likely because the database is unavailable.
+// The time limits for retries of a method that failed with a transient error, most likely because the database is unavailable.
 const (
 	maxCallTimeout  = 60 * time.Second
 	firstRetryPause = 50 * time.Millisecond
 	maxRetryPause   = 2 * time.Second
 )
 
-// handle executes one call, replies and acknowledges, in this order: if the process dies before the acknowledgement, RabbitMQ
+// handle executes one call, sends the reply and then acknowledges the call. If the process dies before the acknowledgement, RabbitMQ
 // delivers the call again.
 func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Delivery) {
 	r, err := decodeRequest(call.Body)
@@ -162,7 +162,7 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 	s.acknowledge(call)
 }
 
-// callTimeout is how long the caller waits: the expiration of its message, at most maxCallTimeout.
+// callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at most maxCallTimeout.
 func callTimeout(call amqp.Delivery) time.Duration {
 	ms, err := strconv.Atoi(call.Expiration)
 	if err != nil || ms <= 0 || ms > int(maxCallTimeout/time.Millisecond) {
@@ -171,7 +171,7 @@ func callTimeout(call amqp.Delivery) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// execute calls the method, and retries it after transient errors until the deadline.
+// execute calls the method that the request names, and retries it after transient errors until the deadline.
 func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (any, *Failure) {
 	m, unknown := findMethod(s.options.Endpoints, r)
 	if unknown != nil {
@@ -197,7 +197,8 @@ func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (an
 	}
 }
 
-// failureOf returns the failure for a method's error: the error itself if it is one, else what ErrorToFailure returns.
+// failureOf returns the failure for a method's error. If the error is a *Failure, it returns the error itself; otherwise it returns the
+// result of ErrorToFailure.
 func (s *Server) failureOf(err error) (f *Failure, transient bool) {
 	if errors.As(err, &f) {
 		return f, false
