@@ -1,5 +1,5 @@
-// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. They need no
-// container engine: they parse the files and check every name against berth's programs and settings.
+// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The tests need no container engine:
+// they parse the files and check that berth's programs know every name and setting in them.
 package deploy_test
 
 import (
@@ -27,7 +27,7 @@ func TestDeployment_HasNoProblems(t *testing.T) {
 	}
 }
 
-// mistakes are wrong replacements in the deployment files. Each has a part of the message that findProblems must return for it.
+// mistakes are wrong changes of the deployment files. Each mistake has a part of the message with which findProblems must report it.
 var mistakes = []struct{ file, old, mistake, problem string }{
 	{composeYAML, "  BERTH_ODL_URL:", "  BERTH_ODL_ULR:", "unknown variable BERTH_ODL_ULR"},
 	{composeYAML, "  OS_PROJECT_NAME:", "  OS_PROJEKT_NAME:", "no program reads OS_PROJEKT_NAME"},
@@ -75,7 +75,7 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 	{"deploy/postgres.sh", `"$DATABASE_PASSWORD_BERTH"`, `"$DATABASE_PASSWORD_BIRTH"`, "no setting for DATABASE_PASSWORD_BIRTH"},
 }
 
-// TestDeployment_FindsEachMistake makes one mistake at a time and checks that findProblems reports it.
+// TestDeployment_FindsEachMistake makes one mistake at a time in the deployment files and checks that findProblems reports it.
 func TestDeployment_FindsEachMistake(t *testing.T) {
 	t.Parallel()
 	correct := readRepository(t)
@@ -85,17 +85,17 @@ func TestDeployment_FindsEachMistake(t *testing.T) {
 			broken := maps.Clone(correct)
 			broken[c.file] = strings.Replace(correct[c.file], c.old, c.mistake, 1)
 			if broken[c.file] == correct[c.file] {
-				t.Fatalf("%s does not contain %q", c.file, c.old)
+				t.Fatalf("make a mistake in %s: the file does not contain the text %q to replace", c.file, c.old)
 			}
 			found := findProblems(broken)
 			if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, c.problem) }) {
-				t.Errorf("want a problem with %q, got %q", c.problem, found)
+				t.Errorf("findProblems: want a problem that contains %q, got %q", c.problem, found)
 			}
 		})
 	}
 }
 
-// findProblems returns unknown names in the deployment, and settings that are unsafe or inconsistent.
+// findProblems reports unknown names in the deployment files, and settings that are unsafe or inconsistent.
 func findProblems(f files) []string {
 	c, err := f.compose(map[string]string{"OS_AUTH_URL": "http://keystone/v3", "BERTH_ODL_URL": "http://odl", "BERTH_NOVA_URL": "http://nova"})
 	if err != nil {
@@ -114,7 +114,7 @@ func findProblems(f files) []string {
 	return found
 }
 
-// checkVariables compares the variables that the Compose file uses with those that env.example documents.
+// checkVariables compares the variables that the Compose file uses with the variables that env.example documents.
 func checkVariables(f files) (found []string) {
 	used, documented := f.usedVariables(), f.documentedVariables()
 	for _, name := range used {
@@ -130,8 +130,8 @@ func checkVariables(f files) (found []string) {
 	return found
 }
 
-// imageVariables lists the variables that third-party images read: postgres in its entrypoint, Temporal's in the
-// server's configuration template, temporal-sql-tool, the temporal CLI and the UI's configuration.
+// imageVariables lists the environment variables that third-party images read. The image postgres reads them in its entrypoint. Temporal's
+// images read them in the server's configuration template, in temporal-sql-tool, in the temporal CLI and in the UI's configuration.
 var imageVariables = map[string][]string{
 	"postgres":               {"POSTGRES_USER", "POSTGRES_PASSWORD"},
 	"temporalio/server":      {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL"},
@@ -139,10 +139,10 @@ var imageVariables = map[string][]string{
 	"temporalio/ui":          {"TEMPORAL_ADDRESS", "TEMPORAL_DEFAULT_NAMESPACE"},
 }
 
-// pinnedTag matches a tag with at least a minor version.
+// pinnedTag matches an image with a tag that has at least a minor version.
 var pinnedTag = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?$`)
 
-// checkImages checks that third-party images are known and pinned, Temporal's to the version that the tests run.
+// checkImages checks that third-party images are known and pinned, and that Temporal's images are pinned to the version that the tests run.
 func checkImages(f files, c compose) (found []string) {
 	version := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindStringSubmatch(f["tools/server/go.mod"])[1]
 	for _, s := range c.Services {
@@ -163,7 +163,7 @@ func checkImages(f files, c compose) (found []string) {
 	return found
 }
 
-// checkSettings checks that every variable of a service is read by its program or its scripts.
+// checkSettings checks that the program or the scripts of a service read every variable in the service's environment.
 func checkSettings(f files, s service) (found []string) {
 	var read []string
 	if s.isBerth() {
@@ -189,7 +189,7 @@ func checkSettings(f files, s service) (found []string) {
 	return found
 }
 
-// recordingEnv is an environment that records the names of the variables that are looked up.
+// recordingEnv replaces the process environment and records the names of the variables that a program looks up.
 type recordingEnv struct {
 	values map[string]string
 	names  *[]string
@@ -203,7 +203,7 @@ func (r recordingEnv) LookupEnv(name string) (string, bool) {
 
 func (r recordingEnv) Environ() []string { return nil }
 
-// temporalVariables returns the variables that Temporal's SDK looks up.
+// temporalVariables returns the environment variables that Temporal's SDK looks up.
 func temporalVariables(s service) []string {
 	var names []string
 	_, _ = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{s.Environment, &names}})
@@ -212,7 +212,7 @@ func temporalVariables(s service) []string {
 
 var shellVariable = regexp.MustCompile(`\$([A-Z][A-Z_]+)`)
 
-// scriptVariables returns the variables that the mounted scripts of a service use.
+// scriptVariables returns the environment variables that the mounted scripts of a service use.
 func scriptVariables(f files, s service) (names []string) {
 	for _, volume := range s.Volumes {
 		source, _, _ := strings.Cut(volume, ":")
@@ -223,8 +223,8 @@ func scriptVariables(f files, s service) (names []string) {
 	return names
 }
 
-// checkRoles checks that every role has a service, and that relay and temporal are in one process, because a workflow
-// starts eagerly only there.
+// checkRoles checks that every role has a service, and that one process has both roles relay and temporal, because only then workflows
+// start eagerly.
 func checkRoles(c compose) (found []string) {
 	assigned := map[string]bool{}
 	for _, s := range c.Services {
@@ -263,11 +263,11 @@ func checkCommands(f files, s service) (found []string) {
 	return found
 }
 
-// checkCommand runs a command until it has parsed its arguments: without a database URL, or with --help.
+// checkCommand runs a command so that it only parses its arguments: without a database URL, or with --help.
 func checkCommand(f files, command []string) error {
 	program := command[0]
 	if !strings.Contains(f[dockerfile], "/out/"+program+" ") {
-		return fmt.Errorf("the image has no program %s", program)
+		return fmt.Errorf("the Dockerfile builds no program %s", program)
 	}
 	cmd := exec.Command(filepath.Join(programs, program), command[1:]...)
 	parsed := "BERTH_DATABASE_URL is not set"
@@ -287,7 +287,7 @@ func checkCommand(f files, command []string) error {
 	return nil
 }
 
-// checkSearchAttributes compares the search attributes that temporal-namespace.sh creates with those of the contract.
+// checkSearchAttributes compares the search attributes that temporal-namespace.sh creates with those in package contract.
 func checkSearchAttributes(f files) []string {
 	var want, got []string
 	for _, a := range contract.SearchAttributes {

@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// programs is the folder with worker and starter under the names that they have in the image.
+// programs is the folder with berth's programs worker and starter, under the names that they have in the image.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -44,7 +44,7 @@ func run(m *testing.M) int {
 	return temporaltest.Main(m, storetest.Main)
 }
 
-// files are the files of the deployment: content by path in the repository.
+// files holds the deployment files: their contents by their paths in the repository.
 type files map[string]string
 
 const (
@@ -53,7 +53,7 @@ const (
 	envExample  = "deploy/env.example"
 )
 
-// readRepository reads the files of the deployment.
+// readRepository reads the deployment files from the repository.
 func readRepository(t *testing.T) files {
 	t.Helper()
 	f := files{}
@@ -96,15 +96,15 @@ type service struct {
 	}
 }
 
-// isBerth tells whether the service runs berth's image.
+// isBerth reports whether the service runs berth's image.
 func (s service) isBerth() bool { return s.Build != "" }
 
-// isOneShot tells whether the service does its work and exits.
+// isOneShot reports whether the service does its work once and exits.
 func (s service) isOneShot() bool {
 	return strings.HasPrefix(s.Restart, "on-failure") || s.Restart == "no"
 }
 
-// environ returns the environment as NAME=value.
+// environ returns the environment of the service as a list of NAME=value.
 func (s service) environ() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
@@ -116,7 +116,7 @@ func (s service) environ() []string {
 // variablePattern matches ${NAME}, ${NAME:-default} and ${NAME:?error}.
 var variablePattern = regexp.MustCompile(`\$\{([A-Za-z_]+)(?::([-?])([^}]*))?\}`)
 
-// usedVariables returns the variables that the Compose file takes from its environment.
+// usedVariables returns the names of the environment variables that the Compose file uses.
 func (f files) usedVariables() []string {
 	var names []string
 	for _, match := range variablePattern.FindAllStringSubmatch(f[composeYAML], -1) {
@@ -127,7 +127,7 @@ func (f files) usedVariables() []string {
 	return names
 }
 
-// compose parses the Compose file with an environment. A variable that is missing there has its default, or "set".
+// compose parses the Compose file with an environment. A variable that is not in the environment gets its default, or the value "set".
 func (f files) compose(environment map[string]string) (compose, error) {
 	text := variablePattern.ReplaceAllStringFunc(f[composeYAML], func(r string) string {
 		match := variablePattern.FindStringSubmatch(r)
@@ -146,7 +146,7 @@ func (f files) compose(environment map[string]string) (compose, error) {
 	return c, err
 }
 
-// documentedVariables returns the variables of env.example.
+// documentedVariables returns the names of the variables in env.example.
 func (f files) documentedVariables() []string {
 	var names []string
 	for line := range strings.Lines(f[envExample]) {

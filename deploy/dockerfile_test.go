@@ -14,7 +14,7 @@ import (
 	"berth/internal/config"
 )
 
-// parseDockerfile returns the arguments of each instruction by the instruction's name. Continued lines are joined.
+// parseDockerfile returns the arguments of all instructions of a Dockerfile, by the instruction's name. It joins continued lines.
 func parseDockerfile(text string) map[string][]string {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	all := map[string][]string{}
@@ -27,7 +27,7 @@ func parseDockerfile(text string) map[string][]string {
 	return all
 }
 
-// checkDockerfile checks base images, build steps, user, port and commands.
+// checkDockerfile checks the base images, build steps, user, port and commands of the Dockerfile.
 func checkDockerfile(f files) []string {
 	in := parseDockerfile(f[dockerfile])
 	found := slices.Concat(checkBaseImages(f, in["FROM"]), checkBuilds(in["RUN"]), checkCopies(f, in["COPY"]))
@@ -67,7 +67,7 @@ func checkBaseImages(f files, from []string) (found []string) {
 	return found
 }
 
-// checkBuilds checks that every program that is built has a main.go.
+// checkBuilds checks that every program that the Dockerfile builds has a main.go.
 func checkBuilds(run []string) (found []string) {
 	for _, match := range regexp.MustCompile(`/out/\S+ (\./\w+)`).FindAllStringSubmatch(strings.Join(run, "\n"), -1) {
 		if _, err := os.Stat(filepath.Join("..", match[1], "main.go")); err != nil {
@@ -77,7 +77,7 @@ func checkBuilds(run []string) (found []string) {
 	return found
 }
 
-// checkCopies checks that every source folder of the programs is copied and not in .dockerignore.
+// checkCopies checks that the Dockerfile copies every source folder of the programs, and that .dockerignore excludes none of them.
 func checkCopies(f files, copied []string) (found []string) {
 	folders, err := sourceFolders()
 	if err != nil {
@@ -94,7 +94,7 @@ func checkCopies(f files, copied []string) (found []string) {
 	return found
 }
 
-// sourceFolders returns the top-level folders from which the programs are built.
+// sourceFolders returns the top-level folders with the source of berth's programs.
 var sourceFolders = sync.OnceValues(func() ([]string, error) {
 	cmd := exec.Command("go", "list", "-deps", "./worker", "./starter")
 	cmd.Dir = ".."

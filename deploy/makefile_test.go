@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestMakefile_SoakSelectsExistingTests finds a test for each alternative of the -run pattern of make soak, and for
-// each of its packages.
+// TestMakefile_SoakSelectsExistingTests checks the target soak of the Makefile: each alternative of its -run pattern, and each of its
+// packages, must match a test.
 func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../Makefile")
@@ -35,12 +35,12 @@ func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	}
 	for part := range strings.FieldsFuncSeq(string(pattern[1])+" "+string(packages[1]), func(r rune) bool { return r == '|' || r == ' ' }) {
 		if !matched[part] {
-			t.Errorf("make soak: no test matches %s", part)
+			t.Errorf("the target soak of the Makefile: no test matches its pattern or package %s", part)
 		}
 	}
 }
 
-// testNames returns the names of the test functions in a folder, and below it if the folder ends in "...".
+// testNames returns the names of the test functions in a folder. If the folder ends in "...", it includes the folders below.
 func testNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	root, recursive := strings.CutSuffix(dir, "...")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkPorts checks that published ports are those on which the process listens, and that only services that
-// authenticate their callers are published beyond loopback.
+// checkPorts checks that the process of a service listens on the ports that the service publishes. Only services that authenticate their
+// callers may be published beyond loopback.
 func checkPorts(s service) (found []string) {
 	for _, published := range s.Ports {
 		parts := strings.Split(published, ":")
@@ -25,7 +25,7 @@ func checkPorts(s service) (found []string) {
 	return found
 }
 
-// checkMounts checks that every mount has a source and every absolute path that is used has a mount.
+// checkMounts checks that the source of every mount exists, and that every absolute path that a service uses is mounted.
 func checkMounts(f files, c compose, s service) (found []string) {
 	var targets []string
 	for _, volume := range s.Volumes {
@@ -52,7 +52,7 @@ func checkMounts(f files, c compose, s service) (found []string) {
 	return found
 }
 
-// checkDependencies checks that the condition of each dependency can become true.
+// checkDependencies checks that the condition of each depends_on entry can become true.
 func checkDependencies(c compose, s service) (found []string) {
 	if !slices.Contains([]string{"unless-stopped", "on-failure:5"}, s.Restart) {
 		found = append(found, "restart: "+s.Restart)

@@ -26,7 +26,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// serviceHost runs the services as processes on this machine. It replaces the names of containers by real addresses.
+// serviceHost runs the services of the Compose file as processes on this machine. It replaces the host names of containers by addresses of
+// this machine.
 type serviceHost struct {
 	keystone  *keystonetest.Server
 	odl       *odltest.Controller
@@ -72,7 +73,7 @@ func emptyDatabase(t *testing.T) *url.URL {
 	return u
 }
 
-// environment returns the environment of a service with addresses of this machine.
+// environment returns the environment of a service, with addresses of this machine instead of container names.
 func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]string {
 	t.Helper()
 	env := maps.Clone(h.services[name].Environment)
@@ -80,7 +81,7 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	if given := env["BERTH_DATABASE_URL"]; given != "" {
 		u, err := url.Parse(given)
 		if err != nil || u.Host != "postgres:5432" || u.User.Username() != h.database.User.Username() {
-			t.Fatalf("service %s: parse BERTH_DATABASE_URL=%s: %v", name, given, err)
+			t.Fatalf("service %s: BERTH_DATABASE_URL=%s must have the host postgres:5432 and berth's role (parse error: %v)", name, given, err)
 		}
 		u.Host, u.Path = h.database.Host, h.database.Path
 		env["BERTH_DATABASE_URL"] = u.String()
@@ -97,7 +98,7 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	return env
 }
 
-// command returns the command of a service: a program of berth or a script of this folder.
+// command returns the command of a service as a process of this machine: a program of berth, or a script of this folder.
 func (h *serviceHost) command(t *testing.T, words []string, env map[string]string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	program := filepath.Join(programs, words[0])
@@ -132,7 +133,7 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	}
 }
 
-// start runs a service until the test ends. It returns the service's address when the health check succeeds.
+// start runs a service until the test ends. When the health check of the service succeeds, it returns the service's address.
 func (h *serviceHost) start(t *testing.T, name string) string {
 	t.Helper()
 	port, err := devstack.Port(0)
@@ -171,7 +172,7 @@ func (h *serviceHost) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.
 	defer kill.Stop()
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil || t.Failed() {
-		t.Errorf("service %s exited with an error after SIGTERM: %v\n%s", name, err, out)
+		t.Errorf("stop service %s with SIGTERM: got exit error %v, want none; output:\n%s", name, err, out)
 	}
 }
 
@@ -189,7 +190,7 @@ func await(t *testing.T, check func() error) {
 	}
 }
 
-// call sends a request with a token and returns the response and its JSON body.
+// call sends an HTTP request with a Keystone token and returns the response and its JSON body.
 func call(t *testing.T, method, address, token, body string) (*http.Response, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -210,8 +211,8 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 	return res, answer
 }
 
-// TestServices_MirrorANetworkWithTheComposeEnvironment runs the one-shot services and the long-running services with their commands,
-// environments and health checks. A network that one process creates is mirrored to the controller by the other.
+// TestServices_MirrorANetworkWithTheComposeEnvironment runs the services with their commands, environments and health checks from the
+// Compose file. It creates a network at the service api and checks that the service worker mirrors it to the controller.
 func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newServiceHost(t)
@@ -226,21 +227,21 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	created, answer := call(t, "POST", networks, member, `{"network": {"name": "n1"}}`)
 
 	if want := `Keystone uri="` + h.keystone.URL + `/v3"`; unauthenticated.StatusCode != 401 || unauthenticated.Header.Get("WWW-Authenticate") != want {
-		t.Errorf("list networks without a token: got %d with WWW-Authenticate %q, want 401 with the URL of Keystone", unauthenticated.StatusCode, unauthenticated.Header.Get("WWW-Authenticate"))
+		t.Errorf("list networks without a token: got status %d with WWW-Authenticate %q, want 401 with the URL of Keystone", unauthenticated.StatusCode, unauthenticated.Header.Get("WWW-Authenticate"))
 	}
 	if created.StatusCode != 201 {
-		t.Fatalf("create a network: got %d %v, want 201", created.StatusCode, answer)
+		t.Fatalf("create a network: got status %d, body %v; want 201", created.StatusCode, answer)
 	}
 	network, _ := answer["network"].(map[string]any)
 	id, _ := network["id"].(string)
 	await(t, func() error {
 		if r := h.odl.Record("network", id); r.Object == nil {
-			return fmt.Errorf("network %s is not at the controller: %+v", id, h.odl.Requests())
+			return fmt.Errorf("network %s is not at the controller; requests that the controller received: %+v", id, h.odl.Requests())
 		}
 		return nil
 	})
 	h.keystone.Fail(http.StatusServiceUnavailable)
 	if unavailable, _ := call(t, "GET", networks, "another", ""); unavailable.StatusCode != 503 {
-		t.Errorf("list networks while Keystone is unavailable: got %d, want 503", unavailable.StatusCode)
+		t.Errorf("list networks while Keystone is unavailable: got status %d, want 503", unavailable.StatusCode)
 	}
 }

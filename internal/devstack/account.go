@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// account is the user that PostgreSQL runs as. PostgreSQL refuses root, so root starts it as an unprivileged user.
+// account is the operating system's user that runs PostgreSQL. PostgreSQL refuses to run as root, so a process of root starts it as an
+// unprivileged user.
 type account struct {
 	uid, gid          int
 	otherUser         bool // the account is not the user of this process
@@ -22,8 +23,8 @@ const (
 	capDACReadSearch = 2
 )
 
-// accountFor chooses the user for the data in dir, which must exist, and makes it the owner of the folder. An owner other than root stays,
-// so that a second start can read the data of the first.
+// accountFor chooses the user that runs PostgreSQL on the data in dir, and makes this user the owner of dir. The folder must exist. It
+// chooses the folder's owner unless the owner is root, so that a later start can read the data of the first start.
 func accountFor(dir string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}, nil
@@ -76,7 +77,8 @@ func (a account) chown(path string) error {
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// attributes returns process attributes. With them a child process runs as the account, and the kernel ends it when this process ends or is killed.
+// attributes returns the attributes with which a child process is started. With them the child process runs as the account's user, and the
+// kernel ends it when this process ends or is killed.
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
 	if a.otherUser {

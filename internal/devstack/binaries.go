@@ -14,7 +14,8 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// postgresBinaries returns the folder of the PostgreSQL server binaries. If the machine has none, it downloads them once into a cache.
+// postgresBinaries returns the folder of the PostgreSQL server binaries. If PostgreSQL is not installed on the machine, it downloads the
+// binaries once into a cache.
 func postgresBinaries(ctx context.Context) (string, error) {
 	var places []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
@@ -46,7 +47,7 @@ func hasServer(dir string) bool {
 	return true
 }
 
-// version returns the first number in a path, so that the newest of several versions can be chosen.
+// version returns the first number in a path. It serves to choose the newest of several installed versions.
 func version(path string) int {
 	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {
@@ -56,7 +57,8 @@ func version(path string) int {
 	return n
 }
 
-// postgresCache is the folder of downloaded binaries. For root it is not in the home directory, which the unprivileged user cannot enter.
+// postgresCache is the folder of downloaded binaries. For root it is outside of root's home directory, which the unprivileged user cannot
+// enter.
 func postgresCache() string {
 	base, err := os.UserCacheDir()
 	if os.Geteuid() == 0 {
@@ -67,8 +69,8 @@ func postgresCache() string {
 	return filepath.Join(base, "berth", "postgres")
 }
 
-// fetchPostgres downloads the binaries with the embedded-postgres library. The library cannot run them as root, so only the binaries are used.
-// A rename moves them into the cache at once, because another process may download them at the same time.
+// fetchPostgres downloads PostgreSQL's binaries with the library embedded-postgres. The library cannot run PostgreSQL as root, so berth
+// uses only the binaries. A single rename moves all files into the cache, because another process may download them at the same time.
 func fetchPostgres(_ context.Context, cache string) error {
 	if err := os.MkdirAll(filepath.Dir(cache), 0o755); err != nil {
 		return err

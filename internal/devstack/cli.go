@@ -16,8 +16,9 @@ import (
 // CLIVariable is the environment variable with the path of the temporal CLI binary.
 const CLIVariable = "BERTH_TEMPORAL_CLI"
 
-// TemporalCLI returns the path of the temporal binary: the one in CLIVariable, else the one on PATH, else the pinned version of the source tree,
-// which Go builds once and caches. The build takes minutes; progress receives a message about it every ten seconds.
+// TemporalCLI returns the path of the temporal binary. It is the path in CLIVariable, or else the binary on PATH. If neither exists,
+// TemporalCLI builds the version that the source tree pins; Go caches the binary. The build takes minutes; meanwhile TemporalCLI passes a
+// message to `progress` every ten seconds.
 func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	if path := os.Getenv(CLIVariable); path != "" {
 		if _, err := exec.LookPath(path); err != nil {
@@ -41,8 +42,8 @@ type TemporalPrograms struct {
 	SQLTool string // creates and updates the database schema
 }
 
-// TemporalServer returns the pinned server of the source tree, which Go builds once and caches. The build takes minutes; progress receives a
-// message about it every ten seconds.
+// TemporalServer builds the version of the Temporal server that the source tree pins, and returns its paths. Go caches the binaries. The
+// build takes minutes; meanwhile TemporalCLI passes a message to `progress` every ten seconds.
 func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
 	module, err := toolModule("server")
 	if err != nil {
@@ -56,7 +57,7 @@ func TemporalServer(ctx context.Context, progress func(string)) (TemporalProgram
 	return s, err
 }
 
-// toolModule returns the folder of the module that pins a tool, in the working directory or in a folder above.
+// toolModule returns the folder tools/NAME with the module that pins a tool. It searches the working directory and the folders above.
 func toolModule(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

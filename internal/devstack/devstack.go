@@ -1,5 +1,5 @@
 // Package devstack starts the servers that berth needs on one machine, for `worker --dev` and for tests: PostgreSQL, Temporal, RabbitMQ,
-// and HTTP stubs such as those of OpenDaylight and Nova. Each server has its own port and ends with the process that started it.
+// and HTTP stubs such as those of OpenDaylight and Nova. Each server has its own port and ends when the process that started it ends.
 package devstack
 
 import (
@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// Port returns the port if it is free on loopback, or any free port for 0. A port in use is a PortTaken error.
+// Port returns the port if it is free on loopback. If the port is 0, it returns any free port. If the port is in use, it returns a
+// PortTaken error.
 func Port(port int) (int, error) {
 	l, err := listen(port)
 	if err != nil {
@@ -26,16 +27,16 @@ func Port(port int) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// PortTaken means that another process listens on the port.
+// PortTaken is the error that another process listens on the port.
 type PortTaken struct{ Port int }
 
 func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in use", e.Port) }
 
-// Free ports are chosen below the kernel's range of ephemeral ports. Otherwise an outgoing connection of any process could take a port between its
-// choice and its use. Temporal's cluster membership table cannot store higher ports either.
+// berth chooses free ports below the kernel's range of ephemeral ports. Otherwise an outgoing connection of any process could take a port
+// after berth chose it and before berth uses it. Besides, Temporal's cluster membership table cannot store higher ports.
 const lowestPort, portLimit = 10_000, 1 << 15
 
-// listen listens on the port. For port 0 it chooses any free port.
+// listen opens a TCP listener for the port on loopback. For port 0 it chooses any free port.
 func listen(port int) (net.Listener, error) {
 	if port != 0 {
 		return listenOn(port)
@@ -76,7 +77,8 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// withPort calls f with the port, or with a free port for 0. It tries another free port if a process takes the port before f uses it.
+// withPort calls f with the port. If the port is 0, it calls f with a free port. If another process takes that free port before f uses it,
+// withPort tries another free port.
 func withPort(port int, f func(port int) error) error {
 	for attempt := 1; ; attempt++ {
 		p, err := Port(port)
@@ -92,15 +94,15 @@ func withPort(port int, f func(port int) error) error {
 	}
 }
 
-// process is a child process that ends with this process.
+// process is a child process that ends when this process ends.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed after the end of the process
 	err  error         // result of cmd.Wait; valid after done is closed
 }
 
-// start runs the command from a thread that lives as long as the child. The kernel sends Pdeathsig at the end of the thread that forked, and the Go
-// runtime may end other threads earlier.
+// start runs the command from a thread that exists as long as the child process. This is because the kernel sends Pdeathsig to the child
+// when the thread that forked it ends, and the Go runtime may end other threads earlier.
 func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -120,7 +122,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// stop sends the signal and waits for the end of the process. After the grace period it sends SIGKILL.
+// stop sends the signal to the process and waits until the process has ended. After the grace period it sends SIGKILL.
 func (p *process) stop(sig os.Signal, grace time.Duration) {
 	_ = p.cmd.Process.Signal(sig)
 	select {
@@ -131,13 +133,13 @@ func (p *process) stop(sig os.Signal, grace time.Duration) {
 	}
 }
 
-// startWithin is the maximum duration of a server's start. An idle machine needs a second or two, a busy one minutes.
+// startWithin is how long the start of a server may take. The start takes a second or two on an idle machine, and minutes on a busy one.
 const startWithin = 10 * time.Minute
 
 // errEnded means that a server process ended before it was ready.
 var errEnded = errors.New("ended while starting")
 
-// await calls ready until it succeeds, the process ends or startWithin is over.
+// await calls the function `ready` until it succeeds, the process ends or startWithin has passed.
 func (p *process) await(ctx context.Context, what string, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()

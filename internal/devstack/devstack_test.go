@@ -21,7 +21,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// victimVariable makes this test binary start a stack in the folder that it names, and wait to be killed.
+// victimVariable is an environment variable with the path of a folder. If it is set, the test binary starts PostgreSQL and Temporal in that
+// folder and waits to be killed.
 const victimVariable = "BERTH_TEST_DEVSTACK_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -49,7 +50,7 @@ func victim(dir string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// folder is like t.TempDir, but open to the account that PostgreSQL runs as.
+// folder is like t.TempDir, but PostgreSQL's user can enter the folder.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-test-")
@@ -115,7 +116,7 @@ func TestTakenPortIsNamed(t *testing.T) {
 	for who, err := range map[string]error{"Port": portErr, "PostgreSQL": postgresErr, "Temporal": temporalErr, "Serve": serveErr} {
 		var taken devstack.PortTaken
 		if !errors.As(err, &taken) || taken.Port != port || !strings.Contains(err.Error(), "port "+text+" is already in use") {
-			t.Errorf("start %s on a port in use: got %v, want a PortTaken error with the port", who, err)
+			t.Errorf("start %s on a port in use: got error %v, want a PortTaken error with the port", who, err)
 		}
 	}
 }
@@ -130,7 +131,7 @@ func TestTwoStacksStandSideBySide(t *testing.T) {
 			s := temporal(t, devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Memory: true, UI: true})
 
 			if got := query(t, p.URL, `select current_database()`); got != "berth" {
-				t.Errorf("the URL leads to database %q, want berth", got)
+				t.Errorf("connect to the URL of PostgreSQL: got database %q, want berth", got)
 			}
 			c, err := client.DialContext(t.Context(), client.Options{HostPort: s.Address})
 			if err != nil {
@@ -143,7 +144,7 @@ func TestTwoStacksStandSideBySide(t *testing.T) {
 			}
 			_ = r.Body.Close()
 			if r.StatusCode != http.StatusOK {
-				t.Errorf("GET the Temporal UI: got %s, want 200", r.Status)
+				t.Errorf("GET the Temporal UI: got status %s, want 200", r.Status)
 			}
 		})
 	}
@@ -168,7 +169,7 @@ func TestKilledParentTakesItsChildrenAlongAndTheNextStartRecovers(t *testing.T) 
 	var url, address string
 	if _, err := fmt.Fscanln(out, &url, &address); err != nil || url == "error" {
 		_ = cmd.Process.Kill()
-		t.Fatalf("read URL and address from the process that is to be killed: got %q %q: %v", url, address, err)
+		t.Fatalf("read the URL of PostgreSQL and the address of Temporal from the process that is to be killed: got %q and %q, error %v", url, address, err)
 	}
 	execute(t, url, `create table fact (word text)`, `insert into fact values ('kept')`)
 
@@ -177,7 +178,7 @@ func TestKilledParentTakesItsChildrenAlongAndTheNextStartRecovers(t *testing.T) 
 	p := postgres(t, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres")})
 
 	if got := query(t, p.URL, `select word from fact`); got != "kept" {
-		t.Errorf("after the restart the row has the value %q, want kept", got)
+		t.Errorf("read a row after the restart of PostgreSQL: got %q, want kept", got)
 	}
 	awaitSilence(t, address)
 	awaitSilence(t, hostOf(t, url))
@@ -206,7 +207,7 @@ func hostOf(t *testing.T, url string) string {
 	return net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port))
 }
 
-// awaitSilence waits until no process listens on the address.
+// awaitSilence waits until no process listens on the TCP address.
 func awaitSilence(t *testing.T, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -216,7 +217,7 @@ func awaitSilence(t *testing.T, address string) {
 		}
 		_ = c.Close()
 		if time.Now().After(deadline) {
-			t.Fatalf("a process still listens on %s , want no listener", address)
+			t.Fatalf("wait until no process listens on %s: a process still listens", address)
 		}
 	}
 }
@@ -231,7 +232,7 @@ func TestPostgresKeepsItsRowsThroughACrash(t *testing.T) {
 	}
 
 	if got := query(t, p.URL, `select word from fact`); got != "kept" {
-		t.Errorf("after the restart the row has the value %q, want kept", got)
+		t.Errorf("read a row after the restart of PostgreSQL: got %q, want kept", got)
 	}
 }
 
@@ -258,11 +259,12 @@ func TestTemporalKeepsItsWorkflowsThroughACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := found.WorkflowExecutionInfo.Execution.RunId; got != run.GetRunID() {
-		t.Errorf("the workflow had run ID %s before the restart and has %s after it, want the same", run.GetRunID(), got)
+		t.Errorf("run ID of the workflow: %s before the restart of Temporal, %s after it; want the same", run.GetRunID(), got)
 	}
 }
 
-// troubled returns the path of a dev server script that exits at once at its first few starts.
+// troubled returns the path of a script that runs Temporal's dev server. At its first starts, as often as `times` says, the script exits
+// immediately with an error.
 func troubled(t *testing.T, times int) (cli string) {
 	t.Helper()
 	genuine, err := devstack.TemporalCLI(t.Context(), func(string) {})
@@ -303,10 +305,10 @@ func TestTemporalThatDoesNotStartSaysWhy(t *testing.T) {
 	_, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true})
 
 	if err == nil || !strings.HasSuffix(err.Error(), "ended while starting: exit status 1; last output: Error: listen: address already in use") {
-		t.Errorf("StartTemporal with a server that never starts: got error %v", err)
+		t.Errorf("StartTemporal with a server that never starts: got error %v, want an error that ends with the server's last output", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(cli), "trouble*")); len(left) != 7 {
-		t.Errorf("the server was started %d times, want 3", 10-len(left))
+		t.Errorf("StartTemporal with a server that never starts: it started the server %d times, want 3", 10-len(left))
 	}
 }
 
@@ -333,7 +335,7 @@ func TestStandInComesBackOnItsPort(t *testing.T) {
 	}
 	defer func() { _ = r.Body.Close() }()
 	if body, _ := io.ReadAll(r.Body); string(body) != "here" || s.URL != url {
-		t.Errorf("after the restart of the stub at %s: body %q, URL %s; want body \"here\" and the same URL", url, body, s.URL)
+		t.Errorf("GET the stub %s after its restart: got body %q, URL of the stub %s; want the body \"here\" and the same URL", url, body, s.URL)
 	}
 }
 
@@ -341,7 +343,7 @@ func TestMissingCLIIsNamed(t *testing.T) {
 	t.Setenv(devstack.CLIVariable, "/nonexistent/temporal")
 	_, err := devstack.TemporalCLI(t.Context(), func(string) {})
 	if err == nil || !strings.Contains(err.Error(), devstack.CLIVariable+": ") {
-		t.Errorf("error %v does not name the variable", err)
+		t.Errorf("TemporalCLI with a CLI that does not exist: got error %v, want an error that names the environment variable", err)
 	}
 }
 
@@ -363,15 +365,16 @@ func TestInterruptedProgramTakesItsChildrenAlong(t *testing.T) {
 	cancel()
 
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("Run ended with %v, want context.Canceled", err)
+		t.Errorf("end the context of Run: got error %v, want context.Canceled", err)
 	}
 	_ = w.Close()
 	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 { // the end of the file: no grandchild holds the pipe
-		t.Errorf("a grandchild process still holds the pipe open or wrote to it: read %q, %v", rest, err)
+		t.Errorf("read the program's output after its end: got %q, error %v; want the end of the output, because no grandchild process may be left", rest, err)
 	}
 }
 
-// TestServerPortsFitTheTableOfItsMembers checks that free ports are at most 32767. Temporal's cluster membership table cannot store higher ports.
+// TestServerPortsFitTheTableOfItsMembers checks that free ports are at most 32767, because Temporal's cluster membership table cannot store
+// higher ports.
 func TestServerPortsFitTheTableOfItsMembers(t *testing.T) {
 	t.Parallel()
 	ports, err := devstack.FreePorts(9)
@@ -381,11 +384,11 @@ func TestServerPortsFitTheTableOfItsMembers(t *testing.T) {
 	seen := map[int]bool{}
 	for _, p := range ports {
 		if p < 1024 || p > 32767 || seen[p] {
-			t.Errorf("ports %v: want different ones from 1024 to 32767", ports)
+			t.Errorf("choose free ports: got %v, want different ports from 1024 to 32767", ports)
 		}
 		seen[p] = true
 	}
 	if len(ports) != 9 {
-		t.Errorf("%d ports, want 9", len(ports))
+		t.Errorf("choose 9 free ports: got %d", len(ports))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// childLog is the log file of a child process, with the offset at which its output begins.
+// childLog is the log file of a child process, and the offset at which the output of this process begins.
 type childLog struct {
 	*os.File
 	begin int64
@@ -24,10 +24,10 @@ func openLog(dir string) (*childLog, error) {
 	return &childLog{File: f, begin: begin}, err
 }
 
-// failureLines matches lines in which a program explains its end.
+// failureLines matches output lines in which a program says why it ended.
 var failureLines = regexp.MustCompile(`(?i)\b(error|fatal|panic)\b`)
 
-// explain adds the last line that matches failureLines to the error, or else the last line of the output.
+// explain adds a line of the child's output to the error: the last line that matches failureLines, or else the last line of all.
 func (l *childLog) explain(err error) error {
 	const enough, longest = 64 << 10, 500
 	text, _ := io.ReadAll(io.NewSectionReader(l.File, l.begin, enough))

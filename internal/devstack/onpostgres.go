@@ -28,24 +28,24 @@ import (
 	"berth/internal/contract"
 )
 
-// Names of the databases and of the role of the Temporal server in the PostgreSQL cluster.
+// The names of the Temporal server's role and databases in PostgreSQL.
 const (
 	temporalRole       = "temporal"
 	temporalDatabase   = "temporal"
 	visibilityDatabase = "temporal_visibility"
 )
 
-// historyShards is small because the server runs on one machine.
+// historyShards is the number of Temporal's history shards. It is small because the server runs on one machine.
 const historyShards = "4"
 
 // namespace is the Temporal namespace of berth's workflows.
 const namespace = "default"
 
-// portVariables are the variables with the ports of the server's services; the frontend's variable is first.
+// portVariables are the environment variables with the ports of Temporal's services. The frontend's variable comes first.
 var portVariables = []string{"FRONTEND_GRPC_PORT", "FRONTEND_HTTP_PORT", "FRONTEND_MEMBERSHIP_PORT", "HISTORY_GRPC_PORT",
 	"HISTORY_MEMBERSHIP_PORT", "MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT", "WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT"}
 
-// postgresTemporal is a Temporal server that stores everything in PostgreSQL, as in production.
+// postgresTemporal is a Temporal server that stores all its data in PostgreSQL, as in production.
 type postgresTemporal struct {
 	programs TemporalPrograms
 	dir      string
@@ -53,8 +53,8 @@ type postgresTemporal struct {
 	ports    []int    // frontend first
 }
 
-// StartTemporalOnPostgres starts the server on its own databases in a running cluster, and registers the namespace "default" and berth's search
-// attributes. The folder holds its configuration and its log. The ports are free ones.
+// StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL. It registers the namespace "default"
+// and berth's search attributes. The folder `dir` holds the server's configuration and log. The server listens on free ports.
 func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir string, p *Postgres) (*Temporal, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -68,7 +68,8 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	if err != nil {
 		return nil, err
 	}
-	// A running server loads new search attributes with a delay and fails workflow tasks until then. A restarted server has them at once.
+	// A running server loads new search attributes with a delay and fails workflow tasks until then. A restarted server has them
+	// immediately.
 	t.Kill()
 	if err := t.Start(ctx); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	return t, nil
 }
 
-// start runs the server on free ports, and tries other ports if a process takes one of them first.
+// start runs the server on free ports. If another process takes one of the ports first, it tries other ports.
 func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	for attempt := 1; ; attempt++ {
 		var err error
@@ -96,7 +97,7 @@ func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	}
 }
 
-// prepare creates role, databases and schema, or updates those of an earlier version.
+// prepare creates Temporal's role, databases and schemas in PostgreSQL, or updates them from an earlier version.
 func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
@@ -140,7 +141,7 @@ func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 
 func (s *postgresTemporal) settings() string { return filepath.Join(s.dir, "dynamic.yaml") }
 
-// setPassword gives the role a new random password.
+// setPassword gives Temporal's role in PostgreSQL a new random password.
 func (s *postgresTemporal) setPassword(ctx context.Context, c *pgx.Conn) error {
 	var exists bool
 	if err := c.QueryRow(ctx, `select exists (select from pg_roles where rolname = $1)`, temporalRole).Scan(&exists); err != nil {
@@ -170,7 +171,7 @@ func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, a
 	return nil
 }
 
-// command is the server's command line. Its environment has only the server's settings.
+// command returns the command that runs the server. The environment of the command has only the server's settings.
 func (s *postgresTemporal) command() *exec.Cmd {
 	password, _ := s.database.User.Password()
 	cmd := exec.Command(s.programs.Server, "--allow-no-auth", "start")

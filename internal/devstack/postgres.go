@@ -26,7 +26,7 @@ type PostgresOptions struct {
 
 // Postgres is a running PostgreSQL server.
 type Postgres struct {
-	// URL connects to the database "berth" as the server's superuser.
+	// URL is the connection URL of the database "berth" for the server's superuser.
 	URL     string
 	options PostgresOptions
 	as      account
@@ -34,7 +34,8 @@ type Postgres struct {
 	proc    *process
 }
 
-// StartPostgres starts the server on the data in the folder, and creates the cluster and the database if they do not exist.
+// StartPostgres starts a PostgreSQL server on the data in the folder. It creates the database cluster and the database if they do not
+// exist.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	bin, err := postgresBinaries(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 // Ended returns a channel that is closed after the end of the server process.
 func (p *Postgres) Ended() <-chan struct{} { return p.proc.done }
 
-// Stop shuts the server down and closes open connections.
+// Stop shuts the server down. Open connections are closed.
 func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
 
 // Restart kills all processes of the server with SIGKILL and starts the server on the same port.
@@ -104,7 +105,7 @@ func (p *Postgres) Restart(ctx context.Context) error {
 	return p.run(ctx)
 }
 
-// ended reports whether a process, which need not be a child of this one, is gone or a zombie.
+// ended reports whether a process does not exist any more or is a zombie. The process need not be a child of this process.
 func ended(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(raw), ") ")
@@ -113,7 +114,7 @@ func ended(pid int) bool {
 
 func (p *Postgres) cluster() string { return filepath.Join(p.options.Dir, "cluster") }
 
-// init creates the cluster unless it exists, and returns the superuser's password.
+// init creates the database cluster unless it exists, and returns the superuser's password.
 func (p *Postgres) init(ctx context.Context) (string, error) {
 	file := filepath.Join(p.options.Dir, "password")
 	if _, err := os.Stat(filepath.Join(p.cluster(), "PG_VERSION")); err == nil {
@@ -142,7 +143,8 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 	return password, nil
 }
 
-// awaitPredecessor waits for the end of an earlier server on the same cluster, whose parent was killed.
+// awaitPredecessor waits until an earlier server on the same database cluster has ended, which may still run if its parent process was
+// killed.
 func (p *Postgres) awaitPredecessor(ctx context.Context) error {
 	const patience = 10 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -154,14 +156,14 @@ func (p *Postgres) awaitPredecessor(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("another PostgreSQL (process %d) uses %s", pid, p.cluster())
+			return fmt.Errorf("another PostgreSQL server (process %d) uses %s", pid, p.cluster())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// predecessor returns the process ID of an earlier server on the cluster, or 0. The ID in the PID file may belong to another program now, so a
-// program that is not PostgreSQL does not count.
+// predecessor returns the process ID of an earlier server on the database cluster, or 0 if there is none. The ID comes from the PID file
+// and may now belong to another program; a program that is not PostgreSQL does not count.
 func (p *Postgres) predecessor() int {
 	raw, err := os.ReadFile(filepath.Join(p.cluster(), "postmaster.pid"))
 	if err != nil {

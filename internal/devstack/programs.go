@@ -10,8 +10,9 @@ import (
 // ProgramsVariable is the environment variable with the folder of the built programs worker and starter.
 const ProgramsVariable = "BERTH_TEST_PROGRAMS"
 
-// Programs returns the folder of the programs worker and starter: the one in ProgramsVariable, else dir, where it builds them. It builds without the
-// race detector, whose reports are lost when a test kills a process.
+// Programs returns the folder of the programs worker and starter. It is the folder in ProgramsVariable; if the variable is not set,
+// Programs builds both programs in dir. It builds them without the race detector, because the detector's reports are lost when a test kills
+// a process.
 func Programs(ctx context.Context, dir string) (string, error) {
 	if built := os.Getenv(ProgramsVariable); built != "" {
 		return built, nil

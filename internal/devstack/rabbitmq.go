@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// RabbitMQ is a running broker with its own Erlang port mapper.
+// RabbitMQ is a running RabbitMQ broker with an Erlang port mapper (epmd) of its own.
 type RabbitMQ struct {
 	dir     string
 	port    int // AMQP port of the broker; Erlang uses the next two ports
@@ -36,7 +36,7 @@ type RabbitMQ struct {
 // rabbitServer is the script in Debian's package that starts the broker as the current user.
 const rabbitServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// StartRabbitMQ starts a broker with its state in the folder, which is created if missing.
+// StartRabbitMQ starts a broker that keeps its state in the folder. It creates the folder if it does not exist.
 func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	if _, err := os.Stat(rabbitServer); err != nil {
 		return nil, errors.New("RabbitMQ is not installed: install rabbitmq-server, or run make deps")
@@ -63,15 +63,16 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	return r, err
 }
 
-// VirtualHosts is the number of virtual hosts. Tests use them as separate brokers.
+// VirtualHosts is the number of virtual hosts of the broker. Each test uses a virtual host as if it were a broker of its own.
 const VirtualHosts = 32
 
-// URL returns the URL of one of the virtual hosts, with a user that has all permissions there.
+// URL returns the AMQP URL of one of the virtual hosts, with a user that has all permissions there.
 func (r *RabbitMQ) URL(n int) string {
 	return fmt.Sprintf("amqp://berth:berth@127.0.0.1:%d/v%d", r.port, n)
 }
 
-// SecureURL returns the URL of a virtual host over TLS. The certificate authority in CAFile signed the broker's certificate.
+// SecureURL returns the AMQP URL of a virtual host for connections over TLS. The certificate authority in CAFile signed the broker's
+// certificate.
 func (r *RabbitMQ) SecureURL(n int) string {
 	return fmt.Sprintf("amqps://berth:berth@localhost:%d/v%d", r.tlsPort, n)
 }
@@ -79,7 +80,7 @@ func (r *RabbitMQ) SecureURL(n int) string {
 // CAFile returns the path of the PEM file with the certificate authority of the broker.
 func (r *RabbitMQ) CAFile() string { return filepath.Join(r.dir, "ca.pem") }
 
-// configure writes the configuration of the broker.
+// configure writes the configuration files of the broker.
 func (r *RabbitMQ) configure() error {
 	definitions := map[string][]map[string]any{"users": {{"name": "berth", "password": "berth", "tags": "administrator"}}}
 	for n := range VirtualHosts {
@@ -101,14 +102,14 @@ func (r *RabbitMQ) configure() error {
 			"ssl_options.keyfile = "+filepath.Join(r.dir, "key.pem")+"\nssl_options.verify = verify_none\n"), r.writeCertificate())
 }
 
-// Start starts a stopped broker on the same ports. Only durable queues and messages survive.
+// Start starts a stopped broker on the same ports. Only durable queues and persistent messages are still there.
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	log, err := openLog(r.dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	// Without this port mapper Erlang would start one that outlives the broker.
+	// Without this port mapper, Erlang would start one that continues after the broker has ended.
 	if r.epmd, err = r.launch(log.File, "epmd", "-port", strconv.Itoa(r.mapper), "-address", "127.0.0.1"); err != nil {
 		return fmt.Errorf("start Erlang's port mapper: %w", err)
 	}
@@ -158,7 +159,7 @@ func withoutRabbitMQ(environ []string) []string {
 	return kept
 }
 
-// ready checks that the broker speaks AMQP: it answers an unknown protocol version with its own version.
+// ready checks that the broker accepts AMQP connections: it must answer an unknown protocol version with the version that it supports.
 func (r *RabbitMQ) ready(ctx context.Context) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(r.port))
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// grace is the time that a program has to end after the interrupt.
+// grace is the time in which a program must end after the interrupt.
 const grace = 15 * time.Second
 
-// Run runs a program until it exits. At the end of ctx it interrupts the program and all its children, and kills them after the grace period. The program
-// ends if this process is killed.
+// Run runs a program until it exits. When ctx ends, it interrupts the program and all its child processes, and kills those that still run
+// after the grace period. The program also ends if this process is killed.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Scratch creates a folder for the files of a test run; the caller removes it. The folder is in memory if enough memory is free, because creating and
-// removing a test database on disk takes longer than the test. PostgreSQL, which may run as another user, can enter it.
+// Scratch creates a folder for the files of a test run. The caller removes the folder. The folder is in memory if enough memory is free,
+// because creating and removing a test database on disk takes longer than the test. PostgreSQL, which may run as another user, can enter
+// the folder.
 func Scratch() (string, error) {
 	const pattern = "berth-test-"
 	dir, err := os.MkdirTemp(memoryDir(), pattern)
@@ -22,7 +23,7 @@ func Scratch() (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 }
 
-// memoryDir returns a folder on a memory file system, or "" if there is none or too little memory is available.
+// memoryDir returns a folder on a memory file system. It returns "" if there is no such folder or too little memory is available.
 func memoryDir() string {
 	const (
 		folder = "/dev/shm"

@@ -16,7 +16,7 @@ type Server struct {
 	http    *http.Server
 }
 
-// Serve serves the handler on the port, or on a free port for 0.
+// Serve starts an HTTP stub with the handler on the port. If the port is 0, it chooses a free port.
 func Serve(port int, handler http.Handler) (*Server, error) {
 	s := &Server{handler: handler, port: port}
 	return s, s.Start()
@@ -38,7 +38,7 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop closes all connections at once, as a crash does.
+// Stop closes all connections immediately, as a crash does.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ type TemporalOptions struct {
 	UIPort int    // 0: a free one
 }
 
-// Temporal is a running Temporal server. All its services are one process.
+// Temporal is a running Temporal server. One process runs all services of the server.
 type Temporal struct {
 	Address string // host:port of the frontend
 	UI      string // URL of the web UI, empty without one
@@ -37,14 +37,14 @@ type Temporal struct {
 	proc    *process
 }
 
-// dynamicConfig makes new search attributes and namespaces visible to the next request, and raises the rate limits of a local server.
+// dynamicConfig makes new search attributes and namespaces visible to the next request, and raises the server's rate limits.
 var dynamicConfig = []string{
 	"system.forceSearchAttributesCacheRefreshOnRead=true",
 	"frontend.namespaceRPS.visibility=1000",
 	"frontend.namespaceRPS=100000",
 }
 
-// StartTemporal starts a dev server with berth's search attributes and waits until it serves them.
+// StartTemporal starts Temporal's dev server with berth's search attributes and waits until requests can use these attributes.
 func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	var err error
 	if o.CLI == "" {
@@ -70,7 +70,7 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	return t, nil
 }
 
-// startOnPort chooses the UI port and starts the server.
+// startOnPort chooses the port of the UI and starts the server.
 func (t *Temporal) startOnPort(ctx context.Context, port int) error {
 	t.options.Port = port
 	t.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -97,8 +97,8 @@ func (t *Temporal) Start(ctx context.Context) error { return t.run(ctx) }
 // Ended returns a channel that is closed after the end of the server process.
 func (t *Temporal) Ended() <-chan struct{} { return t.proc.done }
 
-// run starts the server and waits until it is ready. The dev server chooses ports for its internal services and ends if another process takes one
-// first; then run starts it again.
+// run starts the server and waits until it is ready. The dev server chooses ports for its internal services. If another process takes one
+// of these ports first, the dev server ends, and run starts it again.
 func (t *Temporal) run(ctx context.Context) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -139,7 +139,7 @@ func (t *Temporal) launch(ctx context.Context) error {
 	return nil
 }
 
-// awaitPredecessor waits for the end of an earlier server that was killed, and locks the folder.
+// awaitPredecessor waits until an earlier server, which was killed, has ended. It locks the server's folder.
 func (t *Temporal) awaitPredecessor(ctx context.Context) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(t.options.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -156,7 +156,7 @@ func (t *Temporal) awaitPredecessor(ctx context.Context) (*os.File, error) {
 			continue
 		}
 		_ = f.Close()
-		return nil, fmt.Errorf("another Temporal uses %s: %w", t.options.Dir, err)
+		return nil, fmt.Errorf("another Temporal server uses %s: %w", t.options.Dir, err)
 	}
 }
 
@@ -174,8 +174,8 @@ func (t *Temporal) args() []string {
 		args = append(args, "--headless")
 	}
 	if !t.options.Memory {
-		// In SQLite's write-ahead mode a commit survives a crash of the process, though not of the machine. Waiting for the disk would make the server several
-		// times slower.
+		// In SQLite's write-ahead mode without a disk flush, a commit is safe if the process crashes, but not if the machine crashes.
+		// Flushing each commit to the disk would make the server several times slower.
 		args = append(args, "--db-filename", filepath.Join(t.options.Dir, "temporal.db"),
 			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
 	}
@@ -188,7 +188,7 @@ func (t *Temporal) args() []string {
 	return args
 }
 
-// devReady checks that the frontend answers and has the search attributes, without which workflow tasks fail.
+// devReady checks that the frontend answers and has berth's search attributes. Without these attributes workflow tasks would fail.
 func (t *Temporal) devReady(ctx context.Context) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
 	if err != nil {
@@ -205,7 +205,7 @@ func (t *Temporal) devReady(ctx context.Context) error {
 	return hasSearchAttributes(out)
 }
 
-// hasSearchAttributes checks that the CLI's list contains all search attributes of berth.
+// hasSearchAttributes checks that the CLI's list of search attributes contains all that berth uses.
 func hasSearchAttributes(list []byte) error {
 	var listed struct {
 		Custom map[string]string `json:"customAttributes"`
@@ -221,7 +221,7 @@ func hasSearchAttributes(list []byte) error {
 	return nil
 }
 
-// withoutTemporal removes the variables that direct the CLI to another server.
+// withoutTemporal removes the environment variables that would make the CLI use another server.
 func withoutTemporal(environ []string) []string {
 	var rest []string
 	for _, pair := range environ {

@@ -1,5 +1,5 @@
-// Package temporaltest gives every test a namespace of its own on a real Temporal server, so that tests may run
-// side by side on task queues and workflow IDs of the same names. A package that uses it has
+// Package temporaltest gives every test a namespace of its own on a real Temporal server. So several tests can use the same task queue
+// names and workflow IDs at the same time. A package that uses it has
 //
 //	func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m)) }
 //
@@ -27,7 +27,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// ServerVariable is the environment variable with the address of a Temporal server for all packages of a test run. If it is not set, Main starts a server for the package.
+// ServerVariable is the environment variable with the address of a Temporal server that all packages of a test run use. If the variable is
+// not set, Main starts a server for the package.
 const ServerVariable = "BERTH_TEST_TEMPORAL_ADDRESS"
 
 var address string
@@ -39,8 +40,8 @@ type Namespace struct {
 	Name    string
 }
 
-// Main runs a package's tests against the server in ServerVariable, or against a server that it starts and stops.
-// If the parameter `inner` is given, for example storetest.Main, Main calls it to run the tests.
+// Main runs a package's tests against the server that ServerVariable names. If the variable is not set, it starts a server and stops it
+// after the tests. If the parameter `inner` is given, for example storetest.Main, Main calls it to run the tests.
 func Main(m *testing.M, inner ...func(*testing.M) int) int {
 	run := (*testing.M).Run
 	if len(inner) > 0 {
@@ -65,7 +66,7 @@ func Main(m *testing.M, inner ...func(*testing.M) int) int {
 	return run(m)
 }
 
-// New creates a namespace with berth's search attributes.
+// New creates a Temporal namespace with berth's search attributes for a test.
 func New(t testing.TB) Namespace {
 	t.Helper()
 	if address == "" {
@@ -79,7 +80,7 @@ func New(t testing.TB) Namespace {
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}, GetSystemInfoTimeout: time.Minute},
 	})
 	if err != nil {
-		t.Fatalf("dial Temporal: %v", err)
+		t.Fatalf("connect to the Temporal server: %v", err)
 	}
 	t.Cleanup(c.Close)
 	n.Client = c

@@ -23,7 +23,8 @@ var (
 	waitingFor = temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor)
 )
 
-// TestNamespacesDoNotMeet runs workflows with the same ID on task queues of the same name in several namespaces at the same time. Each worker must get only the workflow of its namespace.
+// TestNamespacesDoNotMeet runs workflows with the same ID on task queues of the same name in several namespaces at the same time. Each
+// worker must get only the workflow of its own namespace.
 func TestNamespacesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
@@ -49,7 +50,7 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 			}
 			var got int
 			if err := run.Get(t.Context(), &got); err != nil || got != i {
-				t.Fatalf("the workflow in namespace %d returned %d, %v; want the number of its namespace", i, got, err)
+				t.Fatalf("run the workflow in namespace number %d: got result %d, error %v; want the number of its namespace", i, got, err)
 			}
 			awaitListed(t, n, `BerthStatus = 'DOWN' and BerthWaitingFor = 'L2'`)
 		})
@@ -67,5 +68,5 @@ func awaitListed(t *testing.T, n temporaltest.Namespace, query string) {
 			return
 		}
 	}
-	t.Errorf("the workflow list query %s found no workflow", query)
+	t.Errorf("list workflows with the query %s: want exactly one workflow in the list within ten minutes", query)
 }

@@ -1,7 +1,7 @@
-// Teststack starts one PostgreSQL and one Temporal server, runs a program, and stops both servers when the program ends. The servers run
-// in their own folder and on free ports. Example: `teststack -- go test ./...`. The tests find both in the
-// environment, so that a run of many packages starts each server once. They also find berth's programs in the folder of teststack,
-// so that no package builds them again. Several runs at the same time do not share servers.
+// Teststack starts one PostgreSQL and one Temporal server, runs a program, and stops both servers when the program ends. The servers run in
+// their own folder and on free ports. Example: `teststack -- go test ./...`. Environment variables tell the tests the addresses of both
+// servers, so that a test run of many packages starts each server only once. Another variable names the folder of teststack, which also
+// contains berth's programs, so that no package builds them again. Several runs at the same time do not share servers.
 package main
 
 import (
