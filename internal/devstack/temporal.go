@@ -174,8 +174,8 @@ func (t *Temporal) args() []string {
 		args = append(args, "--headless")
 	}
 	if !t.options.Memory {
-		// In SQLite's write-ahead mode without a disk flush, a commit is safe if the process crashes, but not if the machine crashes.
-		// Flushing each commit to the disk would make the server several times slower.
+		// In SQLite's WAL mode with synchronous=NORMAL, a commit is safe if the process crashes, but not if the machine crashes. Flushing
+		// each commit to the disk would make the server several times slower.
 		args = append(args, "--db-filename", filepath.Join(t.options.Dir, "temporal.db"),
 			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
 	}

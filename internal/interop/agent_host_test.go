@@ -15,9 +15,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// agentHost is a host with Open vSwitch and Neutron agents from Debian's packages. If the test may create namespaces, the host has its own network
-// and mount namespaces: the switch forwards between kernel devices, and dnsmasq serves DHCP. Otherwise the switch is OVS's dummy datapath, which
-// needs no privilege, and a stub replaces the DHCP driver.
+// agentHost is a host with Open vSwitch and Neutron agents from Debian's packages. If the test may create Linux namespaces, the host has
+// its own network and mount namespaces: the switch forwards between kernel devices, and dnsmasq serves DHCP. Otherwise Open vSwitch uses
+// its dummy datapath, which needs no privilege, and a stub replaces the agent's DHCP driver.
 type agentHost struct {
 	*servertest.Deployment
 	name         string
@@ -28,7 +28,7 @@ type agentHost struct {
 	dhcp, ovs    *servertest.Process
 }
 
-// newAgentHost starts the switch of a host. Its agents will connect to the broker.
+// newAgentHost starts Open vSwitch for a host. The host's agents will connect to the broker.
 func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ) *agentHost {
 	s.Helper()
 	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), broker: broker}
@@ -56,7 +56,7 @@ func newAgentHost(s *servertest.Deployment, name string, broker *devstack.Rabbit
 	return h
 }
 
-// debianAgents returns the root folder of Debian's agent packages.
+// debianAgents returns the root folder into which Debian's agent packages are unpacked.
 func debianAgents(t *testing.T) string {
 	t.Helper()
 	var said bytes.Buffer
@@ -71,7 +71,7 @@ func debianAgents(t *testing.T) string {
 
 func (h *agentHost) file(name string) string { return filepath.Join(h.dir, name) }
 
-// command returns a command of Debian's packages, with programs, libraries and sockets in the test's folders.
+// command returns a command that runs a program of Debian's packages, with libraries and sockets in the test's folders.
 func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	under := func(folders ...string) string {
 		for i, f := range folders {
@@ -96,7 +96,7 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run starts a program. The test kills it at its end.
+// run starts a program on the host. When the test ends, the program is killed.
 func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	h.Helper()
 	cmd := h.inNamespaces(h.command(name, args...))
@@ -114,7 +114,7 @@ func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	return r
 }
 
-// kill sends SIGKILL and waits for the end of the process.
+// kill sends SIGKILL to a process and waits until it has ended.
 func (h *agentHost) kill(r *servertest.Process) {
 	_ = r.Cmd.Process.Kill()
 	<-r.Done
@@ -129,7 +129,7 @@ func (h *agentHost) vsctl(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// plug adds the port's device to the switch, as Nova does.
+// plug adds the port's network device to the switch, as Nova does.
 func (h *agentHost) plug(p serverPort) {
 	h.Helper()
 	h.vsctl("--may-exist", "add-port", "br-int", p.tap(), "--", "set", "Interface", p.tap(), "type=internal",
@@ -141,13 +141,13 @@ func (h *agentHost) unplug(p serverPort) {
 	h.vsctl("del-port", "br-int", p.tap())
 }
 
-// vlan returns the VLAN tag that the agent gave the port's device, or "".
+// vlan returns the VLAN tag that the agent gave the port's device, or "" if there is none.
 func (h *agentHost) vlan(p serverPort) string {
 	h.Helper()
 	return strings.Trim(h.vsctl("--if-exists", "get", "Port", p.tap(), "tag"), "[]")
 }
 
-// tap returns the name of the port's device.
+// tap returns the name of the port's network device.
 func (p serverPort) tap() string { return "tap" + p.id[:11] }
 
 // restartBroker kills RabbitMQ and starts it again.
@@ -159,7 +159,7 @@ func (h *agentHost) restartBroker() {
 	}
 }
 
-// startDHCP and startOVS start the agents.
+// startDHCP and startOVS start the DHCP agent and the Open vSwitch agent.
 func (h *agentHost) startDHCP() {
 	h.dhcp = h.run("neutron-dhcp-agent", "--config-file", h.file("dhcp_agent.ini"))
 }

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holderScript creates the host's network and mount namespaces, if permitted, and keeps them until its input ends. Then it kills all programs that
-// still work in the host's folder.
+// holderScript sets up the host's network and mount namespaces, if the host has them, and keeps them until the script's input ends. Then it
+// kills all programs that still use the host's folder.
 const holderScript = `set -e
 if [ -n "$OWN" ]; then
 	mount --make-rprivate /
@@ -38,7 +38,8 @@ for p in /proc/[0-9]*; do
 done
 `
 
-// startNamespaces starts the process that holds the host's namespaces. Without permission the host has no namespaces.
+// startNamespaces starts the process that keeps the host's network and mount namespaces. If this process may not create namespaces, the
+// host has none.
 func (h *agentHost) startNamespaces() {
 	h.Helper()
 	why := "not root"
@@ -54,7 +55,7 @@ func (h *agentHost) startNamespaces() {
 	}
 }
 
-// startHolder starts holderScript and returns its process ID, or the reason for a failure.
+// startHolder starts holderScript and returns the script's process ID. If that fails, it returns the reason.
 func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	h.Helper()
 	cmd := h.command("sh", "-c", holderScript)
@@ -90,7 +91,8 @@ func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	return cmd.Process.Pid, ""
 }
 
-// inNamespaces changes the command so that it runs in the host's namespaces. Without namespaces it returns the command unchanged.
+// inNamespaces changes the command so that it runs in the host's namespaces. If the host has no namespaces, it returns the command
+// unchanged.
 func (h *agentHost) inNamespaces(cmd *exec.Cmd) *exec.Cmd {
 	if h.namespacePID == 0 {
 		return cmd
@@ -110,7 +112,7 @@ func (h *agentHost) ip(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// forwardBroker makes the broker reachable from the host's network namespace, at the same address.
+// forwardBroker makes RabbitMQ reachable from the host's network namespace, at the same address.
 func (h *agentHost) forwardBroker() {
 	h.Helper()
 	broker, err := url.Parse(h.broker.URL(0))
@@ -138,7 +140,7 @@ func (h *agentHost) forwardBroker() {
 	}()
 	l := <-door
 	if l.error != nil {
-		h.Fatalf("listen in the host's network: %v", l.error)
+		h.Fatalf("listen in the host's network namespace: %v", l.error)
 	}
 	h.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -152,7 +154,7 @@ func (h *agentHost) forwardBroker() {
 	}()
 }
 
-// forward copies data between two connections until one of them closes.
+// forward connects to the address and copies data between both connections until one of them closes.
 func forward(one net.Conn, address string) {
 	defer func() { _ = one.Close() }()
 	other, err := net.Dial("tcp", address)
@@ -181,7 +183,8 @@ func (h *agentHost) servesDHCP(network string) bool {
 	return err == nil
 }
 
-// bootServer moves the port's device into its own network namespace, as for a server, and returns the address that DHCP assigns to it.
+// bootServer moves the port's device into a network namespace of its own, which stands for a server. It returns the address that DHCP
+// assigns to the device.
 func (h *agentHost) bootServer(p serverPort) string {
 	h.Helper()
 	h.ip("netns", "add", p.tap())

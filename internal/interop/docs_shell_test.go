@@ -17,10 +17,10 @@ import (
 
 const repository = "../.."
 
-// notRunMark begins the line before a block whose commands the test does not run.
+// notRunMark is the beginning of the line before a code block whose commands the test does not run.
 const notRunMark = "*Not run by the tests"
 
-// notRun has prefixes of documented commands that the test does not run, with the reason.
+// notRun lists the documented commands that the test does not run: the beginning of the command, and the reason.
 var notRun = []struct{ prefix, reason string }{
 	{"make ", "the target takes minutes or runs this test; make -n checks that the target exists"},
 	{"git ", "needs a remote or changes the working tree"},
@@ -29,7 +29,7 @@ var notRun = []struct{ prefix, reason string }{
 	{"go test ", "is a test itself"},
 }
 
-// notRunBecause returns the reason why a command is not run, or "" if the test runs it.
+// notRunBecause returns the reason why the test does not run a command, or "" if it runs the command.
 func notRunBecause(command string) string {
 	for _, n := range notRun {
 		if strings.HasPrefix(command, n.prefix) {
@@ -39,14 +39,14 @@ func notRunBecause(command string) string {
 	return ""
 }
 
-// codeBlock is a fenced block of a page.
+// codeBlock is a fenced code block of a Markdown page.
 type codeBlock struct {
 	language string
 	text     string
 	marked   bool // the line before the block begins with notRunMark
 }
 
-// blocks returns the fenced blocks of a page in their order.
+// blocks returns the fenced code blocks of a Markdown page, in the order of the page.
 func blocks(t *testing.T, page string) []codeBlock {
 	t.Helper()
 	var all []codeBlock
@@ -73,7 +73,7 @@ func blocks(t *testing.T, page string) []codeBlock {
 	return all
 }
 
-// commands returns the commands of a block. A line that ends with a backslash continues; lines of comments are left out.
+// commands returns the commands in a code block. A command continues on the next line after a backslash. Comment lines are left out.
 func (b codeBlock) commands() []string {
 	var all []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(b.text, "\\\n", " "), "\n") {
@@ -84,7 +84,7 @@ func (b codeBlock) commands() []string {
 	return all
 }
 
-// allPages lists every Markdown page of the repository, those of pagesInOrder first.
+// allPages lists all Markdown pages of the repository. The pages in pagesInOrder come first.
 func allPages(t *testing.T) []string {
 	t.Helper()
 	all := slices.Clone(pagesInOrder)
@@ -116,8 +116,8 @@ func readPage(t *testing.T, page string) string {
 	return string(raw)
 }
 
-// shell runs commands as in a second terminal: with berth's programs and the OpenStack clients on PATH, and with variables that a
-// command has exported visible to the next one.
+// shell runs commands as a user's terminal does. berth's programs and the OpenStack clients are on PATH, and a command sees the variables
+// that earlier commands have exported.
 type shell struct {
 	t       *testing.T
 	dir     string            // the working directory, has the folders bin and .berth like the repository
@@ -140,17 +140,17 @@ func newShell(t *testing.T, bin, data string, addresses map[string]string) *shel
 	return &shell{t: t, dir: dir, state: filepath.Join(dir, "state"), environ: environ}
 }
 
-// set gives a variable a value for the next commands.
+// set gives a shell variable a value for the next commands.
 func (s *shell) set(name, value string) {
 	s.t.Helper()
 	s.environ[name] = value
 	s.run("export " + name + "='" + value + "'")
 }
 
-// value returns the current value of a variable.
+// value returns the value that a variable had for the first command, or that set gave it.
 func (s *shell) value(name string) string { return s.environ[name] }
 
-// expand replaces a variable in an expectation by its value.
+// expand replaces the variables in an expected text by their values.
 func (s *shell) expand(text string) string { return os.Expand(text, s.value) }
 
 func (s *shell) try(command string) (string, error) {
@@ -163,17 +163,18 @@ func (s *shell) try(command string) (string, error) {
 	return string(out), err
 }
 
-// run runs a command that must succeed, and returns its output.
+// run runs a command, which must succeed, and returns its output.
 func (s *shell) run(command string) string {
 	s.t.Helper()
 	out, err := s.try(command)
 	if err != nil {
-		s.t.Fatalf("the command %q must succeed: %v\n%s", command, err, out)
+		s.t.Fatalf("run the command %q: %v, want success; output:\n%s", command, err, out)
 	}
 	return out
 }
 
-// until repeats a command until its output contains the text. It repeats because Temporal updates its workflow lists with a delay.
+// until repeats a command until its output contains the text. The repetition is necessary because Temporal updates its workflow lists with
+// a delay.
 func (s *shell) until(command, want string) {
 	s.t.Helper()
 	s.await(command+" prints "+want, func() string {
@@ -184,7 +185,7 @@ func (s *shell) until(command, want string) {
 	})
 }
 
-// await repeats a check until the check returns "", which means that the condition is met.
+// await repeats a check until it returns "". Any other result says what is not yet as expected.
 func (s *shell) await(what string, check func() string) {
 	s.t.Helper()
 	amiss := ""
@@ -193,10 +194,10 @@ func (s *shell) await(what string, check func() string) {
 			return
 		}
 	}
-	s.t.Fatalf("condition not met after two minutes: %s:\n%s", what, amiss)
+	s.t.Fatalf("wait until %s: not so after two minutes:\n%s", what, amiss)
 }
 
-// checkTarget checks that the Makefile has the target of a command.
+// checkTarget checks that the Makefile has the target that a documented make command names.
 func (s *shell) checkTarget(page, command string) {
 	s.t.Helper()
 	dry := "make -n" + strings.TrimPrefix(command, "make")
@@ -207,7 +208,7 @@ func (s *shell) checkTarget(page, command string) {
 	}
 }
 
-// programs returns a folder with worker and starter, built as make builds them, and the temporal CLI.
+// programs returns a folder with the programs worker and starter, built as make builds them, and the temporal CLI.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -21,10 +21,12 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// pagesInOrder are the pages whose commands use the results of earlier pages. The commands of all other pages run after them.
+// pagesInOrder are the documentation pages whose commands use the results of the pages before them. The test runs the commands of all other
+// pages after them.
 var pagesInOrder = []string{"README.md", "docs/agents.md", "docs/clients.md", "docs/controller.md", "docs/temporal.md", "docs/operations.md"}
 
-// expectations has the text that the output of a command must contain. A command without an entry must only succeed.
+// expectations lists, for a part of a command, the text that the command's output must contain. A command without an entry here must only
+// succeed.
 var expectations = []struct{ command, output string }{
 	{`BerthStatus="DOWN" AND BerthHost`, "$PORT"},
 	{`-q 'BerthWaitingFor="DHCP"'`, "$PORT"},
@@ -41,7 +43,7 @@ var expectations = []struct{ command, output string }{
 	{`starter probe --ready`, ""},
 }
 
-// TestDocs_CommandsRun starts a development run, runs the main job, and runs every command of every page against it.
+// TestDocs_CommandsRun starts `worker --dev`, which also runs its demo, and then runs every command of every documentation page against it.
 func TestDocs_CommandsRun(t *testing.T) {
 	t.Parallel()
 	bin, data := programs(t), servertest.DataFolder(t)
@@ -51,14 +53,14 @@ func TestDocs_CommandsRun(t *testing.T) {
 		p := servertest.StartCommand(t, cmd)
 		addresses := p.Addresses(t, data)
 		if !strings.Contains(p.Output(), "All checks passed in") {
-			t.Fatalf("the demo (main tasks) failed:\n%s", p.Output())
+			t.Fatalf("the demo that `worker --dev` runs failed:\n%s", p.Output())
 		}
 		return p, addresses
 	}
 	worker, addresses := start()
 	s := newShell(t, bin, data, addresses)
 
-	// Without the sweep, the entries that the test has made fail stay failed until the page sends them again.
+	// The sweep is paused, so that the journal entries that fail in this test stay failed until a command of the page retries them.
 	s.run("temporal schedule toggle --schedule-id maintenance/sweep --pause --reason docs")
 	for _, name := range allPages(t) {
 		if prepare := preparations[name]; prepare != nil {
@@ -67,11 +69,11 @@ func TestDocs_CommandsRun(t *testing.T) {
 		s.runPage(name)
 	}
 	if out := s.run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
-		t.Errorf("the port that the page of the main tasks creates is not ACTIVE:\n%s", out)
+		t.Errorf("run the commands of all pages: want the port web ACTIVE, but starter port list prints\n%s", out)
 	}
 	s.until(`temporal workflow list -q 'BerthResource="port" AND BerthStatus="ACTIVE"'`, s.value("PORT"))
 	if out := s.run("starter port show recipe"); !strings.Contains(out, "ACTIVE") {
-		t.Errorf("after both agents' reports the port of the recipes page must be ACTIVE, it is\n%s", out)
+		t.Errorf("run the commands of docs/temporal.md: want the port recipe ACTIVE after both agents' reports, got\n%s", out)
 	}
 	s.until(`starter journal show "$ENTRY"`, "completed")
 	for _, line := range []string{"doctor", "why port/web", "journal list", "port list -o json", "lease list -o yaml"} {
@@ -81,17 +83,17 @@ func TestDocs_CommandsRun(t *testing.T) {
 	worker.Stop(t, os.Interrupt)
 	_, addresses = start()
 	if out := newShell(t, bin, data, addresses).run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
-		t.Errorf("the second development run does not have the port of the first run:\n%s", out)
+		t.Errorf("stop `worker --dev` and start it again: want the port web of the first run still ACTIVE, but starter port list prints\n%s", out)
 	}
 }
 
-// preparations create the objects that the commands of a page use.
+// preparations lists, for a documentation page, the function that creates the objects that the page's commands use.
 var preparations = map[string]func(*shell){
 	"docs/controller.md": prepareController,
 	"docs/temporal.md":   prepareRecipes,
 }
 
-// prepareRecipes creates a port on host cmp-1 that waits for both agents, and sets the shell variable PORT to its ID.
+// prepareRecipes creates a port on host cmp-1 that waits for both agents, and sets the shell variable PORT to the port's ID.
 func prepareRecipes(s *shell) {
 	s.t.Helper()
 	s.run(`starter agent report cmp-1 --type "Open vSwitch agent"`) // the heartbeat that the main tasks sent may be too old
@@ -99,15 +101,15 @@ func prepareRecipes(s *shell) {
 	out := s.run("starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json")
 	var port struct{ ID string }
 	if err := json.Unmarshal([]byte(out), &port); err != nil || port.ID == "" {
-		s.t.Fatalf("create the port: %v: %s", err, out)
+		s.t.Fatalf("create the port recipe: error %v, output %s; want the port's ID", err, out)
 	}
 	s.set("PORT", port.ID)
 	s.until(`temporal workflow list -q 'BerthWaitingFor="L2"'`, contract.PortID(port.ID))
 	s.until(`temporal workflow list -q 'BerthWaitingFor="DHCP"'`, contract.PortID(port.ID))
 }
 
-// prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to their numbers, and ends the controller's faults. It also changes the
-// controller's objects behind berth's back, so that an audit has findings.
+// prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to their numbers, and ends the controller's
+// faults. It also changes objects directly at the controller, so that an audit has findings.
 func prepareController(s *shell) {
 	s.t.Helper()
 	s.control(http.MethodPost, "/_control/faults", `{"method": "POST", "type": "network", "status": 400, "times": 1000}`)
@@ -132,7 +134,7 @@ func prepareController(s *shell) {
 	s.control(http.MethodPost, "/_control/change", `{"share": 0.5, "seed": 7}`)
 }
 
-// control sends a control request to the stand-in (stub) of the controller, for example to inject a fault.
+// control sends a control request to the stub of OpenDaylight, for example to inject a fault.
 func (s *shell) control(method, path, body string) {
 	s.t.Helper()
 	u, err := url.Parse(s.value("BERTH_ODL_URL"))
@@ -154,7 +156,7 @@ func (s *shell) control(method, path, body string) {
 	}
 }
 
-// runPage runs the blocks of a page: `sh` in the shell, `sql` on the database.
+// runPage runs the code blocks of a page: blocks with the language `sh` in the shell, blocks with `sql` on the database.
 func (s *shell) runPage(name string) {
 	s.t.Helper()
 	for _, b := range blocks(s.t, name) {
@@ -169,12 +171,12 @@ func (s *shell) runPage(name string) {
 	}
 }
 
-// runDocumented runs one command of a page and compares its output with the entry in expectations.
+// runDocumented runs one command of a page and checks its output against the entries in expectations.
 func (s *shell) runDocumented(page, command string, marked bool) {
 	s.t.Helper()
 	reason := notRunBecause(command)
 	if marked != (reason != "") {
-		s.t.Errorf("page %s, command %q: the page marks it as not run: %v, but notRun has the reason %q; change one of them", page, command, marked, reason)
+		s.t.Errorf("page %s, command %q: marked as not run in the page: %v; reason in notRun: %q; both must agree", page, command, marked, reason)
 		return
 	}
 	if strings.HasPrefix(command, "make ") {
@@ -186,7 +188,7 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	out := s.run(command)
 	for _, e := range expectations {
 		if want := s.expand(e.output); strings.Contains(command, e.command) && !strings.Contains(out, want) {
-			s.t.Errorf("page %s: the command %s does not print %q:\n%s", page, command, want, out)
+			s.t.Errorf("page %s: the output of the command %s must contain %q, got\n%s", page, command, want, out)
 		}
 	}
 	if strings.Contains(command, "odl repair --dry-run") {
@@ -203,7 +205,7 @@ func (s *shell) newestAudit() string {
 	}
 	out := s.run("starter odl list -o json")
 	if err := json.Unmarshal([]byte(out), &runs); err != nil {
-		s.t.Fatalf("list the runs: %v: %s", err, out)
+		s.t.Fatalf("list the full syncs, recoveries, audits and repairs: %v: %s", err, out)
 	}
 	newest := int64(0)
 	for _, r := range runs {
@@ -214,20 +216,21 @@ func (s *shell) newestAudit() string {
 	return fmt.Sprint(newest)
 }
 
-// TestDocs_SettingsExist checks that every setting that a page names exists. docs/settings.md has a test of its own in internal/config.
+// TestDocs_SettingsExist checks that every setting that a documentation page names exists. docs/settings.md also has a test in
+// internal/config.
 func TestDocs_SettingsExist(t *testing.T) {
 	t.Parallel()
 	known := config.Variables()
 	for _, page := range allPages(t) {
 		for _, name := range regexp.MustCompile(`\b(?:BERTH|OS)_[A-Z][A-Z_]*[A-Z]\b`).FindAllString(readPage(t, page), -1) {
 			if !slices.Contains(known, name) && !slices.Contains(clientSettings, name) {
-				t.Errorf("page %s names %s, which is no setting of berth", page, name)
+				t.Errorf("page %s names %s, but berth has no such setting", page, name)
 			}
 		}
 	}
 }
 
-// clientSettings are read by the OpenStack clients, not by berth.
+// clientSettings are the environment variables in the documentation that the OpenStack clients read, and not berth.
 var clientSettings = []string{"OS_AUTH_TYPE"}
 
 func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
@@ -235,7 +238,7 @@ func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 	all := blocks(t, "docs/clients.md")
 	i := slices.IndexFunc(all, func(b codeBlock) bool { return b.language == "yaml" })
 	if i < 0 {
-		t.Fatal("docs/clients.md has no example of a policy")
+		t.Fatal("docs/clients.md has no YAML example of a policy file")
 	}
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(path, []byte(all[i].text), 0o600); err != nil {
@@ -261,12 +264,12 @@ func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 		{"placement:traits:update", member, false},
 	} {
 		if rules.Allows(c.rule, c.caller, nil) != c.allowed {
-			t.Errorf("rule %s for a caller with the roles %v: want allowed=%v", c.rule, c.caller.Roles, c.allowed)
+			t.Errorf("policy rule %s for a caller with the roles %v: want allowed=%v, got the opposite", c.rule, c.caller.Roles, c.allowed)
 		}
 	}
 
 	cfg.Policy.File = filepath.Join(t.TempDir(), "none")
 	if _, err := server.OpenPolicy(cfg); err == nil || !strings.Contains(err.Error(), "BERTH_POLICY_FILE") {
-		t.Errorf("open a policy file that does not exist: got %v, want an error that names BERTH_POLICY_FILE", err)
+		t.Errorf("open a policy file that does not exist: got error %v, want an error that names BERTH_POLICY_FILE", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// goClient calls berth through gophercloud.
+// goClient calls berth's Placement API through gophercloud.
 type goClient struct {
 	*testing.T
 	ctx      context.Context
@@ -31,7 +31,7 @@ type goClient struct {
 	agg      string // an aggregate with the host in it
 }
 
-// client returns gophercloud's client for a microversion.
+// client returns gophercloud's client for this microversion of the Placement API.
 func (g *goClient) client(version string) *gophercloud.ServiceClient {
 	return &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
 		Endpoint: g.endpoint + "/", Type: "placement", Microversion: version}
@@ -47,7 +47,7 @@ func (g *goClient) mustSucceed(what string, err error) {
 func (g *goClient) expectStatus(what string, err error, status int) {
 	g.Helper()
 	if !gophercloud.ResponseCodeIs(err, status) {
-		g.Errorf("%s: want %d, got %v", what, status, err)
+		g.Errorf("%s: want an error with status %d, got error %v", what, status, err)
 	}
 }
 
@@ -58,7 +58,7 @@ func (g *goClient) expectEqual(what string, want, got any) {
 	}
 }
 
-// listAll reads every page of a list.
+// listAll reads all pages of a list and returns their items.
 func listAll[T any](g *goClient, pager pagination.Pager, extract func(pagination.Page) (T, error)) T {
 	g.Helper()
 	page, err := pager.AllPages(g.ctx)
@@ -84,7 +84,7 @@ func TestGophercloud_Placement(t *testing.T) {
 	g.end()
 
 	if left := s.Rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
-		t.Errorf("after the test the database still has %v", left)
+		t.Errorf("delete everything that the test created: the database still has the providers and consumers %v", left)
 	}
 }
 
@@ -102,7 +102,7 @@ func (g *goClient) providers() {
 		found, err := resourceproviders.Get(g.ctx, g.client(version), g.host).Extract()
 		g.mustSucceed("show the provider", err)
 		if found.Name != "host" || len(found.Links) != links {
-			g.Errorf("show the provider at microversion %q: got %+v, want the name host and the links of that microversion", version, found)
+			g.Errorf("show the resource provider at microversion %q: got %+v, want the name host and the links of that microversion", version, found)
 		}
 	}
 	name := "host-1"
@@ -120,7 +120,7 @@ func (g *goClient) providers() {
 	g.expectStatus("delete it again", resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr(), http.StatusNotFound)
 }
 
-// list returns the UUIDs of the providers that match a query.
+// list returns the UUIDs of the resource providers that match a query.
 func (g *goClient) list(version string, opts resourceproviders.ListOptsBuilder) (found []string) {
 	g.Helper()
 	for _, p := range listAll(g, resourceproviders.List(g.client(version), opts), resourceproviders.ExtractResourceProviders) {

@@ -12,7 +12,8 @@ import (
 
 const libraries = "github.com/gophercloud/gophercloud/v2/openstack/"
 
-// gophercloudTrials lists test files and gophercloud packages. The files must use every exported function of the packages, except those with a prefix in `except`.
+// gophercloudTrials lists, for each API, test files and packages of gophercloud. The files must use every exported function of the
+// packages, except the functions whose name begins with an entry in `except`.
 var gophercloudTrials = []struct {
 	files    []string
 	packages []string
@@ -48,7 +49,7 @@ func TestGophercloud_EveryFunctionIsTested(t *testing.T) {
 		found := 0
 		for _, f := range functionsOf(t, trial.packages...) {
 			if found++; !used[f] && !slices.ContainsFunc(trial.except, func(e string) bool { return strings.HasPrefix(f, e) }) {
-				t.Errorf("gophercloud's function %s is not used in the test files", f)
+				t.Errorf("the test files do not use gophercloud's function %s", f)
 			}
 		}
 		if found < trial.least {
@@ -74,7 +75,8 @@ func useOf(t *testing.T, name string, used map[string]bool) {
 	})
 }
 
-// functionsOf lists exported functions as package.Function, methods of results as .Method, and option types as package.Type.
+// functionsOf lists what the packages export: functions as package.Function, methods of results as .Method, and option types as
+// package.Type.
 func functionsOf(t *testing.T, patterns ...string) (names []string) {
 	t.Helper()
 	files, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", `{{if ne .Name "testing"}}{{range .GoFiles}}{{$.Dir}}/{{.}} {{end}}{{end}}`}, patterns...)...).Output()

@@ -10,8 +10,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ. It kills each process while ports
-// change.
+// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ. It kills each process in turn
+// while ports change.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir())
@@ -55,11 +55,11 @@ func (c *agentScenario) portLifecycle(p serverPort) {
 		return
 	}
 	if got := c.host.bootServer(p); got != p.ip {
-		c.Errorf("the port of a server has the address %s, but DHCP assigned %s", p.ip, got)
+		c.Errorf("boot a server: its port has the address %s, but DHCP assigned %s; want the same address", p.ip, got)
 	}
 }
 
-// toggleDHCP disables DHCP on the subnet and enables it again.
+// toggleDHCP disables DHCP on the subnet, enables it again, and checks the ports meanwhile.
 func (c *agentScenario) toggleDHCP(first serverPort) {
 	c.Helper()
 	c.await("the DHCP agent has a port", func() string { return c.dhcpServiceDiffers(1) })
@@ -76,7 +76,7 @@ func (c *agentScenario) toggleDHCP(first serverPort) {
 	c.awaitStatus("the DHCP agent served it before", first, "ACTIVE")
 }
 
-// killEachProcess kills and restarts each process while ports are plugged and changed.
+// killEachProcess kills and restarts each process in turn while ports are plugged and changed.
 func (c *agentScenario) killEachProcess(first serverPort) {
 	c.Helper()
 	h := c.host
@@ -161,7 +161,7 @@ func (c *agentScenario) deleteAll() {
 	c.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// checkAgentLogs checks that the agents log no error except those about RabbitMQ's outage.
+// checkAgentLogs checks that the agents logged no errors, except errors about RabbitMQ's outage.
 func (c *agentScenario) checkAgentLogs() {
 	c.Helper()
 	away := []string{"impl_rabbit", "MessagingTimeout", "Timeout in RPC method"}
@@ -175,7 +175,7 @@ func (c *agentScenario) checkAgentLogs() {
 	}
 }
 
-// agentScenario is a deployment and a host with Neutron's agents.
+// agentScenario is a deployment of berth and a host with Neutron's agents.
 type agentScenario struct {
 	*servertest.Deployment
 	host                     *agentHost
@@ -187,7 +187,7 @@ type agentScenario struct {
 // serverPort is a port of a server on the host.
 type serverPort struct{ id, mac, ip string }
 
-// missingAgents returns the types of agents that are not alive.
+// missingAgents returns those of the agent types whose agent on the host is not alive.
 func (c *agentScenario) missingAgents(types ...string) string {
 	for _, a := range c.api.Must("GET", "/networking/v2.0/agents", nil)["agents"].([]any) {
 		if a := a.(servertest.Object); a["alive"] == true && a["host"] == c.host.name {
@@ -197,14 +197,14 @@ func (c *agentScenario) missingAgents(types ...string) string {
 	return strings.Join(types, ", ")
 }
 
-// await calls Deployment.Await. It fails the test at once if an agent process ends.
+// await calls Deployment.Await. It fails the test immediately if an agent process ends.
 func (c *agentScenario) await(what string, f func() string) {
 	c.Helper()
 	c.Await(what, func() string {
 		for _, agent := range []*servertest.Process{c.host.dhcp, c.host.ovs} {
 			select {
 			case <-agent.Done:
-				c.Fatalf("while the test waited until %s, the agent %s ended with %s", what, agent.Cmd.Path, agent.Cmd.ProcessState)
+				c.Fatalf("wait until %s: the agent process %s ended with %s", what, agent.Cmd.Path, agent.Cmd.ProcessState)
 			default:
 			}
 		}
@@ -212,7 +212,7 @@ func (c *agentScenario) await(what string, f func() string) {
 	})
 }
 
-// port reads a port.
+// port reads a port through the Networking API.
 func (c *agentScenario) port(p serverPort) servertest.Object {
 	c.Helper()
 	return c.api.Must("GET", "/networking/v2.0/ports/"+p.id, nil)["port"].(servertest.Object)
@@ -241,7 +241,7 @@ func (c *agentScenario) awaitWired(why string, p serverPort) {
 	})
 }
 
-// deadVLAN is the VLAN of devices that the agent has disconnected.
+// deadVLAN is the VLAN tag that the agent gives to a device to disconnect it.
 const deadVLAN = "4095"
 
 // awaitDisconnected waits until the port is DOWN and its device is disconnected.
@@ -258,7 +258,8 @@ func (c *agentScenario) vlanDiffers(p serverPort, want string) string {
 	return ""
 }
 
-// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network with ACTIVE ports, else the difference.
+// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network, each with an ACTIVE port. Otherwise it returns what
+// differs.
 func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	ports := c.api.Must("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)["ports"].([]any)
 	if len(ports) != want || c.host.servesDHCP(c.network) != (want > 0) {
@@ -272,14 +273,14 @@ func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	return ""
 }
 
-// createServerPort creates a port for a server on the host.
+// createServerPort creates a port for a server on the agents' host.
 func (c *agentScenario) createServerPort() serverPort {
 	c.Helper()
 	p := servertest.PortBody(c.network)
 	p["binding:host_id"] = c.host.name
 	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": p})["port"].(servertest.Object)
 	if made["status"] != "DOWN" || made["binding:vif_type"] != "ovs" {
-		c.Errorf("a new port of a server has the status %v and the VIF type %v", made["status"], made["binding:vif_type"])
+		c.Errorf("create a port of a server: got status %v and VIF type %v, want DOWN and ovs", made["status"], made["binding:vif_type"])
 	}
 	fixed := made["fixed_ips"].([]any)[0].(servertest.Object)
 	s := serverPort{made["id"].(string), made["mac_address"].(string), fixed["ip_address"].(string)}

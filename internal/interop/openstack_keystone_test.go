@@ -10,8 +10,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// keystoneCommands are commands that need Keystone: login, the service catalogue, and lookups of projects by name. The prefixes "old: " and "new: "
-// select lines for clients without and with the option --network of `quota show`.
+// keystoneCommands are commands of the openstack client that need Keystone: for the login, the service catalogue, or projects given by
+// name. A line with the prefix "old: " is for clients whose `quota show` has no option --network. A line with "new: " is for clients that
+// have it.
 var keystoneCommands = []struct {
 	user, project string
 	story         []commandCase
@@ -76,7 +77,8 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 	s.Settings = append(s.Settings, "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_USERNAME=berth", "OS_PASSWORD=secret",
 		"OS_PROJECT_NAME=service")
 	keystone.Service("network", s.StartWorker("api").URL+"/networking")
-	// `openstack quota` uses the compute, volume and network services. It sends no request unless all three are in the service catalogue.
+	// `openstack quota` uses the compute, volume and network services. The client sends no request unless all three services are in the
+	// service catalogue.
 	others := servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"quota_set": {}}`))
@@ -99,7 +101,7 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 				}
 				said.line = said.line[strings.Index(said.line, ": ")+1:]
 				if problem := said.differs(run(said.line)); problem != "" {
-					t.Errorf("as %s: openstack %s: %s", part.user, said.line, problem)
+					t.Errorf("as user %s: openstack %s: %s", part.user, said.line, problem)
 				}
 			}
 		})

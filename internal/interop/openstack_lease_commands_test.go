@@ -2,8 +2,8 @@ package interop
 
 import "slices"
 
-// leaseCommands use every command and option of the client's reservation plug-in, and delete what they create. ␣ is a blank inside an argument;
-// {lease NAME} and similar placeholders are IDs.
+// leaseCommands use every command and option of the openstack client's reservation plug-in, and delete the objects that they create. ␣ is a
+// blank inside an argument; {lease NAME} and similar placeholders stand for IDs.
 var leaseCommands = slices.Concat(hostCommands, hostLeaseCommands, instanceCommands, floatingIPCommands, lifecycleCommands, flavorCommands, hostDeletionCommands)
 
 var hostCommands = []commandCase{
@@ -119,7 +119,8 @@ var lifecycleCommands = []commandCase{
 	{"reservation lease delete today", "Deleted lease: today"},
 }
 
-// flavorCommands are for clients that have the allocation commands: older clients fail on flavors before they send a request.
+// flavorCommands are for clients that have the allocation commands. Older clients fail with an error about flavors before they send a
+// request.
 var flavorCommands = []commandCase{
 	{"reservation lease create gilt --reservation resource_type=flavor:instance,flavor_id=gold,amount=1,affinity=None -f value -c name", "Created a new lease:|gilt"},
 	{"reservation lease show gilt -f value -c status", "until: ACTIVE"},
@@ -137,7 +138,7 @@ var hostDeletionCommands = []commandCase{
 	{"reservation host list -f value", ""},
 }
 
-// blazarCommands run the same requests with the program blazar of older packages.
+// blazarCommands send the same requests with the program blazar, which older packages have.
 var blazarCommands = []commandCase{
 	{"host-create node-1 --extra gpu=True -f value -c gpu", "Created a new host:|True"},
 	{"host-list -f value -c hypervisor_hostname", "node-1"},

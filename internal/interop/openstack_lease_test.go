@@ -10,8 +10,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestOpenStackClient_Leases runs leaseCommands with the openstack client, and blazarCommands with the program blazar if it is installed. All roles
-// run, so that leases start and end.
+// TestOpenStackClient_Leases runs leaseCommands with the openstack client, and blazarCommands with the program blazar if it is installed.
+// berth runs with all its roles, so that leases start and end.
 func TestOpenStackClient_Leases(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
@@ -43,12 +43,12 @@ func TestOpenStackClient_Leases(t *testing.T) {
 		}
 	})
 	if left := s.Rows(`select name from lease union all select hostname from host union all select address::text from floatingip`); len(left) > 0 {
-		t.Errorf("after leaseCommands the database still has %v", left)
+		t.Errorf("run leaseCommands, which delete what they create: the database still has %v", left)
 	}
 	left := s.Nova.ComputeState()
 	left.Aggregates = slices.DeleteFunc(left.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 	if len(left.Aggregates)+len(left.ServerGroups) > 0 || len(left.Flavors) > 1 {
-		t.Errorf("after leaseCommands Nova still has %+v", left)
+		t.Errorf("run leaseCommands, which delete what they create: Nova still has %+v", left)
 	}
 
 	var programs []string
@@ -63,10 +63,11 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	})
 }
 
-// unloadable are commands of newer clients that fail with every service: "reservation host unset" imports a class that does not exist.
+// unloadable are commands that fail in newer clients whatever the server does: "reservation host unset" imports a Python class that does
+// not exist.
 var unloadable = map[string]bool{"reservation host unset": true}
 
-// leaseClient replaces placeholders by values from the database.
+// leaseClient runs commands of the client. It replaces placeholders in them by values from the database.
 type leaseClient struct {
 	*servertest.Deployment
 	sea string
@@ -74,7 +75,7 @@ type leaseClient struct {
 
 var placeholder = regexp.MustCompile(`\{(\w+)(?: ([^}]*))?\}`)
 
-// fill replaces {NAME}, {lease NAME}, {reservation LEASE} and {address IP} by IDs.
+// fill replaces the placeholders {NAME}, {lease NAME}, {reservation LEASE} and {address IP} in a command by IDs.
 func (n leaseClient) fill(line string) string {
 	return placeholder.ReplaceAllStringFunc(line, func(hole string) string {
 		parts := placeholder.FindStringSubmatch(hole)
@@ -85,13 +86,14 @@ func (n leaseClient) fill(line string) string {
 		}
 		ids := n.Rows(queries[parts[1]], parts[2])
 		if len(ids) == 0 {
-			n.Fatalf("command %s: the database has no value for the placeholder %s", line, hole)
+			n.Fatalf("fill the placeholders of the command %s: the database has no value for %s", line, hole)
 		}
 		return ids[0]
 	})
 }
 
-// runCommand runs a command and compares its output. With the prefix "until: " it repeats the command until the output matches.
+// runCommand runs a command and compares its output with the expected output. If the expected output has the prefix "until: ", it repeats
+// the command until the output matches.
 func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, string)) {
 	n.Helper()
 	line := n.fill(s.line)

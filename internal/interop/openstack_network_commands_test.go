@@ -1,10 +1,12 @@
 package interop
 
-// commandCase is a command of the openstack client and its expected output, with each ID as #. The prefix "error: " means that the command fails with
-// a message that contains the text; "has: " means that one line of the output equals the text.
+// commandCase is a command of the openstack client and its expected output, in which # stands for each ID. If the expected output has the
+// prefix "error: ", the command must fail with a message that contains the rest. With the prefix "has: ", one line of the output must equal
+// the rest.
 type commandCase struct{ line, want string }
 
-// networkCommands use every network command that applies, and delete what they create. {dhcp} and {l2} are IDs of agents.
+// networkCommands use every network command of the client that applies to berth, and delete the objects that they create. {dhcp} and {l2}
+// stand for IDs of agents.
 var networkCommands = []commandCase{
 	{"extension list --network -f value -c Alias", "has: trunk"},
 	{"extension show trunk -f value -c alias", "trunk"},
@@ -118,12 +120,13 @@ var networkCommands = []commandCase{
 	{"subnet list -f value", ""},
 }
 
-// unsupportedCommands are commands for unsupported resources: the client reports an error.
+// unsupportedCommands are commands for resources that berth does not support: the client must report an error.
 var unsupportedCommands = []string{"router list", "router create r", "local ip list", "subnet pool list", "address scope list", "address group list",
 	"network rbac list", "network segment list", "network qos policy list", "network flavor list", "network flavor profile list",
 	"network service provider list", "network meter list", "default security group rule list"}
 
-// inapplicablePrefixes has the reason why the commands with a prefix do not apply. Commands in networkCommands apply anyway.
+// inapplicablePrefixes lists beginnings of network commands that do not apply to berth, with the reason. A command in networkCommands is
+// run even if its beginning is listed here.
 var inapplicablePrefixes = map[string]string{
 	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,
 	"network agent add router": layer3, "network agent remove router": layer3, "network agent router": layer3,

@@ -11,10 +11,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// identifier matches an ID in the client's output.
+// identifier matches an ID in the output of the openstack client.
 var identifier = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// blanks matches blanks at the end of a line.
+// blanks matches the blanks at the end of a line.
 var blanks = regexp.MustCompile(`(?m)[ \t]+$`)
 
 func TestOpenStackClient_Networks(t *testing.T) {
@@ -40,7 +40,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	}
 	for _, command := range commands {
 		if !told[command] && !excused(command) {
-			t.Errorf("networkCommands does not use the client's command %q, and inapplicablePrefixes has no reason for that", command)
+			t.Errorf("networkCommands does not use the client's command %q, and inapplicablePrefixes gives no reason for that", command)
 		}
 	}
 
@@ -67,7 +67,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 				continue
 			}
 			if problem := rest.differs(run(line)); problem != "" {
-				t.Errorf("openstack %s, which berth does not support: %s", line, problem)
+				t.Errorf("openstack %s, a command for a resource that berth does not support: %s", line, problem)
 			}
 		}
 	})
@@ -82,7 +82,7 @@ func excused(command string) bool {
 	return false
 }
 
-// differs returns the difference between the client's output and the expected one, or "".
+// differs returns the difference between the client's output and the expected output, or "" if there is none.
 func (s commandCase) differs(code int, stdout, stderr string) string {
 	complaint, fails := strings.CutPrefix(s.want, "error: ")
 	line, among := strings.CutPrefix(s.want, "has: ")

@@ -2,8 +2,9 @@ package interop
 
 import "slices"
 
-// placementCommands use every command of the client's placement plug-in, and delete what they create. P is a host with the child C; Q is a provider in
-// the aggregates A and B; U and V are consumers. {v} makes names unique for each microversion; {owner} is the project, user and type of the consumers.
+// placementCommands use every command of the openstack client's placement plug-in, and delete the objects that they create. P is a resource
+// provider for a host, with the child provider C. Q is a provider in the aggregates A and B. U and V are consumers. {v} makes names unique
+// for each microversion; {owner} stands for the project, user and type of the consumers.
 var placementCommands = slices.Concat(providerCommands, inventoryCommands, aggregateCommands, allocationsTold, traitCommands, filterCommands, candidateCommands, resourceClassCommands, cleanupCommands)
 
 var providerCommands = []versionedCommand{

@@ -17,22 +17,22 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// versionedCommand is a command that runs at the microversions 1.from to 1.until; until 0 means the newest.
+// versionedCommand is a command that runs at the microversions 1.from to 1.until. If `until` is 0, it runs up to the newest microversion.
 type versionedCommand struct {
 	from, until int
 	line        string
-	// want is the output as JSON; empty for a command without output. "error: " comes before a part of the error message of a command
-	// that fails, and "has: " before one row that the output must contain.
+	// `want` is the expected output as JSON, or empty for a command without output. With the prefix "error: ", the command must fail with a
+	// message that contains the rest. With "has: ", the output must contain the rest as a row.
 	want string
 }
 
-// newest is the newest microversion.
+// newest is the newest microversion of the Placement API.
 const newest = 39
 
-// columns has the microversion in which the client begins to show a column.
+// columns lists, for a column of the client's output, the first microversion at which the client shows it.
 var columns = map[string]int{"root_provider_uuid": 14, "parent_provider_uuid": 14, "project_id": 12, "user_id": 12, "consumer_type": 38, "traits": 17}
 
-// placementClient runs the commands at one microversion, with unique names.
+// placementClient runs the commands at one microversion, with names that are unique to it.
 type placementClient struct {
 	*testing.T
 	version string // value of the client's option --os-placement-api-version
@@ -89,12 +89,12 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	}
 
 	if left := s.Rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
-		t.Errorf("after placementCommands the database still has %v", left)
+		t.Errorf("run placementCommands, which delete what they create: the database still has the providers and consumers %v", left)
 	}
 }
 
-// changesState reports whether later commands depend on this one. Such a command runs at every microversion, other commands only at the
-// microversions that change them.
+// changesState reports whether the command changes objects on which later commands depend. A command that changes objects runs at every
+// microversion; other commands run only at the microversions that change them.
 func (s versionedCommand) changesState() bool {
 	return !strings.HasPrefix(s.want, "error: ") && !strings.Contains(s.line, " list") && !strings.Contains(s.line, " show")
 }
@@ -116,7 +116,7 @@ func versionsOfCommands(story []versionedCommand, commands []string) map[string]
 	return turns
 }
 
-// commandOf returns the longest command with which the line begins.
+// commandOf returns the longest of the client's commands with which a command line begins.
 func commandOf(line string, commands []string) (found string) {
 	for _, command := range commands {
 		if strings.HasPrefix(line+" ", command+" ") && len(command) > len(found) {
@@ -147,11 +147,11 @@ func (t placementClient) step(line, want string) error {
 	case fails && code == 1 && strings.Contains(stderr, complaint):
 		return nil
 	case fails || code != 0:
-		return fmt.Errorf("want %q, got code %d and %q", want, code, stderr)
+		return fmt.Errorf("want the result %q, got exit code %d and error output %q", want, code, stderr)
 	case want == "" && strings.TrimSpace(stdout) == "":
 		return nil
 	case want == "":
-		return fmt.Errorf("unexpected output %q", stdout)
+		return fmt.Errorf("got the output %q, want none", stdout)
 	}
 	var wanted, got any
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
@@ -164,17 +164,17 @@ func (t placementClient) step(line, want string) error {
 	t.tidy(got)
 	if among {
 		if rows, _ := got.([]any); !slices.ContainsFunc(rows, func(r any) bool { return cmp.Equal(wanted, r) }) {
-			return fmt.Errorf("%s is not in %s", row, stdout)
+			return fmt.Errorf("want the row %s in the output, got %s", row, stdout)
 		}
 		return nil
 	}
 	if d := cmp.Diff(wanted, got, inAnyOrder); d != "" {
-		return fmt.Errorf("(-want +got):\n%s", d)
+		return fmt.Errorf("output differs (-want +got):\n%s", d)
 	}
 	return nil
 }
 
-// inAnyOrder are commands whose rows have no order.
+// inAnyOrder is an option that makes cmp.Diff ignore the order of rows.
 var inAnyOrder = cmpopts.SortSlices(func(a, b any) bool {
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)

@@ -11,7 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestOpenStackSDK_Networks runs testdata/network_sdk.py, which calls every applicable method of openstacksdk's network proxy. The library is unmodified.
+// TestOpenStackSDK_Networks runs testdata/network_sdk.py, which calls every applicable method of openstacksdk's network proxy. openstacksdk
+// is unmodified.
 func TestOpenStackSDK_Networks(t *testing.T) {
 	t.Parallel()
 	python, err := exec.CommandContext(t.Context(), "../../tools/openstack.sh").Output()
@@ -38,6 +39,6 @@ func TestOpenStackSDK_Networks(t *testing.T) {
 		t.Error(problem)
 	}
 	for _, name := range told.Untold {
-		t.Errorf("network_sdk.py does not use the proxy method %s and has no reason for that", name)
+		t.Errorf("network_sdk.py does not use the method %s of openstacksdk's network proxy, and gives no reason for that", name)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// stockClient is the openstack client from its package, in one process that runs many commands.
+// stockClient is the unmodified openstack client, in one process that runs many commands.
 type stockClient struct {
 	t  *testing.T
 	in io.Writer
@@ -38,7 +38,7 @@ func clientPython(t *testing.T) string {
 	return strings.TrimSpace(string(python))
 }
 
-// newClientWith starts the client with the environment variables.
+// newClientWith starts the client with these environment variables.
 func newClientWith(t *testing.T, variables ...string) *stockClient {
 	t.Helper()
 	var said bytes.Buffer
@@ -66,7 +66,7 @@ func newClientWith(t *testing.T, variables ...string) *stockClient {
 	return &stockClient{t, in, bufio.NewReader(out)}
 }
 
-// ask sends a request to testdata/run_osc.py, which documents the requests.
+// ask sends a request to the script testdata/run_osc.py, which documents the possible requests.
 func (c *stockClient) ask(request, answer any) {
 	c.t.Helper()
 	line, err := json.Marshal(request)
@@ -80,11 +80,11 @@ func (c *stockClient) ask(request, answer any) {
 		err = json.Unmarshal(line, answer)
 	}
 	if err != nil {
-		c.t.Fatalf("ask the client for %v: %v", request, err)
+		c.t.Fatalf("send the request %v to the client process: %v", request, err)
 	}
 }
 
-// commands returns the commands of a plug-in, by the entry point group that registers them.
+// commands returns the names of a plug-in's commands. `group` is the Python entry point group that registers them.
 func (c *stockClient) commands(group string) (names []string) {
 	c.t.Helper()
 	c.ask(group, &names)
@@ -94,13 +94,13 @@ func (c *stockClient) commands(group string) (names []string) {
 	return names
 }
 
-// session runs f, which can run commands with the global options. ␣ is a blank inside an argument.
+// session calls f with a function that runs commands with these global options. ␣ in a command is a blank inside an argument.
 func (c *stockClient) session(options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
 	c.program("openstack", options, f)
 }
 
-// program is like session, but runs another program of the client's packages.
+// program is like session, but it runs another program of the client's packages.
 func (c *stockClient) program(name, options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
 	var begun string

@@ -55,10 +55,10 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 			t.Parallel()
 			sent, o := runAttempt(t, ClaimResult{Entry: entry(tt.op, "port", data), MaybeApplied: tt.repeat}, tt.answers)
 			if d := cmp.Diff(tt.sent, sent); d != "" {
-				t.Errorf("methods of the requests (-want +got):\n%s", d)
+				t.Errorf("run an attempt with these responses: methods of its requests differ (-want +got):\n%s", d)
 			}
 			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
-				t.Errorf("outcome %+v, want kind %s and MaybeApplied %t", o, tt.want, tt.unsure)
+				t.Errorf("run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t", o, tt.want, tt.unsure)
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods st
 	var sent []string
 	for r, more := a.NextRequest(); more; r, more = a.NextRequest() {
 		if len(sent) == len(answers) {
-			t.Fatalf("unexpected request: %s %s", r.Method, r.Path)
+			t.Fatalf("run an attempt with these responses: it sends a further request %s %s, want none", r.Method, r.Path)
 		}
 		a.HandleResponse(answers[len(sent)])
 		sent = append(sent, r.Method)
@@ -79,7 +79,8 @@ func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods st
 	return strings.Join(sent, " "), a.Outcome()
 }
 
-// FuzzAttempt checks that an attempt ends after few requests for any responses of a controller, with an outcome that the journal can store.
+// FuzzAttempt checks that an attempt ends after a few requests, whatever the controller answers, with an outcome that the journal can
+// store.
 func FuzzAttempt(f *testing.F) {
 	f.Add(409, []byte(`{"port":{"id":"id1"}}`), 200, "", uint8(0))
 	f.Add(0, []byte{0xff, 0}, 404, "reset", uint8(1))
@@ -94,7 +95,7 @@ func FuzzAttempt(f *testing.F) {
 		requests := 0
 		for _, more := a.NextRequest(); more; _, more = a.NextRequest() {
 			if requests == 4 {
-				t.Fatal("the attempt sends a fifth request, want at most four")
+				t.Fatal("run an attempt with random responses: it sends a fifth request, want at most four")
 			}
 			a.HandleResponse(answers[requests%len(answers)])
 			requests++
@@ -103,13 +104,13 @@ func FuzzAttempt(f *testing.F) {
 		switch o.Kind {
 		case OutcomeDone, OutcomeRetry, OutcomeRejected, OutcomeFailed:
 		default:
-			t.Fatalf("the outcome of the attempt has kind %q, want done, again, refused or given-up", o.Kind)
+			t.Fatalf("run an attempt with random responses: got an outcome of kind %q, want done, again, refused or given-up", o.Kind)
 		}
 		if o.Kind != OutcomeDone && (o.RetryAfter <= 0 && o.Kind != OutcomeFailed || o.Reason == "") || o.RetryAfter > maxRetryAfter {
-			t.Errorf("outcome %+v: want a reason and a bounded back-off unless it is done", o)
+			t.Errorf("run an attempt with random responses: got outcome %+v, want a reason and a bounded back-off unless its kind is done", o)
 		}
 		if !utf8.ValidString(o.Reason) || strings.ContainsRune(o.Reason, 0) || len(o.Reason) > 1000 {
-			t.Errorf("reason of the outcome: %q, want at most 1,000 bytes of valid UTF-8 without NUL", o.Reason)
+			t.Errorf("run an attempt with random responses: got the reason %q, want at most 1,000 bytes of valid UTF-8 without NUL", o.Reason)
 		}
 	})
 }

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// SameObject reports whether the controller has what was sent; both arguments include the envelope. It compares only the sent
-// attributes, because the controller adds attributes, omits null and empty ones, and formats UUIDs with dashes. An
-// attribute that the controller does not return is ignored if both have the same revision_number. A wrong result false
-// is harmless: the entry is sent again.
+// SameObject reports whether the controller's object equals the object that was sent. Both arguments are the objects with their JSON
+// envelopes. It compares only the sent attributes, because the controller adds attributes, omits null and empty ones, and formats UUIDs
+// with dashes. If both objects have the same revision_number, it ignores attributes that the controller does not return. If it wrongly
+// returns false, this is harmless: the entry is sent again.
 func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
@@ -94,7 +94,7 @@ func isEmpty(v any) bool {
 	}
 }
 
-// maxDigits limits the numbers that are compared by value: a large exponent would be expensive to expand.
+// maxDigits limits the length of numbers that are compared by their value, because a number with a large exponent is expensive to expand.
 const maxDigits = 40
 
 func sameNumber(a, b json.Number) bool {
@@ -111,7 +111,7 @@ func sameNumber(a, b json.Number) bool {
 
 var hexID = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
-// canonicalUUID returns a UUID in its canonical form; any other text unchanged.
+// canonicalUUID returns a UUID in its canonical form. It returns any other text unchanged.
 func canonicalUUID(id string) string {
 	bare := strings.ReplaceAll(strings.ToLower(id), "-", "")
 	if !hexID.MatchString(bare) {
@@ -125,7 +125,7 @@ func sameUUID(a, b string) bool {
 	return strings.EqualFold(a, b) && hexID.MatchString(a)
 }
 
-// printable returns at most `limit` bytes of a text from outside as one printable line.
+// printable returns at most `limit` bytes of a text that another system sent, as one printable line.
 func printable(raw []byte, limit int) string {
 	text := strings.Map(func(r rune) rune {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Canary returns the check network, which exists only in the journal and at the controller. If it is missing at the
-// controller, the controller has lost its data.
+// Canary returns the creation of the check network. This network exists only in the journal and at the controller, not in the Networking
+// API. If it is missing at the controller, the controller has lost its data.
 func Canary() Change {
 	const id = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 	return Change{
@@ -22,8 +22,8 @@ func Canary() Change {
 	}
 }
 
-// ListRequests returns the requests that list the controller's objects of a type. The parameter `within`
-// lists the IDs of the parent objects of a type with nested collections.
+// ListRequests returns the requests that list the controller's objects of a type. For a type whose collections are nested in parent
+// objects, `within` lists the IDs of the parents.
 func ListRequests(typ string, within []string) []Request {
 	k := byType[typ]
 	if k.parent == "" {
@@ -36,16 +36,17 @@ func ListRequests(typ string, within []string) []Request {
 	return all
 }
 
-// ParentType returns the type of the parent whose objects contain the collections of this type; empty for most types.
+// ParentType returns the parent type of a type: each object of the parent type contains a collection of this type. For most types it
+// returns "".
 func ParentType(typ string) string { return byType[typ].parent }
 
-// ListKey returns the envelope key of a list of objects of a type.
+// ListKey returns the JSON key under which the controller returns a list of objects of a type.
 func ListKey(typ string) string { return byType[typ].listKey() }
 
-// maxIDLength is longer than every ID that an OpenStack API returns.
+// maxIDLength is the maximum length of an ID. It is longer than every ID that an OpenStack API returns.
 const maxIDLength = 255
 
-// ParseListedID returns the ID of an object in a list response.
+// ParseListedID returns the ID of an object in the controller's response to a list request.
 func ParseListedID(typ string, raw json.RawMessage) (id string, err error) {
 	var o struct {
 		ID string `json:"id"`
@@ -56,8 +57,8 @@ func ParseListedID(typ string, raw json.RawMessage) (id string, err error) {
 	return canonicalUUID(o.ID), nil
 }
 
-// StorableObject returns what the database can store of an unknown object at the controller: the whole object, or only what a
-// delete request needs.
+// StorableObject returns JSON that the database can store for an object that only the controller has. It is the whole object or, if the
+// database cannot store that, only the attributes that a delete request needs.
 func StorableObject(typ, id string, raw json.RawMessage) json.RawMessage {
 	o, err := decodeObject(raw)
 	if whole, _ := json.Marshal(o); err == nil && isStorable(whole) {
@@ -73,14 +74,14 @@ func StorableObject(typ, id string, raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// isStorable reports whether PostgreSQL can store the JSON: no NUL characters, no numbers outside of float64.
+// isStorable reports whether PostgreSQL can store the JSON. It must not contain NUL characters or numbers beyond the range of float64.
 func isStorable(raw []byte) bool {
 	var any any
 	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
-// DifferingAttributes returns the names of the attributes that differ and that an update can correct. It ignores attributes
-// that the controller does not return.
+// DifferingAttributes returns the names of the attributes that differ between our object and the controller's object and that an update can
+// correct. It ignores attributes that the controller does not return.
 func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	k := byType[typ]
 	want, err := decodeObject(shall)
@@ -103,7 +104,7 @@ func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	return differ
 }
 
-// UnwrapObject returns the object of a response to ReadRequest, without its envelope.
+// UnwrapObject returns the object in the response to ReadRequest, without its JSON envelope.
 func UnwrapObject(typ string, body []byte) (json.RawMessage, error) {
 	var envelope map[string]json.RawMessage
 	if err := json.Unmarshal(body, &envelope); err != nil {

@@ -21,7 +21,7 @@ func TestDifferingAttributes_OnlyThoseThatAnUpdateCorrects(t *testing.T) {
 			t.Parallel()
 			got, err := json.Marshal(append([]string{}, DifferingAttributes(tt.typ, json.RawMessage(tt.shall), json.RawMessage(tt.has))...))
 			if err != nil || string(got) != tt.want {
-				t.Errorf("attributes that differ from the controller's object %s: got %s, want %s", tt.has, got, tt.want)
+				t.Errorf("DifferingAttributes for the controller's object %s: got %s, want %s", tt.has, got, tt.want)
 			}
 		})
 	}
@@ -31,14 +31,14 @@ func TestParseListedID_RejectsWhatIsNoObject(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"policy", "network"} {
 		if want := map[string]string{"policy": "policies", "network": "networks"}[typ]; ListKey(typ) != want {
-			t.Errorf("list key of type %s: got %s, want %s", typ, ListKey(typ), want)
+			t.Errorf("ListKey of type %s: got %s, want %s", typ, ListKey(typ), want)
 		}
 	}
 	for raw, want := range map[string]string{
 		`{"id":"0123456789abcdef0123456789abcdef"}`: "01234567-89ab-cdef-0123-456789abcdef", `{"id":"x","name":7}`: "x",
 	} {
 		if got, err := ParseListedID("policy", []byte(raw)); got != want || err != nil {
-			t.Errorf("parse the ID of the listed object %s: got %s, %v, want %s", raw, got, err, want)
+			t.Errorf("parse the ID of the listed object %s: got %s, error %v; want %s", raw, got, err, want)
 		}
 	}
 	for _, raw := range []string{``, `<html>`, `[]`, `null`, `7`, `{}`, `{"id":7}`, `{"id":""}`, `{"id":"a\u0000"}`, `{"id":"` + strings.Repeat("x", 256) + `"}`} {
@@ -48,7 +48,7 @@ func TestParseListedID_RejectsWhatIsNoObject(t *testing.T) {
 	}
 	for _, body := range []string{``, `<html>`, `[]`, `{}`, `{"network":{}}`} {
 		if got, err := UnwrapObject("policy", []byte(body)); err == nil {
-			t.Errorf("unwrap the policy in %s: got %s, want an error", body, got)
+			t.Errorf("unwrap the policy from the response %s: got %s, want an error", body, got)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestStorableObject_KeepsWhatTheDatabaseCanStore(t *testing.T) {
 		t.Run(tt[1], func(t *testing.T) {
 			t.Parallel()
 			if got := string(StorableObject(tt[0], tt[1][7:8], json.RawMessage(tt[1]))); got != tt[2] {
-				t.Errorf("storable form of the object: got %s, want %s", got, tt[2])
+				t.Errorf("StorableObject: got %s, want %s", got, tt[2])
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Package journal holds the rules of the OpenDaylight journal: the life cycle of an entry, its dependencies, its
-// request to the controller, and the outcome of an attempt. All functions are pure: no I/O, no clock.
+// Package journal holds the rules of the journal for OpenDaylight: the life cycle of an entry, its dependencies, the request to the
+// controller that it stands for, and the outcome of an attempt to send it. All functions are pure: they do no I/O and read no clock.
 package journal
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Operation is the operation on an object.
+// Operation is the kind of change of an object: create, update or delete.
 type Operation string
 
 // The operations.
@@ -17,11 +17,11 @@ const (
 	Delete Operation = "delete"
 )
 
-// State is the state of an entry.
+// State is the state of a journal entry.
 type State string
 
-// The states of an entry. A pending entry becomes processing, then completed. It becomes pending again after an
-// expected failure, and failed after too many unexpected responses.
+// The states of a journal entry. A pending entry becomes processing when it is claimed, and completed when the controller has the change.
+// After an expected failure it becomes pending again. After too many unexpected responses it becomes failed.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"
@@ -29,13 +29,13 @@ const (
 	Failed     State = "failed"
 )
 
-// Ref identifies an object.
+// Ref identifies an object by its type and ID.
 type Ref struct {
 	Type string // OpenDaylight's singular name: network, subnet, port …
 	ID   string
 }
 
-// Change is an operation on an object that is recorded in the journal, in the transaction that makes it.
+// Change is a change of an object. It is recorded in the journal in the same transaction that changes the object.
 type Change struct {
 	Object    Ref
 	Operation Operation
@@ -46,7 +46,7 @@ type Change struct {
 	Name      string // name of the object, for human readers
 }
 
-// Entry is a recorded change.
+// Entry is a change that is recorded in the journal.
 type Entry struct {
 	Seq          int64
 	Object       Ref
@@ -66,7 +66,7 @@ type Entry struct {
 	BatchLeader  *int64     // entry whose workflow made the last attempt; nil: its own workflow
 }
 
-// Blocker is an earlier entry that must be completed first.
+// Blocker is an earlier entry that must be completed before the blocked entry is sent.
 type Blocker struct {
 	Seq       int64
 	Object    Ref

@@ -7,7 +7,7 @@ import (
 	"berth/internal/journal"
 )
 
-// A create finds an object with the same ID at the controller. The attempt reads this object, sees that it differs, and
+// The controller already has an object with the ID of a create. The attempt reads the controller's object, sees that it differs, and
 // replaces it.
 func ExampleAttempt() {
 	entry := journal.Entry{
@@ -38,7 +38,8 @@ func ExampleAttempt() {
 	// done completed
 }
 
-// Overload is retried without limit. A rejected entry fails after five unexpected responses.
+// An entry is retried without limit while the controller is overloaded (503). An entry that the controller rejects fails after five
+// unexpected responses.
 func Example_outcomeOfAResponse() {
 	entry := journal.Entry{Operation: journal.Create, Object: journal.Ref{Type: "port", ID: "p1"}, Failures: 4}
 	for _, status := range []int{201, 503, 400} {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// shapePort converts the binding profile to a string and the security groups to objects.
+// shapePort converts a port's binding profile to a string and its security groups to objects.
 func shapePort(o object, _ Operation) error {
 	if profile, ok := o["binding:profile"]; ok {
 		if _, text := profile.(string); !text {
@@ -23,7 +23,7 @@ func shapePort(o object, _ Operation) error {
 	}
 	list, ok := groups.([]any)
 	if groups != nil && !ok {
-		return fmt.Errorf("security_groups is not a list")
+		return fmt.Errorf("the attribute security_groups is not a list")
 	}
 	shaped := make([]any, len(list))
 	for i, g := range list {
@@ -36,13 +36,13 @@ func shapePort(o object, _ Operation) error {
 	return nil
 }
 
-// protocolNumbers are the numbers of protocols whose names the controller does not know.
+// protocolNumbers maps names of IP protocols that the controller does not know to their numbers.
 var protocolNumbers = map[string]string{
 	"ah": "51", "dccp": "33", "egp": "8", "esp": "50", "gre": "47", "igmp": "2", "ipip": "4", "ipv6-encap": "41", "ipv6-frag": "44",
 	"ipv6-nonxt": "59", "ipv6-opts": "60", "ipv6-route": "43", "ospf": "89", "pgm": "113", "rsvp": "46", "sctp": "132", "udplite": "136", "vrrp": "112",
 }
 
-// shapeRule converts the protocol of a security group rule to the controller's name or number.
+// shapeRule converts the protocol of a security group rule to the name or number that the controller expects.
 func shapeRule(o object, _ Operation) error {
 	protocol, ok := o["protocol"].(string)
 	if !ok {
@@ -56,7 +56,7 @@ func shapeRule(o object, _ Operation) error {
 	return nil
 }
 
-// shapeFloatingIP removes null attributes from the update of a floating IP without a port.
+// shapeFloatingIP removes the attributes of the port from the update of a floating IP if they are null.
 func shapeFloatingIP(o object, op Operation) error {
 	if op == Update {
 		withoutNulls(o, "port_id", "fixed_ip_address", "router_id")
@@ -64,13 +64,13 @@ func shapeFloatingIP(o object, op Operation) error {
 	return nil
 }
 
-// shapeTrunk sets the status to ACTIVE, as networking-odl does.
+// shapeTrunk sets the status of a trunk to ACTIVE, as networking-odl does.
 func shapeTrunk(o object, _ Operation) error {
 	o["status"] = "ACTIVE"
 	return nil
 }
 
-// shapeConnection renames the gateway attribute of an L2 gateway connection.
+// shapeConnection renames the attribute l2_gateway_id of an L2 gateway connection to gateway_id.
 func shapeConnection(o object, _ Operation) error {
 	if gateway, ok := o["l2_gateway_id"]; ok {
 		delete(o, "l2_gateway_id")
@@ -81,7 +81,7 @@ func shapeConnection(o object, _ Operation) error {
 	return nil
 }
 
-// shapePolicy groups the rules of a QoS policy by type and adds the policy's project to each.
+// shapePolicy groups the rules of a QoS policy by their type and adds the policy's project to each rule.
 func shapePolicy(o object, _ Operation) error {
 	rules, ok := o["rules"]
 	if !ok {
@@ -89,7 +89,7 @@ func shapePolicy(o object, _ Operation) error {
 	}
 	list, ok := rules.([]any)
 	if rules != nil && !ok {
-		return fmt.Errorf("rules is not a list")
+		return fmt.Errorf("the attribute rules is not a list")
 	}
 	delete(o, "rules")
 	sorted := map[string][]any{"bandwidth_limit": {}, "dscp_marking": {}}

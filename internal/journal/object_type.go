@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// objectType describes how the controller knows a type of object, what the type refers to, and what must not be sent.
-// To add a type, add a row to the table. For a type with a Neutron API here, also add its rows to the store.
+// objectType describes a type of object: its names at the controller, the types to which its objects refer, and the attributes that are not
+// sent. To add a type, add a row to the table objectTypes. If berth has a Neutron API for the type, also add a table for its objects to the
+// store.
 type objectType struct {
 	typ        string      // singular name: the envelope key of one object
 	collection string      // path of the collection in the northbound API
@@ -25,8 +26,8 @@ type objectType struct {
 	notIfNull   []string                           // attributes that are not sent if they are null
 }
 
-// reference is an attribute with the ID, or IDs, of objects of a type. A dot separates an object, or each object of a
-// list, from its attribute.
+// reference is an attribute that contains the ID or the IDs of other objects. A dot in its name leads into an object, or into each object
+// of a list.
 type reference struct {
 	attribute string
 	typ       string
@@ -105,16 +106,17 @@ func Types() []string {
 	return names
 }
 
-// IsKnownType reports whether the type exists.
+// IsKnownType reports whether the journal knows the type.
 func IsKnownType(typ string) bool { return byType[typ].typ != "" }
 
-// HasAPI reports whether this server has an API for the type. Other services must not record changes of such a type.
+// HasAPI reports whether berth has a Neutron API for the type. Other services must not record changes of such a type.
 func HasAPI(typ string) bool { return byType[typ].hasAPI }
 
 // HasNoUpdate reports whether the controller cannot update objects of the type.
 func HasNoUpdate(typ string) bool { return byType[typ].noUpdate }
 
-// OwnedTypes returns the types whose objects are deleted together with an object of this type, without an entry of their own.
+// OwnedTypes returns the types whose objects the controller deletes together with an object of this type. Their deletion has no journal
+// entry of its own.
 func OwnedTypes(typ string) []string { return byType[typ].owns }
 
 func (k objectType) listKey() string {
@@ -130,8 +132,8 @@ func isRouterPort(o object) bool {
 	return strings.HasPrefix(owner, "network:router_") || owner == "network:ha_router_replicated_interface"
 }
 
-// WithReferences returns the change with the references of its object. The parameter `before` is the last
-// change of the same object, nil if there is none. References that only `before` has become mentions.
+// WithReferences adds the references of the changed object to the change. `before` is the last change of the same object, or nil if there
+// is none. References that only `before` has are added as mentions.
 func (c Change) WithReferences(before *Change) (Change, error) {
 	var err error
 	if c.Parents, c.Mentioned, err = References(c.Object.Type, c.Data); err != nil {
@@ -148,8 +150,8 @@ func (c Change) WithReferences(before *Change) (Change, error) {
 	return c, nil
 }
 
-// References returns the objects that an object refers to, without duplicates, in the order of the table. The objects in
-// `needs` must be at the controller first. The objects in `names` must only not be deleted first.
+// References returns the objects to which an object refers, without duplicates, in the order of the table objectTypes. The objects in
+// `needs` must be at the controller before this object. The objects in `names` must not be deleted before this object.
 func References(typ string, data []byte) (needs, names []Ref, err error) {
 	o, err := decodeObject(data)
 	if err != nil {
@@ -177,7 +179,8 @@ func (l reference) appendTo(refs []Ref, o object) []Ref {
 	return refs
 }
 
-// idsAtPath returns the IDs at the end of a path. An object at the end stands for its ID.
+// idsAtPath returns the IDs at the end of a path of attribute names. If there is an object at the end of the path, it returns the object's
+// ID.
 func idsAtPath(v any, path []string) []string {
 	switch v := v.(type) {
 	case string:

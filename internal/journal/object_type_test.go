@@ -56,7 +56,7 @@ func TestReferences_OfEachType(t *testing.T) {
 			t.Parallel()
 			needs, names, err := References(tt.typ, []byte(tt.data))
 			if err != nil || refList(needs) != tt.needs || refList(names) != tt.names {
-				t.Errorf("references: needs %q and mentions %q (error %v); want %q and %q", refList(needs), refList(names), err, tt.needs, tt.names)
+				t.Errorf("References: got needs %q and mentions %q (error %v), want %q and %q", refList(needs), refList(names), err, tt.needs, tt.names)
 			}
 		})
 	}
@@ -67,12 +67,12 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 	for i, k := range objectTypes {
 		for _, l := range k.needs {
 			if at := slices.Index(Types(), l.typ); at < 0 || at >= i && l.typ != k.typ {
-				t.Errorf("%s needs %s, which is created after it", k.typ, l.typ)
+				t.Errorf("order of the types: %s needs %s, but %[2]s does not come before it", k.typ, l.typ)
 			}
 		}
 		for _, l := range k.mentions {
 			if !IsKnownType(l.typ) {
-				t.Errorf("%s mentions the unknown type %s", k.typ, l.typ)
+				t.Errorf("type %s mentions the type %s, which the journal does not know", k.typ, l.typ)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.WithReferences(&before)
 
 	if err != nil || refList(after.Parents) != "network n" || refList(after.Mentioned) != "port p, router r" {
-		t.Errorf("references after the update: needs %q and mentions %q (error %v); want network n, and port p and router r", refList(after.Parents), refList(after.Mentioned), err)
+		t.Errorf("references after an update that removes the port and the router: got needs %q and mentions %q (error %v), want network n, and port p and router r", refList(after.Parents), refList(after.Mentioned), err)
 	}
 }
 
@@ -115,16 +115,16 @@ func TestWriteRequest_PathOfEachType(t *testing.T) {
 				continue
 			}
 			if err != nil || r.Method+" "+r.Path != path {
-				t.Errorf("request to %s a %s: got %s %s (error %v), want %s", op, typ, r.Method, r.Path, err, path)
+				t.Errorf("WriteRequest to %s a %s: got %s %s (error %v), want %s", op, typ, r.Method, r.Path, err, path)
 			}
 			if _, envelope := decoded(t, string(orEmpty(r.Body)))[typ]; envelope == (op == Delete) {
-				t.Errorf("request to %s a %s: got body %s, want an envelope unless it is a delete", op, typ, r.Body)
+				t.Errorf("WriteRequest to %s a %s: got body %s, want the object in its JSON envelope, or no body for a delete", op, typ, r.Body)
 			}
 		}
 	}
 	slices.Sort(want)
 	if d := cmp.Diff(want, types); d != "" {
-		t.Errorf("types in the table (-want +got):\n%s", d)
+		t.Errorf("types in the table objectTypes differ (-want +got):\n%s", d)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestWriteRequest_ConvertsEachTypeForTheController(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d := cmp.Diff(decoded(t, `{"`+tt.typ+`":`+want+`}`), decoded(t, string(r.Body))); d != "" {
-					t.Errorf("body of the request (-want +got):\n%s", d)
+					t.Errorf("body of the write request differs (-want +got):\n%s", d)
 				}
 			})
 		}

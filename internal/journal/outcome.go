@@ -2,10 +2,11 @@ package journal
 
 import "time"
 
-// OutcomeKind is the kind of an outcome.
+// OutcomeKind is the kind of an attempt's outcome.
 type OutcomeKind string
 
-// The kinds of outcomes. OutcomeDone completes an entry, OutcomeFailed leaves it to an operator; all others leave it pending.
+// The kinds of outcomes of an attempt. After OutcomeDone the entry is completed. After OutcomeFailed it is failed and waits for an
+// operator. After all others it is pending.
 const (
 	OutcomeDone     OutcomeKind = "done"     // the controller has the change
 	OutcomeRetry    OutcomeKind = "again"    // an expected failure, retried without limit
@@ -14,7 +15,7 @@ const (
 	OutcomeFailed   OutcomeKind = "given-up" // the last allowed unexpected response, or an entry that cannot be sent
 )
 
-// Outcome is the result of an attempt.
+// Outcome is the result of an attempt to send a journal entry.
 type Outcome struct {
 	Kind           OutcomeKind
 	RetryAfter     time.Duration // back-off before the next attempt
@@ -23,7 +24,7 @@ type Outcome struct {
 	ControllerDown bool          // the controller was not available; the entry may be sent as soon as the controller is available again
 }
 
-// State returns the entry's state after the outcome.
+// State returns the state that the entry has after the outcome.
 func (o Outcome) State() State {
 	switch o.Kind {
 	case OutcomeDone:

@@ -2,14 +2,14 @@ package journal
 
 import "encoding/json"
 
-// RecoveryInput is what recovery found out about the object of a failed entry.
+// RecoveryInput holds the facts that a recovery found about the object of a failed entry.
 type RecoveryInput struct {
 	Actual        json.RawMessage // the controller's object; nil if it has none
 	Desired       json.RawMessage // our object; nil if it was deleted
 	HasLaterEntry bool            // a later entry of the same object waits for this one
 }
 
-// RecoveryAction is the decision about a failed entry: finish it, or send it again with this operation and data.
+// RecoveryAction is the decision of a recovery about a failed entry: finish the entry, or send it again with this operation and data.
 type RecoveryAction struct {
 	Finish    bool
 	Operation Operation
@@ -17,8 +17,8 @@ type RecoveryAction struct {
 	Reason    string // for human readers
 }
 
-// DecideRecovery decides about a failed entry by comparing the controller's object with ours. If a later entry of the object
-// exists, the entry keeps its own data, because the later entry carries newer data.
+// DecideRecovery decides about a failed entry by comparing the controller's object with berth's object. If a later entry of the same object
+// exists, the failed entry keeps its own data, because the later entry has newer data.
 func DecideRecovery(e Entry, o RecoveryInput) RecoveryAction {
 	atController, inDatabase := o.Actual != nil, o.Desired != nil
 	data := e.Data

@@ -52,7 +52,7 @@ func TestDecideRecovery_ByControllerAndDatabase(t *testing.T) {
 			}
 			got := DecideRecovery(entry(tt.op, "network", old), o)
 			if got.Finish != tt.finish || got.Reason == "" || !tt.finish && (string(got.Operation) != tt.sends || string(got.Data) != tt.data) {
-				t.Errorf("recovery decided %+v with data %s, want finish %t, operation %q, data %s", got, got.Data, tt.finish, tt.sends, tt.data)
+				t.Errorf("DecideRecovery: got %+v with data %s, want Finish %t, operation %q and data %s", got, got.Data, tt.finish, tt.sends, tt.data)
 			}
 		})
 	}

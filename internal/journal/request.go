@@ -14,10 +14,10 @@ type Request struct {
 	Body   json.RawMessage // nil: none
 }
 
-// object is a JSON object. Its numbers are json.Number and keep all digits.
+// object is a decoded JSON object. Numbers in it are of type json.Number and keep all their digits.
 type object = map[string]any
 
-// WriteRequest returns the request that sends the entry. It returns an error if none can be created.
+// WriteRequest returns the request that makes the entry's change at the controller. It returns an error if the request cannot be created.
 func WriteRequest(e Entry) (Request, error) {
 	k, list, err := collectionOf(e)
 	if err != nil {
@@ -27,7 +27,7 @@ func WriteRequest(e Entry) (Request, error) {
 	case e.Operation == Create:
 		return writeRequest("POST", list, e, k)
 	case e.Operation == Update && k.noUpdate:
-		return Request{}, fmt.Errorf("the controller has no update of a %s", k.typ)
+		return Request{}, fmt.Errorf("the controller cannot update objects of type %q", k.typ)
 	case e.Operation == Update:
 		return writeRequest("PUT", itemPath(list, e), e, k)
 	case e.Operation == Delete:
@@ -52,12 +52,12 @@ func ReplaceRequest(e Entry) (Request, error) {
 	return WriteRequest(e)
 }
 
-// collectionOf returns the type and the collection path of the entry's object.
+// collectionOf returns the type of the entry's object and the path of its collection at the controller.
 func collectionOf(e Entry) (k objectType, list string, err error) {
 	k, ok := byType[e.Object.Type]
 	switch {
 	case !ok:
-		return k, "", fmt.Errorf("the controller has no objects of type %q", e.Object.Type)
+		return k, "", fmt.Errorf("the controller has no object type %q", e.Object.Type)
 	case e.Object.ID == "":
 		return k, "", fmt.Errorf("the %s has no ID", e.Object.Type)
 	case k.parent == "":
@@ -74,7 +74,7 @@ func collectionOf(e Entry) (k objectType, list string, err error) {
 	return k, k.nestedPath(outer), nil
 }
 
-// nestedPath returns the path of the collection within a parent object.
+// nestedPath returns the path of the collection that is nested in a parent object.
 func (k objectType) nestedPath(outer string) string {
 	return "/" + byType[k.parent].collection + "/" + url.PathEscape(outer) + "/" + k.collection
 }
@@ -96,7 +96,7 @@ func writeRequest(method, path string, e Entry, k objectType) (Request, error) {
 	return Request{Method: method, Path: path, Body: body}, nil
 }
 
-// filter removes and converts attributes as the controller requires.
+// filter removes and converts attributes of an object as the controller requires.
 func (k objectType) filter(o object, op Operation) error {
 	withoutNulls(o, k.notIfNull...)
 	for _, name := range k.neverSent {
@@ -115,7 +115,7 @@ func (k objectType) filter(o object, op Operation) error {
 	return k.shape(o, op)
 }
 
-// copyAlias sets the attribute `to` from its alias if it is missing.
+// copyAlias copies the attribute `from` to its alias `to` if the object has no attribute `to`.
 func copyAlias(o object, from, to string) {
 	value, ok := o[from]
 	if _, both := o[to]; ok && !both {

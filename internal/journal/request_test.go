@@ -17,18 +17,18 @@ func TestWriteRequest_MethodAndPath(t *testing.T) {
 		for op, want := range map[Operation]string{Create: "POST " + collection, Update: "PUT " + collection + "/id1", Delete: "DELETE " + collection + "/id1"} {
 			r, err := WriteRequest(entry(op, typ, `{"id": "id1"}`))
 			if err != nil || r.Method+" "+r.Path != want {
-				t.Errorf("request to %s a %s: got %s %s (error %v), want %s", op, typ, r.Method, r.Path, err, want)
+				t.Errorf("WriteRequest to %s a %s: got %s %s (error %v), want %s", op, typ, r.Method, r.Path, err, want)
 			}
 			if (r.Body == nil) != (op == Delete) {
-				t.Errorf("request to %s a %s: got body %s, want a body unless it is a delete", op, typ, r.Body)
+				t.Errorf("WriteRequest to %s a %s: got body %s, want a body, or none for a delete", op, typ, r.Body)
 			}
 		}
 		if r, err := ReadRequest(entry(Create, typ, `{}`)); err != nil || r.Method != "GET" || r.Path != collection+"/id1" || r.Body != nil {
-			t.Errorf("request to read a %s: got %+v (error %v), want GET %s/id1 without a body", typ, r, err, collection)
+			t.Errorf("ReadRequest of a %s: got %+v (error %v), want GET %s/id1 without a body", typ, r, err, collection)
 		}
 	}
 	if r, _ := WriteRequest(Entry{Operation: Delete, Object: Ref{Type: "port", ID: "../networks?x#y"}}); r.Path != "/ports/..%2Fnetworks%3Fx%23y" {
-		t.Errorf("the ID is not escaped in the path %s", r.Path)
+		t.Errorf("WriteRequest for an ID with special characters: got path %s, want the ID escaped", r.Path)
 	}
 }
 
@@ -85,16 +85,16 @@ func TestWriteRequest_FiltersBodyByTypeAndOperation(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d := cmp.Diff(decoded(t, want), decoded(t, string(r.Body))); d != "" {
-					t.Errorf("body of the request (-want +got):\n%s", d)
+					t.Errorf("body of the write request differs (-want +got):\n%s", d)
 				}
 			})
 		}
 		replace, err := ReplaceRequest(entry(Create, tt.typ, tt.data))
 		if err != nil || replace.Method != "PUT" {
-			t.Fatalf("%s: request to replace the object: got %+v (error %v), want a PUT", tt.name, replace, err)
+			t.Fatalf("%s: ReplaceRequest: got %+v (error %v), want a PUT", tt.name, replace, err)
 		}
 		if d := cmp.Diff(decoded(t, tt.update), decoded(t, string(replace.Body))); d != "" {
-			t.Errorf("%s: body of the request to replace the object (-want +got):\n%s", tt.name, d)
+			t.Errorf("%s: body of the ReplaceRequest differs (-want +got):\n%s", tt.name, d)
 		}
 	}
 }
@@ -124,11 +124,11 @@ func TestAttempt_FailsAnEntryWithoutValidRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if r, err := WriteRequest(e); err == nil {
-				t.Errorf("write request of an invalid entry: got %+v, want an error", r)
+				t.Errorf("WriteRequest for an invalid entry: got %+v, want an error", r)
 			}
 			a := BeginAttempt(ClaimResult{Entry: e})
 			if _, more := a.NextRequest(); more || a.Outcome().Kind != OutcomeFailed {
-				t.Errorf("outcome of an invalid entry: got %+v, want given-up without a request", a.Outcome())
+				t.Errorf("begin an attempt for an invalid entry: got outcome %+v, want given-up without a request", a.Outcome())
 			}
 		})
 	}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TransportFailure is the reason why there is no HTTP response. It is empty if there is a response.
+// TransportFailure is the reason why a request to the controller got no HTTP response. It is empty if the request got a response.
 type TransportFailure string
 
-// Failures of the transport between us and the controller.
+// Failures of the transport between berth and the controller.
 const (
 	Unreachable     TransportFailure = "unreachable" // no connection: nothing was sent
 	TLSFailure      TransportFailure = "tls"         // no trusted TLS connection: nothing was sent
@@ -20,7 +20,7 @@ const (
 	InvalidRequest  TransportFailure = "unusable"    // the request could not be created
 )
 
-// Response is the controller's response to a request, or the reason why there is none.
+// Response is the controller's response to a request, or the reason why there is no response.
 type Response struct {
 	Status     int
 	Body       []byte
@@ -29,10 +29,10 @@ type Response struct {
 	RetryAfter time.Duration // the Retry-After header of the controller or of a proxy
 }
 
-// maxFailures is the number of unexpected responses after which an entry fails.
+// maxFailures is the number of unexpected responses after which an entry becomes failed.
 const maxFailures = 5
 
-// Bounds of the back-off between attempts.
+// Bounds of the back-off between two attempts to send an entry.
 const (
 	firstBackoff    = 200 * time.Millisecond
 	rejectedBackoff = time.Second
@@ -40,15 +40,16 @@ const (
 	maxRetryAfter   = 10 * time.Minute // upper bound of a requested Retry-After
 )
 
-// ReasonMissingParent is the reason of an outcome that only the arrival of another object at the controller can change.
+// ReasonMissingParent is the reason of an outcome if the controller lacks an object to which the entry's object refers. A retry can succeed
+// only when the controller has that object.
 const ReasonMissingParent = "the controller does not know an object that this one refers to (442)"
 
-// missingDependency is OpenDaylight's own HTTP status for an object whose parent it does not know.
+// missingDependency is the HTTP status that OpenDaylight defines for an object whose parent it does not know.
 const missingDependency = 442
 
-// Evaluate returns the outcome of the response to the entry's request. Failures that an operator or time can correct are
-// retried without limit: no connection, wrong credentials, overload, errors of the controller, a response that is not
-// the controller's. Any other rejection counts as a failure of the entry.
+// Evaluate returns the outcome of the response to the entry's request. Failures that may go away without a change of the entry are retried
+// without limit: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy. Any other rejection
+// counts as a failure of the entry itself.
 func Evaluate(e Entry, a Response) Outcome {
 	if o, expected := expectedFailure(e, a); expected {
 		return o
@@ -69,7 +70,7 @@ func Evaluate(e Entry, a Response) Outcome {
 // UnsendableOutcome returns the outcome of an entry for which no request can be created.
 func UnsendableOutcome(err error) Outcome { return Outcome{Kind: OutcomeFailed, Reason: err.Error()} }
 
-// expectedFailure recognises responses that say nothing about the entry itself.
+// expectedFailure recognises failures and responses that are not a rejection of the entry itself, and returns their outcome.
 func expectedFailure(e Entry, a Response) (Outcome, bool) {
 	o := Outcome{Kind: OutcomeRetry, RetryAfter: max(backoff(e, firstBackoff, e.Attempt), min(a.RetryAfter, maxRetryAfter))}
 	switch {
@@ -110,8 +111,8 @@ func isSuccess(a Response) bool {
 	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
 }
 
-// isForeign reports whether a response with a success status is not from the controller, but from a proxy or a login page. The controller returns the object in its
-// envelope, or no body.
+// isForeign reports whether a response with a success status is not from the controller, but from a proxy or a login page. The controller
+// itself returns the object in its JSON envelope, or no body.
 func isForeign(e Entry, body []byte) bool {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return false
@@ -128,14 +129,14 @@ func rejected(e Entry, reason string) Outcome {
 	return Outcome{Kind: OutcomeRejected, RetryAfter: backoff(e, rejectedBackoff, e.Failures+1), Reason: reason}
 }
 
-// maxQuote is the maximum number of bytes of a response that is quoted.
+// maxQuote is the maximum number of bytes of a response that an error text quotes.
 const maxQuote = 200
 
 func quoteFailure(a Response) string {
 	return printable([]byte(string(a.Failure)+": "+a.Detail), maxQuote)
 }
 
-// quoteResponse quotes a response in one line.
+// quoteResponse describes a response in one line and quotes its body.
 func quoteResponse(a Response) string {
 	s := fmt.Sprintf("the controller answered %d", a.Status)
 	if text := http.StatusText(a.Status); text != "" {
@@ -147,8 +148,8 @@ func quoteResponse(a Response) string {
 	return s
 }
 
-// backoff returns the pause before the next attempt. It doubles with every attempt and differs by up to a quarter between entries, so that entries that failed
-// together are not retried together.
+// backoff returns the pause before the next attempt. The pause doubles with every attempt. It differs by up to a quarter between entries,
+// so that entries that failed at the same time are not retried at the same time.
 func backoff(e Entry, first time.Duration, attempt int) time.Duration {
 	p := min(first<<min(max(attempt-1, 0), 20), maxBackoff)
 	spread := uint64(e.Seq)*0x9e3779b97f4a7c15 + uint64(attempt)*0xbf58476d1ce4e5b9

@@ -61,13 +61,13 @@ func TestEvaluate_OutcomeByResponse(t *testing.T) {
 				t.Parallel()
 				got := Evaluate(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
 				if got.Kind != tt.want || got.MaybeApplied != tt.unsure {
-					t.Errorf("outcome: got %+v, want kind %s and MaybeApplied %t", got, tt.want, tt.unsure)
+					t.Errorf("Evaluate: got outcome %+v, want kind %s and MaybeApplied %t", got, tt.want, tt.unsure)
 				}
 				if (got.Kind == OutcomeDone) != (got.Reason == "") {
-					t.Errorf("outcome %s has reason %q, want a reason unless it is done", got.Kind, got.Reason)
+					t.Errorf("Evaluate: got outcome %s with reason %q, want a reason, or none if the kind is done", got.Kind, got.Reason)
 				}
 				if got.Kind != OutcomeDone && got.RetryAfter <= 0 {
-					t.Errorf("outcome %s has no back-off", got.Kind)
+					t.Errorf("Evaluate: got outcome %s without a back-off, want one", got.Kind)
 				}
 			})
 		}
@@ -100,7 +100,7 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 				t.Parallel()
 				o := Evaluate(entry(tt.op, "port", `{}`), Response{Status: code, Body: []byte(tt.body)})
 				if o.Kind != tt.want || o.MaybeApplied != (tt.want == OutcomeRetry) {
-					t.Errorf("outcome: got %+v, want kind %s, with MaybeApplied if it is retried", o, tt.want)
+					t.Errorf("Evaluate: got outcome %+v, want kind %s, and MaybeApplied only for the kind again", o, tt.want)
 				}
 			})
 		}
@@ -113,15 +113,15 @@ func TestEvaluate_EntryFailsAfterFiveUnexpectedResponses(t *testing.T) {
 	for e.Failures < 4 {
 		o := Evaluate(e, Response{Status: http.StatusBadRequest})
 		if o.Kind != OutcomeRejected || o.State() != Pending || !o.CountsAsFailure() {
-			t.Fatalf("outcome of unexpected response %d: got %+v, want pending and counted as a failure", e.Failures+1, o)
+			t.Fatalf("evaluate unexpected response number %d: got outcome %+v, want pending and counted as a failure", e.Failures+1, o)
 		}
 		e.Failures++
 	}
 	if o := Evaluate(e, Response{Status: http.StatusBadRequest}); o.Kind != OutcomeFailed || o.State() != Failed || !o.CountsAsFailure() {
-		t.Errorf("outcome of the fifth unexpected response: got %+v, want failed", o)
+		t.Errorf("evaluate the fifth unexpected response: got outcome %+v, want failed", o)
 	}
 	if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}); o.Kind != OutcomeRetry || o.CountsAsFailure() {
-		t.Errorf("outcome of a 503: got %+v, want a retry that is not counted as a failure", o)
+		t.Errorf("evaluate a response with status 503: got outcome %+v, want a retry that does not count as a failure", o)
 	}
 	if o := UnsendableOutcome(errors.New("no")); o.State() != Failed {
 		t.Errorf("outcome of an entry that cannot be sent: got %+v, want failed", o)
@@ -135,7 +135,7 @@ func TestEvaluate_RespectsRetryAfterUpToALimit(t *testing.T) {
 			t.Run(fmt.Sprintf("%d %s", code, tt.asked), func(t *testing.T) {
 				t.Parallel()
 				if o := Evaluate(Entry{Attempt: 1}, Response{Status: code, RetryAfter: tt.asked}); o.RetryAfter != tt.want {
-					t.Errorf("back-off after a response with Retry-After: got %s, want %s", o.RetryAfter, tt.want)
+					t.Errorf("evaluate a response with a Retry-After header: got back-off %s, want %s", o.RetryAfter, tt.want)
 				}
 			})
 		}
@@ -157,10 +157,10 @@ func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 		}
 	}
 	if len(seen) < 90 {
-		t.Errorf("100 entries have only %d different back-offs", len(seen))
+		t.Errorf("back-off of 100 entries: got only %d different values, want at least 90", len(seen))
 	}
 	if a, b := backoff(Entry{Seq: 1}, firstBackoff, 1), backoff(Entry{Seq: 1}, firstBackoff, 5); b < 8*a {
-		t.Errorf("back-off after attempt 1 is %s and after attempt 5 is %s, want at least eight times as long", a, b)
+		t.Errorf("back-off of an entry: got %s after attempt 1 and %s after attempt 5, want at least eight times as long", a, b)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestEvaluate_ReasonIsOnePrintableLine(t *testing.T) {
 	for _, a := range []Response{{Status: 400, Body: []byte(body)}, {Failure: ConnectionReset, Detail: body}} {
 		reason := Evaluate(Entry{}, a).Reason
 		if len(reason) > 300 || !utf8.ValidString(reason) || strings.ContainsAny(reason, "\x00\n\t") || !strings.Contains(reason, "thing ?xx") {
-			t.Errorf("reason of the outcome: %q, want one printable line of at most 300 bytes", reason)
+			t.Errorf("evaluate a response with a long binary text: got the reason %q, want one printable line of at most 300 bytes", reason)
 		}
 	}
 }

@@ -24,23 +24,23 @@ type Run struct {
 	FinishedAt *time.Time
 }
 
-// RepairKind is the kind of a run that repairs the findings of an audit.
+// RepairKind is the kind of run that repairs the findings of an audit.
 const RepairKind = "repair"
 
-// RunKinds lists the kinds of runs. They are the keys of their workflows, too.
+// RunKinds lists the kinds of runs: full sync, recovery, audit and repair. The workflow ID of a run also contains its kind.
 var RunKinds = []string{"full-sync", "recovery", "audit", RepairKind}
 
-// RunState is the state of a run.
+// RunState is the state of a full sync, recovery, audit or repair.
 type RunState string
 
-// The states of a run.
+// The states of a full sync, recovery, audit or repair.
 const (
 	Running   RunState = "running"
 	RunDone   RunState = "done"
 	RunFailed RunState = "failed"
 )
 
-// TypeProgress is the progress of a run with the objects of one type.
+// TypeProgress is the progress of a full sync, recovery, audit or repair with the objects of one type.
 type TypeProgress struct {
 	Type      string `json:"type"`
 	Total     int    `json:"total"`   // objects to compare
@@ -54,7 +54,7 @@ type TypeProgress struct {
 	Completed int    `json:"completed"`        // recorded entries that the controller has
 }
 
-// Finding is one difference between the controller and the database.
+// Finding is one difference between the controller and the database, which an audit found.
 type Finding struct {
 	Object     Ref
 	Kind       string // missing, different or extra
@@ -63,14 +63,14 @@ type Finding struct {
 	Outcome    string          // outcome of its repair
 }
 
-// The kinds of findings, seen from the controller.
+// The kinds of findings. An object is missing, different or extra at the controller.
 const (
 	Missing   = "missing"
 	Different = "different"
 	Extra     = "extra"
 )
 
-// RepairOperation returns the operation that repairs the finding.
+// RepairOperation returns the operation at the controller that repairs the finding.
 func (f Finding) RepairOperation() Operation {
 	switch f.Kind {
 	case Missing:
@@ -82,7 +82,7 @@ func (f Finding) RepairOperation() Operation {
 	}
 }
 
-// Sentence says in one line how far the run is.
+// Sentence describes in one line how far the run has progressed.
 func (r Run) Sentence() string {
 	var parts []string
 	for _, p := range r.Progress {

@@ -15,7 +15,7 @@ func Summary(e Entry) string {
 	return fmt.Sprintf("%s %s %s", e.Operation, e.Object.Type, name)
 }
 
-// Sentence says in one line what the state of an entry is and for what it waits.
+// Sentence describes in one line the state of an entry, and what the entry waits for.
 func Sentence(e Entry, blockers []Blocker) string {
 	switch {
 	case e.State == Completed && e.LastError != "":
@@ -35,7 +35,7 @@ func Sentence(e Entry, blockers []Blocker) string {
 	}
 }
 
-// batchLeaderSuffix names the entry whose workflow sends this one.
+// batchLeaderSuffix returns a text that names the workflow that sends the entry, if this is the workflow of another entry.
 func batchLeaderSuffix(e Entry) string {
 	if e.BatchLeader == nil {
 		return ""
@@ -43,7 +43,8 @@ func batchLeaderSuffix(e Entry) string {
 	return fmt.Sprintf("; sent by the workflow journal/%d", *e.BatchLeader)
 }
 
-// describeBlockers describes the first failed blocker, because it needs an operator, otherwise the oldest one.
+// describeBlockers describes the first failed blocker, because that one needs an operator. If no blocker has failed, it describes the
+// oldest one.
 func describeBlockers(blockers []Blocker) string {
 	b := blockers[0]
 	for _, other := range blockers {
@@ -72,7 +73,8 @@ type Waiting struct {
 	Since time.Time
 }
 
-// WaitingFor lists what an entry waits for: earlier entries, an administrator if it failed, otherwise the controller.
+// WaitingFor lists the parties that an entry waits for: an administrator if the entry failed, otherwise its blockers, or the controller if
+// it has none.
 func WaitingFor(e Entry, blockers []Blocker) []Waiting {
 	since := e.CreatedAt
 	if e.TakenAt != nil {

@@ -32,12 +32,12 @@ func TestSentence_OfEachState(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			if got := Sentence(tt.e, tt.b); got != want {
-				t.Errorf("sentence of the entry: got %q, want %q", got, want)
+				t.Errorf("Sentence of the entry: got %q, want %q", got, want)
 			}
 		})
 	}
 	if got := Summary(Entry{Operation: Update, Object: Ref{Type: "port", ID: "p"}}); got != "update port p" {
-		t.Errorf("summary of the entry: got %q, want \"update port p\"", got)
+		t.Errorf("Summary of the entry: got %q, want \"update port p\"", got)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestWaitingFor_EveryUnfinishedEntryWaitsForSomething(t *testing.T) {
 		t.Run(string(tt.e.State), func(t *testing.T) {
 			t.Parallel()
 			if d := cmp.Diff(tt.want, WaitingFor(tt.e, tt.b)); d != "" {
-				t.Errorf("parties that the entry waits for (-want +got):\n%s", d)
+				t.Errorf("WaitingFor: parties differ (-want +got):\n%s", d)
 			}
 		})
 	}
