@@ -11,30 +11,31 @@ import (
 const (
 	// failuresToOpen is how many consecutive failures open the breaker.
 	failuresToOpen = 5
-	// probeInterval is how often an open breaker lets one request through, to find out whether the controller is back.
+	// probeInterval is how often an open breaker admits one request (a probe), to find out whether the controller is available again.
 	probeInterval = time.Second
-	// returnSpacing is the time between the retries of two rejected callers, so that the load does not depend on their number.
+	// returnSpacing is the time between the retries of two rejected callers. It keeps the rate of retries independent of the number of
+	// callers.
 	returnSpacing = 50 * time.Millisecond
-	// maxWait is the longest wait that a rejected caller is given.
+	// maxWait is the longest time for which a rejected caller is told to wait.
 	maxWait = time.Minute
-	// sharedTimeout limits a call of the SharedBreaker.
+	// sharedTimeout limits the duration of a call of the SharedBreaker.
 	sharedTimeout = 2 * time.Second
 )
 
-// SharedBreaker is the breaker state that all processes share for one controller. Without it a process knows only its own
-// failures.
+// SharedBreaker stores the state of the circuit breaker that all processes share for one controller. Without it, a process knows only about
+// failures of its own requests.
 type SharedBreaker interface {
-	// Opened stores that the breaker is open and that no process may probe the controller for this long.
+	// Opened stores that the breaker is open, and that no process may send a probe to the controller before the duration has passed.
 	Opened(ctx context.Context, probeIn time.Duration) error
-	// Probe returns 0 if this process may send a request. If the breaker is open, Probe then reserves the probe for this
-	// process for one interval. Else it returns how long to wait.
+	// Probe returns 0 if this process may send a request. If the breaker is open, this request is a probe, and Probe reserves the interval
+	// `every` for it. If the process may not send a request, Probe returns how long the process must wait.
 	Probe(ctx context.Context, every time.Duration) (wait time.Duration, err error)
 	// Closed stores that the breaker is closed.
 	Closed(ctx context.Context) error
 }
 
-// breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. It opens after
-// failuresToOpen consecutive failures, lets one request of all processes through per probeInterval, and closes after the first
+// breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. It opens after failuresToOpen
+// consecutive failures. While it is open, it admits one request per probeInterval, counted over all processes. It closes after the first
 // success.
 type breaker struct {
 	now    func() time.Time
@@ -51,7 +52,7 @@ func newBreaker(now func() time.Time, others SharedBreaker) *breaker {
 	return &breaker{now: now, shared: others}
 }
 
-// admit returns 0 if a request may be sent, else the time to wait and the last failure.
+// admit returns 0 if a request may be sent. Otherwise it returns how long to wait, and the last failure.
 func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 	b.mu.Lock()
 	if wait, last = b.waitLocked(); wait > 0 || b.failures < failuresToOpen {
@@ -66,7 +67,7 @@ func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 	return 0, ""
 }
 
-// deferToOthers asks the shared breaker whether this process must wait. If it must, the local breaker opens and deferToOthers
+// deferToOthers asks the shared breaker whether this process must wait because of other processes. If so, it opens the local breaker and
 // returns true.
 func (b *breaker) deferToOthers(ctx context.Context) bool {
 	var wait time.Duration
@@ -84,7 +85,8 @@ func (b *breaker) deferToOthers(ctx context.Context) bool {
 	return true
 }
 
-// callShared calls the shared breaker, if there is one. An error is logged; then only the local breaker counts.
+// callShared calls f, which uses the shared breaker, if there is a shared breaker. If f returns an error, callShared logs it, and only the
+// local breaker limits requests.
 func (b *breaker) callShared(ctx context.Context, f func(context.Context) error) {
 	if b.shared == nil {
 		return
@@ -92,18 +94,19 @@ func (b *breaker) callShared(ctx context.Context, f func(context.Context) error)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
-		slog.WarnContext(ctx, "shared breaker state is unavailable; using this process's own", "error", err)
+		slog.WarnContext(ctx, "shared breaker state is unavailable; using the breaker state of this process alone", "error", err)
 	}
 }
 
-// wait returns the same as admit but reserves no probe. It is for a caller that does not send a request now.
+// wait returns the same as admit, but it does not reserve a probe. It is for callers that do not send a request now.
 func (b *breaker) wait() (wait time.Duration, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.waitLocked()
 }
 
-// waitLocked returns how long a caller must wait. Each rejected caller gets a later time than the one before.
+// waitLocked returns how long a caller must wait, and the last failure. b.mu must be locked. Each rejected caller is given a later time
+// than the caller before.
 func (b *breaker) waitLocked() (wait time.Duration, last string) {
 	now := b.now()
 	due := b.nextProbe.Sub(now)
@@ -122,15 +125,15 @@ func (b *breaker) waitLocked() (wait time.Duration, last string) {
 	return wait, b.lastFailure
 }
 
-// isOpen reports whether requests are rejected.
+// isOpen reports whether the breaker is open and rejects requests.
 func (b *breaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failures >= failuresToOpen
 }
 
-// report counts the outcome of a request: the failure of the controller, empty for a success. It tells the shared breaker when
-// the local one opens or closes. After the first failure it asks the shared breaker, because other processes may have opened
+// report counts the outcome of a request. `sick` describes the controller's failure; it is empty for a success. When the local breaker
+// opens or closes, report tells the shared breaker. After the first failure it asks the shared breaker whether other processes have opened
 // it.
 func (b *breaker) report(ctx context.Context, sick string) {
 	before, now := b.countResult(sick)
@@ -144,7 +147,7 @@ func (b *breaker) report(ctx context.Context, sick string) {
 	}
 }
 
-// countResult counts consecutive failures and returns their number before and after this result.
+// countResult counts consecutive failures. It returns their number before and after this result.
 func (b *breaker) countResult(sick string) (before, now int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

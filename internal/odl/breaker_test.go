@@ -15,7 +15,7 @@ func openBreaker(t *testing.T) (*breaker, *fakeClock) {
 	b := newBreaker(c.now, nil)
 	for range failuresToOpen {
 		if wait, _ := b.admit(t.Context()); wait != 0 {
-			t.Fatal("the breaker opened before failuresToOpen failures")
+			t.Fatal("admit a request before failuresToOpen failures: the breaker is open, want it closed")
 		}
 		b.report(t.Context(), "an answer 503")
 	}
@@ -34,11 +34,11 @@ func TestBreaker_OpenAdmitsOneProbePerSecond(t *testing.T) {
 				admitted++
 				b.report(t.Context(), "timeout")
 			case wait > maxWait+probeInterval || last == "":
-				t.Fatalf("rejected caller: got the wait %s and the last failure %q, want a bounded wait and a failure", wait, last)
+				t.Fatalf("admit a request while the breaker is open: got wait %s and last failure %q, want a bounded wait and a failure", wait, last)
 			}
 		}
 		if admitted > 1 {
-			t.Fatalf("requests admitted at once by an open breaker: got %d, want at most 1", admitted)
+			t.Fatalf("admit 100 requests at the same time while the breaker is open: %d were admitted, want at most 1", admitted)
 		}
 		c.at = c.at.Add(probeInterval)
 	}
@@ -48,16 +48,16 @@ func TestBreaker_ClosesAfterSuccessfulProbe(t *testing.T) {
 	t.Parallel()
 	b, c := openBreaker(t)
 	if wait, _ := b.admit(t.Context()); wait == 0 {
-		t.Fatal("the breaker is not open after failuresToOpen failures")
+		t.Fatal("admit a request after failuresToOpen failures: the breaker is closed, want it open")
 	}
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Fatalf("no probe is admitted after probeInterval; the wait is %s", wait)
+		t.Fatalf("admit a probe after probeInterval: got wait %s, want 0", wait)
 	}
 	b.report(t.Context(), "")
 	for range failuresToOpen {
 		if wait, _ := b.admit(t.Context()); wait != 0 {
-			t.Fatal("the breaker is still open after a successful probe")
+			t.Fatal("admit a request after a successful probe: the breaker is open, want it closed")
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 		b.report(t.Context(), "")
 	}
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Errorf("the breaker is open after alternating failures and successes; the wait is %s", wait)
+		t.Errorf("admit a request after fewer than failuresToOpen consecutive failures: got wait %s, want 0", wait)
 	}
 }
 
@@ -81,11 +81,11 @@ func TestBreaker_ProbesAgainAfterLostProbe(t *testing.T) {
 	b, c := openBreaker(t)
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Fatal("no probe is admitted after probeInterval") // its sender dies and reports no result
+		t.Fatal("admit a probe after probeInterval: got a wait, want none") // its sender dies and reports no result
 	}
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Error("no second probe is admitted after the first one gave no result")
+		t.Error("admit a second probe after the first one had no result: got a wait, want none")
 	}
 }
 
@@ -98,7 +98,7 @@ func TestRetryAfter_SecondsOrDate(t *testing.T) {
 	} {
 		t.Run(value, func(t *testing.T) {
 			if got := retryAfter(value, now); got != want {
-				t.Errorf("Retry-After %q: got %s, want %s", value, got, want)
+				t.Errorf("parse the header Retry-After %q: got %s, want %s", value, got, want)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
-// Package odl is a client of OpenDaylight: it sends requests to the Neutron northbound API, reads the controller's operational
-// data and watches its change events. A circuit breaker limits the requests to a controller that fails. What a response means
-// for a journal entry is decided in the package journal.
+// Package odl is a client of OpenDaylight: it sends requests to the Neutron northbound API, reads the controller's operational data and
+// watches its change events. A circuit breaker limits the requests to a controller that fails. The package journal decides what a response
+// means for a journal entry.
 package odl
 
 import (
@@ -32,16 +32,17 @@ type Config struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxBody is the largest response body that is read, in bytes. The rest is ignored.
+	// maxBody is the maximum number of bytes of a response body that the client reads. It ignores the rest of the body.
 	maxBody = 16 << 20
-	// idleTimeout is shorter than the controller's time-out for idle connections, so that the client closes them first.
+	// idleTimeout is how long the client keeps an idle connection. It is shorter than the controller's timeout, so that the client closes
+	// the connection first.
 	idleTimeout = 20 * time.Second
 )
 
-// Failure is the kind of failure of a request without a complete response. It is empty if there is a response.
+// Failure is the reason why a request got no complete response. It is empty if the request got one.
 type Failure string
 
-// The kinds of failures.
+// The kinds of failures of a request.
 const (
 	FailureUnreachable    Failure = "unreachable" // no connection: nothing was sent
 	FailureTLS            Failure = "tls"         // the TLS handshake failed: nothing was sent
@@ -51,7 +52,7 @@ const (
 	FailureInvalidRequest Failure = "unusable"    // not sent because no HTTP request can be made of the arguments
 )
 
-// Response is the outcome of a request.
+// Response is the outcome of a request: the controller's response, or a failure.
 type Response struct {
 	Status     int
 	Body       []byte
@@ -61,7 +62,7 @@ type Response struct {
 	Location   string        // the Location header
 }
 
-// Client sends requests to one controller. It is safe for concurrent use.
+// Client sends requests to one OpenDaylight controller. It is safe for concurrent use.
 type Client struct {
 	base    string // of the northbound API
 	root    string // scheme and host
@@ -72,16 +73,16 @@ type Client struct {
 	breaker *breaker
 }
 
-// New checks the configuration and returns a client. It does not connect.
+// New checks the configuration and returns a client for it. It does not connect to the controller.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("controller URL: not a URL") // the parser's error may contain a password
+		return nil, errors.New("controller URL: cannot be parsed as a URL") // the parser's error may contain a password
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("controller URL %q: want http://host:port/path", c.URL)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return nil, fmt.Errorf("controller URL %q: want no query, fragment or credentials in it", u.Redacted())
+		return nil, fmt.Errorf("controller URL %q: must not contain a query, a fragment or credentials", u.Redacted())
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
@@ -96,7 +97,7 @@ func New(c Config) (*Client, error) {
 	if len(c.CAPEM) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(c.CAPEM) {
-			return nil, errors.New("controller CA: no certificate in the PEM")
+			return nil, errors.New("certificate authorities of the controller: the PEM data contains no certificate")
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
@@ -116,17 +117,17 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
-// BreakerOpen reports whether the circuit breaker is open.
+// BreakerOpen reports whether the client's circuit breaker is open.
 func (c *Client) BreakerOpen() bool { return c.breaker.isOpen() }
 
-// ShareBreaker connects the circuit breaker to the state that all processes share. Call it before the first request.
+// ShareBreaker makes the client's circuit breaker use the state that all processes share. Call it before the first request.
 func (c *Client) ShareBreaker(others SharedBreaker) { c.breaker.shared = others }
 
-// Readable returns true: objects can be read back from the controller.
+// Readable returns true, because objects can be read from an OpenDaylight controller.
 func (c *Client) Readable() bool { return true }
 
-// Send sends one request without retries. Every failure between here and the controller is a Response. An error means that ctx
-// ended; the request may or may not have been executed.
+// Send sends one request without retries. If the request fails on the way to the controller or back, it returns a Response with a Failure.
+// It returns an error only if ctx ended; the controller may or may not have executed the request.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return breakerOpenResponse(wait, last), nil
@@ -139,8 +140,8 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Re
 	return a, nil
 }
 
-// BreakerWait returns how long the caller must wait because the breaker is open, and why. It returns 0 if a request may be
-// sent.
+// BreakerWait returns how long the caller must wait because the circuit breaker is open, and why it is open. It returns 0 if a request may
+// be sent.
 func (c *Client) BreakerWait() (wait time.Duration, why string) {
 	if wait, last := c.breaker.wait(); wait > 0 {
 		return wait, breakerOpenResponse(wait, last).Detail
@@ -148,13 +149,13 @@ func (c *Client) BreakerWait() (wait time.Duration, why string) {
 	return 0, ""
 }
 
-// breakerOpenResponse is the response of an open breaker.
+// breakerOpenResponse returns the Response for a request that the open circuit breaker rejects.
 func breakerOpenResponse(wait time.Duration, last string) Response {
 	return Response{Failure: FailureBreakerOpen, RetryAfter: wait, Detail: "the circuit breaker is open after " + last}
 }
 
-// controllerFailure describes a failure of the whole controller, which counts for the breaker. It is empty for all other
-// responses.
+// controllerFailure describes a failure of the whole controller. The circuit breaker counts such failures. It returns an empty string for
+// all other responses.
 func controllerFailure(a Response) string {
 	switch {
 	case a.Failure == FailureInvalidRequest:
@@ -181,7 +182,7 @@ func (c *Client) send(ctx context.Context, method, target string, body []byte) R
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 100 {
-		return p.failureResponse(ctx, fmt.Errorf("invalid status %d", resp.StatusCode))
+		return p.failureResponse(ctx, fmt.Errorf("invalid HTTP status %d", resp.StatusCode))
 	}
 	a := Response{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Location: resp.Header.Get("Location")}
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
@@ -194,7 +195,7 @@ func (c *Client) send(ctx context.Context, method, target string, body []byte) R
 	return a
 }
 
-// newRequest returns a request with the credentials and headers.
+// newRequest returns an HTTP request with the credentials and the headers that the controller needs.
 func (c *Client) newRequest(ctx context.Context, method, target string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
@@ -209,7 +210,7 @@ func (c *Client) newRequest(ctx context.Context, method, target string, body []b
 	return r, nil
 }
 
-// requestProgress records how far a request came.
+// requestProgress records how far a request has got: to the TLS handshake, or to a complete connection.
 type requestProgress struct{ tlsStarted, connected atomic.Bool }
 
 func (p *requestProgress) trace(ctx context.Context) context.Context {
@@ -219,7 +220,8 @@ func (p *requestProgress) trace(ctx context.Context) context.Context {
 	})
 }
 
-// failureResponse chooses the kind of failure by the progress: whether the controller may have received the request.
+// failureResponse returns a Response for a failed request. The progress of the request decides the kind of failure, that is, whether the
+// controller may have received the request.
 func (p *requestProgress) failureResponse(ctx context.Context, err error) Response {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -239,7 +241,7 @@ func (p *requestProgress) failureResponse(ctx context.Context, err error) Respon
 	return a
 }
 
-// retryAfter parses a Retry-After header: seconds, or a date.
+// retryAfter parses a Retry-After header, which contains a number of seconds or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	const longest = 24 * time.Hour
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {

@@ -26,7 +26,7 @@ const (
 	create  = `{"network":{"id":"` + network + `","name":"blue","revision_number":1}}`
 )
 
-// newController returns a stub of a controller and a client of it.
+// newController returns a stub of OpenDaylight and a client of the stub.
 func newController(t *testing.T) (*odltest.Controller, *odl.Client) {
 	t.Helper()
 	c := odltest.New()
@@ -80,7 +80,7 @@ func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 	} {
 		a := send(t, client, step.method, step.path, step.body)
 		if a.Status != step.status || !strings.Contains(string(a.Body), step.answer) || a.Failure != "" {
-			t.Errorf("%s %s: %d %s %s, want %d with %q", step.method, step.path, a.Status, a.Body, a.Detail, step.status, step.answer)
+			t.Errorf("%s %s: got status %d, body %s, failure detail %s; want status %d and a body with %q", step.method, step.path, a.Status, a.Body, a.Detail, step.status, step.answer)
 		}
 	}
 	want := odltest.Record{Type: "network", ID: network, Creates: 1, Updates: 1, Deletes: 1, HighestRevision: 3}
@@ -136,7 +136,7 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 			got := send(t, client, method, path, create)
 
 			if (got.Detail == "") != (got.Failure == "") {
-				t.Errorf("response with failure %q and detail %q, want both or neither", got.Failure, got.Detail)
+				t.Errorf("send a request to a failing controller: got failure %q and detail %q, want both or neither", got.Failure, got.Detail)
 			}
 			if tt.want.Body == nil {
 				got.Body = nil
@@ -146,10 +146,10 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 				t.Error(d)
 			}
 			if n := c.Record("network", network).Creates; n != tt.applied {
-				t.Errorf("the controller applied the request %d times, want %d", n, tt.applied)
+				t.Errorf("send a request to a failing controller: it applied the request %d times, want %d", n, tt.applied)
 			}
 			if left := c.Faults(); len(left) > 0 {
-				t.Errorf("faults that no request used: %+v", left)
+				t.Errorf("send a request to a failing controller: the injected faults %+v were not used", left)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestSend_UnreachableWithoutListener(t *testing.T) {
 	for _, url := range []string{"http://127.0.0.1:1", "http://no-such-host.invalid"} {
 		a := send(t, newClient(t, odl.Config{URL: url}), "POST", "/networks", create)
 		if a.Failure != odl.FailureUnreachable || a.Detail == "" {
-			t.Errorf("request to %s, which is unreachable: got %+v, want FailureUnreachable with a detail", url, a)
+			t.Errorf("send a request to the unreachable URL %s: got %+v, want FailureUnreachable with a detail", url, a)
 		}
 	}
 }
@@ -175,14 +175,14 @@ func TestSend_RequiresTrustedCertificate(t *testing.T) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
 	if a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath}), "POST", "/networks", create); a.Failure != odl.FailureTLS {
-		t.Errorf("request with an untrusted certificate: got %+v, want FailureTLS", a)
+		t.Errorf("send a request to a server with an untrusted certificate: got %+v, want FailureTLS", a)
 	}
 	if a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, CAPEM: ca}), "POST", "/networks", create); a.Status != 201 {
-		t.Errorf("request with a trusted certificate: got %+v, want 201", a)
+		t.Errorf("send a request to a server with a trusted certificate: got %+v, want status 201", a)
 	}
 	plain := strings.Replace(server.URL, "https", "http", 1)
 	if a := send(t, newClient(t, odl.Config{URL: plain}), "POST", "/networks", create); a.Status != 400 {
-		t.Errorf("plain HTTP request to a TLS port: got %+v, want 400", a)
+		t.Errorf("send a plain HTTP request to a TLS port: got %+v, want status 400", a)
 	}
 }
 
@@ -197,13 +197,13 @@ func TestSend_HasCredentials(t *testing.T) {
 			a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
 				strings.Replace(create, "1111", password, 1))
 			if a.Status != want {
-				t.Errorf("request with the password %s: got %+v, want another status", password, a)
+				t.Errorf("send a request with the password %s: got %+v, want status 201 for the password secret and 401 for any other", password, a)
 			}
 		})
 	}
 }
 
-// Sequential requests and lists share one connection, whatever the responses are.
+// Requests and lists that follow one another use the same connection, whatever the responses are.
 func TestSend_ReusesConnection(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
@@ -226,7 +226,7 @@ func TestSend_ReusesConnection(t *testing.T) {
 		}
 	}
 	if n := opened.Load(); n > 2 { // one more if an idle connection was closed between two requests
-		t.Errorf("connections for 80 sequential requests: got %d, want at most 2", n)
+		t.Errorf("send 80 requests one after the other: the client opened %d connections, want at most 2", n)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestNew_RefusesInvalidConfig(t *testing.T) {
 		{URL: "http://h:port/"}, {URL: "http://h/", CAPEM: []byte("no PEM")},
 	} {
 		if _, err := odl.New(config); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("configuration %+v: got error %v, want one without the password", config, err)
+			t.Errorf("New with the invalid configuration %+v: got error %v, want an error that does not contain the password", config, err)
 		}
 	}
 }
@@ -263,16 +263,16 @@ func TestSend_BreakerOpensAfterFailures(t *testing.T) {
 		if a.Failure == odl.FailureBreakerOpen {
 			open++
 			if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
-				t.Fatalf("request that the open breaker rejects: got %+v, want a bounded RetryAfter and the last failure", a)
+				t.Fatalf("send a request while the breaker is open: got %+v, want a bounded RetryAfter and the last failure", a)
 			}
 		}
 	}
 	if seen := len(c.Requests()); seen > 10 || open < 190 {
-		t.Errorf("of 200 requests the controller received %d and the breaker rejected %d, want at most 10 and at least 190", seen, open)
+		t.Errorf("send 200 requests to a failing controller: it received %d and the breaker rejected %d, want at most 10 and at least 190", seen, open)
 	}
 }
 
-// FuzzAnswer sends random responses. The client must return a response or an error and not panic.
+// FuzzAnswer lets a server send random bytes as its response. The client must return a Response or an error, and must not panic.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
@@ -295,10 +295,10 @@ func FuzzAnswer(f *testing.F) {
 		answers <- raw
 		a := send(t, client, "POST", "/networks", create)
 		if (a.Failure == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {
-			t.Errorf("random response: got %+v, want a status or a failure, and a bounded RetryAfter", a)
+			t.Errorf("receive a random response: got %+v, want either a status or a failure, and a bounded RetryAfter", a)
 		}
 		if a.Failure != "" && a.Failure != odl.FailureReset {
-			t.Errorf("random response: got %+v, want no failure but FailureReset", a)
+			t.Errorf("receive a random response: got %+v, want no other failure than FailureReset", a)
 		}
 	})
 }

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// ErrUnexpectedBody means that the body of a successful response has not the expected form.
+// ErrUnexpectedBody means that the body of a response with status 200 does not have the expected form.
 var ErrUnexpectedBody = errors.New("unexpected response body")
 
-// List reads a collection and calls each for every object as it arrives, so that memory does not grow with the collection. key
-// is the name of the list in the response; a slash separates nested names. The time-out applies to each piece of the response
-// and does not run during each. A Response with status 200 and no Failure means that the whole list was read. An error is an
-// error of each, ErrUnexpectedBody, or the end of ctx.
+// List reads a collection and calls the function `each` for every object as it arrives, so that memory does not grow with the collection.
+// `key` is the name of the list in the response; a slash separates nested names. The timeout applies to the arrival of each piece of the
+// response. The time that `each` takes does not count. A Response with status 200 and no Failure means that the whole list was read. List
+// returns an error if `each` returned an error, if the body is unexpected (ErrUnexpectedBody), or if ctx ended.
 func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return breakerOpenResponse(wait, last), nil
@@ -59,7 +59,7 @@ func (c *Client) list(ctx context.Context, target, key string, each func(json.Ra
 	return a, err
 }
 
-// decodeEnvelope decodes {"key": [object, …]}, possibly nested in further objects, and skips all other keys.
+// decodeEnvelope decodes {"key": [object, …]}, which may be nested in further objects. It skips all other keys.
 func decodeEnvelope(w *stallDetector, key string, each func(json.RawMessage) error) error {
 	d := json.NewDecoder(w)
 	found, err := decodeLevel(w, d, strings.Split(key, "/"), each)
@@ -108,7 +108,7 @@ func decodeArray(w *stallDetector, d *json.Decoder, each func(json.RawMessage) e
 func expectDelim(d *json.Decoder, want json.Delim) error {
 	got, err := d.Token()
 	if err == nil && got != want {
-		err = fmt.Errorf("%v instead of %v", got, want)
+		err = fmt.Errorf("found the JSON token %v instead of %v", got, want)
 	}
 	return unexpectedBody(err)
 }
@@ -120,7 +120,7 @@ func unexpectedBody(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
 }
 
-// decodeValue decodes one value of at most maxBody bytes and calls each with it.
+// decodeValue decodes one JSON value of at most maxBody bytes and calls the function `each` with it.
 func decodeValue(w *stallDetector, d *json.Decoder, each func(json.RawMessage) error) error {
 	w.budget = maxBody
 	var raw json.RawMessage
@@ -132,7 +132,7 @@ func decodeValue(w *stallDetector, d *json.Decoder, each func(json.RawMessage) e
 	return each(raw)
 }
 
-// stallDetector reads a body of any length and cancels the request when no data comes for the time-out.
+// stallDetector reads a response body of any length. It cancels the request if no data arrives within the timeout.
 type stallDetector struct {
 	body    io.Reader
 	timeout time.Duration
@@ -142,7 +142,7 @@ type stallDetector struct {
 	readErr error // the error that ended the connection
 }
 
-var errValueTooLong = errors.New("one value is too long")
+var errValueTooLong = errors.New("a JSON value in the response is too long")
 
 func newStallDetector(limit time.Duration, give func()) *stallDetector {
 	w := &stallDetector{timeout: limit, budget: maxBody}
@@ -153,7 +153,7 @@ func newStallDetector(limit time.Duration, give func()) *stallDetector {
 	return w
 }
 
-// stop stops the timer until the next Read.
+// stop stops the timer of the timeout until the next Read.
 func (w *stallDetector) stop() { w.timer.Stop() }
 
 // Read implements io.Reader.
@@ -171,7 +171,7 @@ func (w *stallDetector) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failureResponse is requestProgress.failureResponse, with FailureTimeout if the detector cancelled the request.
+// failureResponse returns the result of requestProgress.failureResponse, but with FailureTimeout if the detector cancelled the request.
 func (w *stallDetector) failureResponse(ctx context.Context, p *requestProgress, err error) Response {
 	a := p.failureResponse(ctx, err)
 	if w.expired.Load() && a.Failure == FailureReset {

@@ -14,7 +14,7 @@ import (
 	"berth/internal/odl"
 )
 
-// newListClient returns a client of a server with this handler.
+// newListClient returns a client of an HTTP server with this handler.
 func newListClient(t *testing.T, timeout time.Duration, f http.HandlerFunc) *odl.Client {
 	t.Helper()
 	server := httptest.NewServer(f)
@@ -40,13 +40,13 @@ func TestList_ReadsListLargerThanTheBodyLimit(t *testing.T) {
 	a, err := c.List(t.Context(), "/networks", "networks", func(raw json.RawMessage) error {
 		var o struct{ ID string }
 		if err := json.Unmarshal(raw, &o); err != nil || o.ID != fmt.Sprint(n) {
-			return fmt.Errorf("object %d is %.40s, %v", n, raw, err)
+			return fmt.Errorf("object number %d of the list: got %.40s, error %v", n, raw, err)
 		}
 		n++
 		return nil
 	})
 	if err != nil || a.Status != 200 || a.Failure != "" || n != objects {
-		t.Errorf("large list: got %d objects, response %+v, error %v; want all without an error", n, a, err)
+		t.Errorf("read a large list: got %d objects, response %+v, error %v; want all objects and no error", n, a, err)
 	}
 }
 
@@ -103,16 +103,16 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 				return nil
 			})
 			if errors.Is(err, odl.ErrUnexpectedBody) != tt.foreign || (err != nil) != tt.foreign || a.Failure != tt.trouble || n != tt.objects {
-				t.Errorf("interrupted or malformed list: got %d objects, response %+v, error %v; want another result", n, a, err)
+				t.Errorf("read an interrupted or malformed list: got %d objects, response %+v, error %v; want the objects, the failure and the error of this test case", n, a, err)
 			}
 			if tt.trouble == "" && a.Status != max(tt.status, 200) {
-				t.Errorf("list with an error status: got status %d", a.Status)
+				t.Errorf("read a list: got status %d, want the status that the server sent", a.Status)
 			}
 		})
 	}
 }
 
-// The time-out does not run while the callback runs.
+// The client's timeout does not run while the callback runs.
 func TestList_SlowCallbackIsNoTimeout(t *testing.T) {
 	t.Parallel()
 	c := newListClient(t, 10*time.Second, func(w http.ResponseWriter, _ *http.Request) {
@@ -123,7 +123,7 @@ func TestList_SlowCallbackIsNoTimeout(t *testing.T) {
 		return nil
 	})
 	if err != nil || a.Failure != "" {
-		t.Errorf("list with a slow callback: got response %+v, error %v; want success", a, err)
+		t.Errorf("read a list with a callback that is slower than the timeout: got response %+v, error %v; want success", a, err)
 	}
 }
 
@@ -136,10 +136,10 @@ func TestList_EndsWithCallbackError(t *testing.T) {
 	})
 	enough := errors.New("enough")
 	if _, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("list whose callback returns an error: got %v, want that error", err)
+		t.Errorf("read a list with a callback that returns an error: got error %v, want the callback's error", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := c.List(ctx, "/networks", "networks", func(json.RawMessage) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("list whose context ends in the callback: got %v, want context.Canceled", err)
+		t.Errorf("read a list with a callback that cancels the context: got error %v, want context.Canceled", err)
 	}
 }

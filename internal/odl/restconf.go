@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Paths of the controller's operational data, below its root.
+// Paths of the controller's operational data, below the root of its URL.
 const (
 	operationalPath = "/restconf/operational/neutron:neutron"
 	featuresPath    = operationalPath + "/neutron:features/"
@@ -20,16 +20,16 @@ const (
 	HostConfigsPath = operationalPath + "/hostconfigs"
 )
 
-// Limits for the size of the controller's lists.
+// Limits for the length of lists that the controller returns.
 const (
 	maxFeatures = 1000
 	maxHosts    = 100_000
 )
 
-// FeaturePortStatus is the feature of a controller that reports the operational status of ports.
+// FeaturePortStatus is the name of the feature that a controller has if it reports the operational status of ports.
 const FeaturePortStatus = "operational-port-status"
 
-// ErrNotFound means that the controller has no such resource.
+// ErrNotFound means that the controller does not have the requested resource.
 var ErrNotFound = errors.New("not found on the controller")
 
 // HostConfig is the configuration of one of the hosts on which the controller binds ports.
@@ -39,8 +39,8 @@ type HostConfig struct {
 	Config json.RawMessage // a JSON object
 }
 
-// Features reads the controller's features: names without the prefix of their model, with their configuration. It returns an
-// empty map if the controller has no features resource.
+// Features reads the controller's features. It returns the configuration of each feature by the feature's name, without the prefix for the
+// YANG model. It returns an empty map if the controller has no features resource.
 func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
 	err := c.listOperational(ctx, featuresPath, "features/feature", func(raw json.RawMessage) error {
@@ -66,7 +66,7 @@ func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	return all, err
 }
 
-// HostConfigs reads the host configurations at a path. It skips those that cannot be decoded.
+// HostConfigs reads the host configurations at a path. It skips host configurations that cannot be decoded.
 func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, error) {
 	var all []HostConfig
 	err := c.listOperational(ctx, path, "hostconfigs/hostconfig", func(raw json.RawMessage) error {
@@ -89,7 +89,7 @@ func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, er
 	return all, err
 }
 
-// PortStatuses calls each with the ID and the status of every port that the controller has bound or failed to bind.
+// PortStatuses calls the function `each` with the ID and the status of every port that the controller has bound or failed to bind.
 func (c *Client) PortStatuses(ctx context.Context, each func(id, status string) error) error {
 	err := c.listOperational(ctx, portsPath, "ports/port", func(raw json.RawMessage) error {
 		var p portStatus
@@ -109,7 +109,7 @@ type portStatus struct {
 	Status string `json:"status"`
 }
 
-// PortStatus reads the status of one port. It returns an empty string if the controller has none.
+// PortStatus reads the status of one port. It returns an empty string if the controller has no status for the port.
 func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	status := ""
 	err := c.listOperational(ctx, portsPath+"/port/"+url.PathEscape(id), "port", func(raw json.RawMessage) error {
@@ -126,7 +126,7 @@ func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	return status, err
 }
 
-// listOperational reads a list of operational data. Any other response than that list is an error.
+// listOperational reads a list of operational data. It returns an error for any response that is not this list.
 func (c *Client) listOperational(ctx context.Context, path, key string, each func(json.RawMessage) error) error {
 	a, err := c.list(ctx, c.root+path, key, each)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *Client) listOperational(ctx context.Context, path, key string, each fun
 	return statusError("GET", path, a)
 }
 
-// statusError returns nil for status 200, else an error.
+// statusError returns nil if the response has status 200, and otherwise an error.
 func statusError(method, path string, a Response) error {
 	switch {
 	case a.Failure != "":
@@ -149,7 +149,8 @@ func statusError(method, path string, a Response) error {
 	}
 }
 
-// ParseFeatures parses features from the configuration: names separated by commas, or the JSON of the controller.
+// ParseFeatures parses the features that berth's configuration lists: either names separated by commas, or the JSON that a controller
+// returns.
 func ParseFeatures(s string) (map[string]string, error) {
 	all := map[string]string{}
 	if !strings.HasPrefix(strings.TrimSpace(s), "{") {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sharedState is a SharedBreaker in memory that counts its calls.
+// sharedState is a SharedBreaker that keeps its state in memory and counts its calls.
 type sharedState struct {
 	now   func() time.Time
 	open  bool
@@ -42,7 +42,7 @@ func (o *sharedState) Closed(context.Context) error {
 	return o.err
 }
 
-// newBreakers returns the breakers of n processes for the same controller.
+// newBreakers returns breakers for n processes that use the same controller.
 func newBreakers(n int) (*fakeClock, *sharedState, []*breaker) {
 	c := &fakeClock{at: time.Unix(1000, 0)}
 	o := &sharedState{now: c.now}
@@ -78,7 +78,7 @@ func TestSharedBreaker_OneProbePerSecondOverAllProcesses(t *testing.T) {
 			}
 		}
 		if admitted != 1 {
-			t.Fatalf("probes of all processes in second %[2]d: got %[1]d, want 1", admitted, second)
+			t.Fatalf("admit probes while the breaker is open: %[1]d in second %[2]d, counted over all processes; want 1", admitted, second)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestSharedBreaker_OneFailureOpensIfSharedStateIsOpen(t *testing.T) {
 	all[1].report(t.Context(), "timeout")
 
 	if wait, last := all[1].admit(t.Context()); wait <= 0 || last != "timeout" {
-		t.Errorf("process that learned of the open breaker: got the wait %s after failure %q, want a wait after timeout", wait, last)
+		t.Errorf("admit a request in a process that learned of the open breaker: got wait %s and last failure %q, want a wait and the failure timeout", wait, last)
 	}
 }
 
@@ -102,13 +102,13 @@ func TestSharedBreaker_ClosesInAllProcesses(t *testing.T) {
 	openByFailures(t, all[1])
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
-		t.Fatalf("no probe is admitted after probeInterval; the wait is %s", wait)
+		t.Fatalf("admit a probe after probeInterval: got wait %s, want 0", wait)
 	}
 	all[0].report(t.Context(), "")
 
 	for range 2 {
 		if wait, _ := all[1].admit(t.Context()); wait != 0 {
-			t.Fatalf("the controller is back, but the other process still waits %s", wait)
+			t.Fatalf("admit a request in the other process after a successful probe: got wait %s, want 0", wait)
 		}
 		all[1].report(t.Context(), "")
 	}
@@ -122,12 +122,12 @@ func TestSharedBreaker_NotCalledWhileClosed(t *testing.T) {
 	_, o, all := newBreakers(1)
 	for range 100 {
 		if wait, _ := all[0].admit(t.Context()); wait != 0 {
-			t.Fatal("the breaker is open although all requests succeed")
+			t.Fatal("admit a request while all requests succeed: the breaker is open, want it closed")
 		}
 		all[0].report(t.Context(), "")
 	}
 	if o.asked != 0 {
-		t.Errorf("calls of the shared breaker while all requests succeed: got %d, want 0", o.asked)
+		t.Errorf("send requests that all succeed: got %d calls of the shared breaker, want 0", o.asked)
 	}
 }
 
@@ -137,15 +137,15 @@ func TestSharedBreaker_LocalStateCountsIfSharedStateFails(t *testing.T) {
 	o.err = errors.New("no database")
 	openByFailures(t, all[0])
 	if wait, _ := all[0].admit(t.Context()); wait == 0 {
-		t.Error("the breaker is not open after failures while the shared state is unavailable")
+		t.Error("admit a request after failures while the shared state is unavailable: the breaker is closed, want it open")
 	}
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
-		t.Errorf("no probe is admitted while the shared state is unavailable; the wait is %s", wait)
+		t.Errorf("admit a probe while the shared state is unavailable: got wait %s, want 0", wait)
 	}
 }
 
-// The number of retries per second does not depend on the number of rejected callers.
+// The rate of retries does not depend on the number of rejected callers.
 func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 	t.Parallel()
 	c, _, all := newBreakers(1)
@@ -155,22 +155,22 @@ func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 	for range many {
 		wait, _ := all[0].wait()
 		if wait < probeInterval || wait > maxWait {
-			t.Fatalf("wait of a rejected caller: got %s, want probeInterval to maxWait", wait)
+			t.Fatalf("reject a caller: got wait %s, want from probeInterval to maxWait", wait)
 		}
 		seconds[int(wait/time.Second)]++
 	}
 	for second, n := range seconds {
 		if n > int(time.Second/returnSpacing) {
-			t.Errorf("%d callers retry in second %d, want at most one per returnSpacing", n, second)
+			t.Errorf("reject 1000 callers: %d of them retry in second %d, want at most one per returnSpacing", n, second)
 		}
 	}
 	for range 10 * many { // more callers than retry times
 		if wait, _ := all[0].wait(); wait < probeInterval || wait > maxWait {
-			t.Fatalf("wait of a caller beyond the retry times: got %s, want probeInterval to maxWait", wait)
+			t.Fatalf("reject more callers than there are retry times: got wait %s, want from probeInterval to maxWait", wait)
 		}
 	}
 	c.at = c.at.Add(time.Hour)
 	if wait, _ := all[0].wait(); wait != 0 {
-		t.Errorf("a probe is due, but the wait is %s, want 0", wait)
+		t.Errorf("wait of a caller when a probe is due: got %s, want 0", wait)
 	}
 }

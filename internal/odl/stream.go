@@ -22,21 +22,21 @@ const (
 	TopicHostConfigs Topic = "/neutron:neutron/neutron:hostconfigs"
 )
 
-// ChangeEvent means that an object changed. It does not contain the new state.
+// ChangeEvent reports that an object at the controller changed. It does not contain the new state of the object.
 type ChangeEvent struct {
 	ID        string // of the port; empty for other topics, or if the event's path is unknown
 	Operation string // created, updated or deleted
 }
 
 const (
-	// maxMessage is the largest message of the controller, in bytes.
+	// maxMessage is the maximum size of a message that the controller may send, in bytes.
 	maxMessage = 16 << 20
-	// pingInterval is the interval of pings on an idle connection. It is also the time-out of a ping.
+	// pingInterval is the interval of pings on an idle connection. It is also the timeout of a ping.
 	pingInterval = 15 * time.Second
 )
 
-// Watch subscribes to a topic and calls onEvent for each event until the connection ends. It always returns an error. Events
-// before connected is called and after Watch returns are lost.
+// Watch subscribes to a topic and calls onEvent for each event until the connection ends. It always returns an error, which says why the
+// connection ended. Events that happen before `connected` is called or after Watch has returned are lost.
 func (c *Client) Watch(ctx context.Context, t Topic, connected func(), onEvent func(ChangeEvent)) error {
 	stream, err := c.subscribe(ctx, t)
 	if err != nil {
@@ -78,12 +78,13 @@ func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 		} `json:"output"`
 	}
 	if err := json.Unmarshal(a.Body, &answer); err != nil || answer.Output.Name == "" {
-		return "", fmt.Errorf("POST %s: %w: no stream name", path, ErrUnexpectedBody)
+		return "", fmt.Errorf("POST %s: %w: it contains no stream name", path, ErrUnexpectedBody)
 	}
 	return answer.Output.Name, nil
 }
 
-// streamURL reads the URL of a stream. If the controller is reached over TLS, the stream uses TLS too.
+// streamURL asks the controller for the URL of a stream. If the client uses TLS for its requests to the controller, the stream's URL uses
+// TLS too.
 func (c *Client) streamURL(ctx context.Context, stream string) (*url.URL, error) {
 	path := "/restconf/streams/stream/" + (&url.URL{Path: stream}).EscapedPath() + "?odl-leaf-nodes-only=true"
 	a := c.send(ctx, http.MethodGet, c.root+path, nil)
@@ -98,7 +99,7 @@ func (c *Client) streamURL(ctx context.Context, stream string) (*url.URL, error)
 		err = errors.New("no host")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w: no stream URL: %w", path, ErrUnexpectedBody, err)
+		return nil, fmt.Errorf("GET %s: %w: the header Location contains no stream URL: %w", path, ErrUnexpectedBody, err)
 	}
 	return target, nil
 }
@@ -113,7 +114,7 @@ func websocketScheme(scheme string, secure bool) (string, error) {
 	return "", fmt.Errorf("scheme %q", scheme)
 }
 
-// readEvents reads events until the connection ends or a ping is not answered.
+// readEvents reads events from the stream until the connection ends or a ping is not answered.
 func readEvents(ctx context.Context, conn *websocket.Conn, onEvent func(ChangeEvent)) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -150,7 +151,8 @@ func readEvents(ctx context.Context, conn *websocket.Conn, onEvent func(ChangeEv
 // portIDInPath matches the port's ID in the path of an event.
 var portIDInPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
 
-// decodeEvents decodes a message. For an unknown form it returns one empty event, which means that something changed.
+// decodeEvents decodes the events in a message of the controller. If the message has an unknown form, it returns one empty event, which
+// means that something changed.
 func decodeEvents(raw []byte) []ChangeEvent {
 	var message struct {
 		Notification struct {

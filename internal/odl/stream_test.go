@@ -23,16 +23,16 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 	ctx := t.Context()
 	features, err := client.Features(ctx)
 	if err != nil || len(features) != 0 {
-		t.Errorf("features of a controller without operational data: got %v, error %v; want none", features, err)
+		t.Errorf("read the features of a controller without operational data: got %v, error %v; want none", features, err)
 	}
 	if hosts, err := client.HostConfigs(ctx, odl.HostConfigsPath); err != nil || len(hosts) != 0 {
-		t.Errorf("host configurations of a controller without operational data: got %v, error %v; want none", hosts, err)
+		t.Errorf("read the host configurations of a controller without operational data: got %v, error %v; want none", hosts, err)
 	}
 	if status, err := client.PortStatus(ctx, network); err != nil || status != "" {
-		t.Errorf("port status of a controller without operational data: got %q, error %v; want an empty status", status, err)
+		t.Errorf("read a port status of a controller without operational data: got %q, error %v; want an empty status", status, err)
 	}
 	if err := client.PortStatuses(ctx, func(string, string) error { return errors.New("one") }); err != nil {
-		t.Errorf("port statuses of a controller without operational data: got error %v, want none", err)
+		t.Errorf("list the port statuses of a controller without operational data: got error %v, want none", err)
 	}
 	c.SetFeatures(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`})
 	c.SetHostConfigs(odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`}, odltest.HostConfig{Config: `{}`})
@@ -47,7 +47,7 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 		t.Error(d, err)
 	}
 	if status, err := client.PortStatus(ctx, network); err != nil || status != "ACTIVE" {
-		t.Errorf("status of the port: got %q, error %v; want ACTIVE", status, err)
+		t.Errorf("read the status of a port: got %q, error %v; want ACTIVE", status, err)
 	}
 	told := map[string]string{}
 	err = client.PortStatuses(ctx, func(id, status string) error {
@@ -64,7 +64,7 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 		_, second := client.HostConfigs(ctx, odl.HostConfigsPath)
 		_, third := client.PortStatus(ctx, network)
 		if fourth := client.PortStatuses(ctx, func(string, string) error { return nil }); first == nil || second == nil || third == nil || fourth == nil {
-			t.Errorf("reads with the fault %+v: got the errors %v, %v, %v, %v; want an error of each", fault, first, second, third, fourth)
+			t.Errorf("read operational data in four ways with the fault %+v: got the errors %v, %v, %v, %v; want an error each time", fault, first, second, third, fourth)
 		}
 		c.ClearFaults()
 	}
@@ -80,7 +80,7 @@ func TestParseFeatures_NamesOrJSON(t *testing.T) {
 		t.Run(given, func(t *testing.T) {
 			got, err := odl.ParseFeatures(given)
 			if d := cmp.Diff(want, got); d != "" || err != nil {
-				t.Errorf("parse the features %s (-want +got):\n%s\nerror %v", given, d, err)
+				t.Errorf("parse the features %s: result differs (-want +got):\n%s\nerror %v", given, d, err)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestParseFeatures_NamesOrJSON(t *testing.T) {
 	}
 }
 
-// The stream of a controller with TLS and a password uses both, whatever URL the controller returns.
+// The stream of a controller with TLS and a password uses TLS and the password, whatever URL the controller returns for the stream.
 func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
@@ -114,7 +114,7 @@ func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 	}
 	config.Password = "wrong"
 	if err := newClient(t, config).Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {}); err == nil || errors.Is(err, odl.ErrNotFound) {
-		t.Errorf("watch with a wrong password: got error %v, want one that is not ErrNotFound", err)
+		t.Errorf("watch ports with a wrong password: got error %v, want an error other than ErrNotFound", err)
 	}
 }
 

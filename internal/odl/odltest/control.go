@@ -65,7 +65,7 @@ func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decodeAnd decodes the request body and calls do with it.
+// decodeAnd decodes the request body and calls the function `do` with the decoded value.
 func decodeAnd[T any](r *http.Request, do func(T)) reply {
 	raw, err := readBody(r)
 	var v T

@@ -1,6 +1,6 @@
-// Package odltest is a stub of an OpenDaylight controller in memory: an http.Handler that behaves like the Neutron northbound
-// API of the last releases, logs requests and injects faults. It also checks the order of writes, which no real controller
-// does: parents before children, and no older revision after a newer one.
+// Package odltest is a stub of an OpenDaylight controller. It is an http.Handler that behaves like the Neutron northbound API of the last
+// OpenDaylight releases, keeps its objects in memory, logs requests and injects faults. It also checks the order of writes, which a real
+// controller does not do: parents must come before their children, and an older revision must not come after a newer one.
 package odltest
 
 import (
@@ -19,7 +19,7 @@ import (
 // BasePath is the path of the northbound API below a server's URL.
 const BasePath = "/controller/nb/v2/neutron"
 
-// Request is a logged request.
+// Request is a request in the stub's log.
 type Request struct {
 	Number     int       `json:"n"` // from 1, in the order of arrival
 	ReceivedAt time.Time `json:"at"`
@@ -35,7 +35,7 @@ type Request struct {
 	Faulted    bool      `json:"fault"`   // a fault was injected
 }
 
-// Record is the state and the counters of one object, also of a deleted one.
+// Record holds the state and the counters of one object. A deleted object keeps its record.
 type Record struct {
 	Type            string         `json:"type"`
 	ID              string         `json:"id"`
@@ -46,10 +46,10 @@ type Record struct {
 	HighestRevision int64          `json:"highest_revision"`
 }
 
-// maxLog is how many requests the log keeps.
+// maxLog is the maximum number of requests in the log.
 const maxLog = 200_000
 
-// Controller is the stub. Create it with New or OpenFile.
+// Controller is the stub of an OpenDaylight controller. Create it with New or OpenFile.
 type Controller struct {
 	User, Password string // for basic authentication; empty User: no authentication
 
@@ -63,7 +63,7 @@ type Controller struct {
 	data         operationalData
 }
 
-// New returns an empty controller without a file.
+// New returns an empty controller that stores its objects in memory only.
 func New() *Controller { return &Controller{records: map[string]*Record{}} }
 
 // Requests returns the logged requests, oldest first.
@@ -73,7 +73,7 @@ func (c *Controller) Requests() []Request {
 	return slices.Clone(c.log)
 }
 
-// Records returns all objects, also deleted ones, sorted by type and ID.
+// Records returns the records of all objects, including deleted ones, sorted by type and ID.
 func (c *Controller) Records() []Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +98,8 @@ func (c *Controller) Record(typ, id string) Record {
 	return Record{}
 }
 
-// Violations returns the writes in a wrong order: children before their parents, parents deleted before their children, older
-// revisions after newer ones.
+// Violations describes the writes that came in a wrong order: children before their parents, deletions of parents before their children, or
+// older revisions after newer ones.
 func (c *Controller) Violations() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *Controller) alterShare(share float64, seed uint64, alter func(map[strin
 	return altered, nil
 }
 
-// LoseAll deletes all objects, as a new datastore does. The log and the faults stay.
+// LoseAll deletes all objects, as a new datastore does. It keeps the log and the faults.
 func (c *Controller) LoseAll() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers a request with do, or injects a fault.
+// serve answers a request with the result of the function `do`. If an injected fault matches, it applies the fault instead.
 func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Request, do func(Request, []byte) reply) {
 	body, err := readBody(r)
 	if seen.ID == "" && seen.Method == http.MethodPost {
@@ -201,7 +201,7 @@ func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Request,
 	writeReply(w, do(seen, body))
 }
 
-// reply is a response before it is written.
+// reply is a response that is not yet written to the client.
 type reply struct {
 	status   int
 	body     any    // encoded as JSON; nil: no body
@@ -228,7 +228,7 @@ func (c *Controller) logRequestLocked(seen Request, a reply) {
 	c.log = append(c.log, seen)
 }
 
-// apply executes and logs a request under one lock, so that the log has the order of the writes.
+// apply executes and logs a request while it holds the lock, so that the log has the same order as the writes.
 func (c *Controller) apply(seen Request, body []byte) reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -36,7 +36,7 @@ func TestViolations_ChildrenWithoutParents(t *testing.T) {
 	} {
 		collection, object, _ := strings.Cut(body, " ")
 		if status, answer := sendRequest(t, c, "POST", odltest.BasePath+"/"+collection, object); status != 201 {
-			t.Fatalf("create %s: got %d %s, want 201", body, status, answer)
+			t.Fatalf("create the object %s: got status %d, body %s; want 201", body, status, answer)
 		}
 	}
 	if status, _ := sendRequest(t, c, "DELETE", odltest.BasePath+"/networks/n", ""); status != 204 {
@@ -67,12 +67,12 @@ func TestController_AcceptsWhatTheRealOneAccepts(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != want {
-				t.Errorf("create the network %s: got %d, want %d", body, status, want)
+				t.Errorf("create a network with the body %s: got status %d, want %d", body, status, want)
 			}
 		})
 	}
 	if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:profile":{}}}`); status != 400 {
-		t.Errorf("binding:profile that is not a string: status %d", status)
+		t.Errorf("create a port whose binding:profile is not a string: got status %d, want 400", status)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestControl_FaultsAndLogOverHTTP(t *testing.T) {
 	c := odltest.New()
 	for body, want := range map[string]int{`{"status":99}`: 400, `{"break":"bones"}`: 400, `7`: 400, `{"status":503,"times":2,"type":"port"}`: 204} {
 		if status, answer := sendRequest(t, c, "POST", "/_control/faults", body); status != want {
-			t.Errorf("inject the fault %s: got %d %s, want another status", body, status, answer)
+			t.Errorf("inject the fault %s: got status %d, body %s; want 204 for a valid fault and 400 otherwise", body, status, answer)
 		}
 	}
 	statuses := []int{}
@@ -131,7 +131,7 @@ func TestControl_FaultsAndLogOverHTTP(t *testing.T) {
 	var log struct{ Requests []odltest.Request }
 	_, raw := sendRequest(t, c, "GET", "/_control/log?after=4", "")
 	if err := json.Unmarshal([]byte(raw), &log); err != nil || len(log.Requests) != 2 {
-		t.Fatalf("log after request 4: got %s, error %v; want two requests", raw, err)
+		t.Fatalf("get the log after request 4: got %s, error %v; want two requests", raw, err)
 	}
 	last := log.Requests[1]
 	want := odltest.Request{Number: 6, ReceivedAt: last.ReceivedAt, Method: "POST", Path: "/ports", Type: "port", ID: "p", Status: 201, Applied: true}
@@ -142,7 +142,7 @@ func TestControl_FaultsAndLogOverHTTP(t *testing.T) {
 		t.Error(raw)
 	}
 	if status, _ := sendRequest(t, c, "DELETE", "/_control/objects", ""); status != 204 || c.Record("network", "n").Object != nil {
-		t.Errorf("delete all objects: got status %d, want 204 and no objects", status)
+		t.Errorf("delete all objects: got status %d, want 204 and no object left", status)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestPut_KeepsImmutableAttributes(t *testing.T) {
 		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r","security_group_id":"g"}}`, 442},
 	} {
 		if status, answer := sendRequest(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.status {
-			t.Errorf("%s %s %s: got %d %s, want %d", step.method, step.path, step.body, status, answer, step.status)
+			t.Errorf("%s %s with the body %s: got status %d, body %s; want %d", step.method, step.path, step.body, status, answer, step.status)
 		}
 	}
 	type o = map[string]any
@@ -178,7 +178,7 @@ func TestPut_KeepsImmutableAttributes(t *testing.T) {
 		{"port", "p", o{"id": "p", "name": "x", "network_id": "n", "mac_address": "other", "fixed_ips": []any{o{"subnet_id": "s"}}}},
 	} {
 		if d := cmp.Diff(want.object, c.Record(want.typ, want.id).Object); d != "" {
-			t.Errorf("stored object of type %s (-want +got):\n%s", want.typ, d)
+			t.Errorf("stored object of type %s differs (-want +got):\n%s", want.typ, d)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 	}
 	for _, path := range []string{"neutron:features/", "hostconfigs", "ports", "ports/port/p", "nonsense"} {
 		if status, answer := sendRequest(t, c, "GET", root+path, ""); status != 404 {
-			t.Errorf("GET %s without operational data: got %d %s, want 404", path, status, answer)
+			t.Errorf("GET %s without operational data: got status %d, body %s; want 404", path, status, answer)
 		}
 	}
 	for path, body := range map[string]string{
@@ -202,10 +202,10 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 		"wire":     `{"on":true}`,
 	} {
 		if status, answer := sendRequest(t, c, "POST", "/_control/"+path, body); status != 204 {
-			t.Fatalf("control request %s: got %d %s, want 204", path, status, answer)
+			t.Fatalf("control request %s: got status %d, body %s; want 204", path, status, answer)
 		}
 		if status, _ := sendRequest(t, c, "POST", "/_control/"+path, `7`); status != 400 {
-			t.Errorf("control request %s with an invalid body: got %d, want 400", path, status)
+			t.Errorf("control request %s with an invalid body: got status %d, want 400", path, status)
 		}
 	}
 	sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:host_id":"h"}}`)
@@ -217,16 +217,16 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 		"ports/port/p":      `{"port":[{"status":"ACTIVE","uuid":"p"}]}`,
 	} {
 		if got := says(path); got != want {
-			t.Errorf("operational data at %s: got %s, want %s", path, got, want)
+			t.Errorf("GET the operational data at %s: got %s, want %s", path, got, want)
 		}
 	}
 	sendRequest(t, c, "POST", "/_control/status", `{"port":"q","status":"DOWN"}`)
 	sendRequest(t, c, "DELETE", odltest.BasePath+"/ports/p", "")
 	if got, want := says("ports"), `{"ports":{"port":[{"status":"DOWN","uuid":"q"}]}}`; got != want {
-		t.Errorf("ports after one was deleted: got %s, want %s", got, want)
+		t.Errorf("GET the port statuses after a port was deleted: got %s, want %s", got, want)
 	}
 	if status, _ := sendRequest(t, c, "POST", "/restconf/operations/sal-remote:create-data-change-event-subscription", `{"input":{"path":"/another:model"}}`); status != 400 {
-		t.Errorf("subscribe to an unknown path: got %d, want 400", status)
+		t.Errorf("subscribe to an unknown path: got status %d, want 400", status)
 	}
 	if status, _ := sendRequest(t, c, "DELETE", "/_control/streams", ""); status != 204 || c.OpenStreams() != 0 {
 		t.Errorf("close all streams: got status %d and %d open streams, want 204 and none", status, c.OpenStreams())

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Break is a kind of connection failure.
+// Break is a way in which the stub breaks a connection.
 type Break string
 
-// The kinds of connection failures.
+// The ways in which the stub breaks a connection.
 const (
 	BreakReset Break = "reset" // a TCP reset without a response
 	BreakHang  Break = "hang"  // no response until the client disconnects
 	BreakCut   Break = "cut"   // the response ends inside the body
 )
 
-// Fault replaces the response of the next matching requests.
+// Fault describes how the stub answers the next requests that match it, instead of the real response.
 type Fault struct {
 	Method  string            `json:"method,omitempty"`   // empty: any method
 	Type    string            `json:"type,omitempty"`     // object type; empty: any type
@@ -31,7 +31,7 @@ type Fault struct {
 	Break   Break             `json:"break,omitempty"`    // instead of a response
 }
 
-// InjectFaults adds faults. A request gets the oldest fault that matches.
+// InjectFaults adds faults. If several faults match a request, the oldest is applied.
 func (c *Controller) InjectFaults(faults ...Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Controller) InjectFaults(faults ...Fault) {
 	}
 }
 
-// Faults returns the remaining faults.
+// Faults returns the faults that still wait for matching requests.
 func (c *Controller) Faults() []Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,8 @@ func (c *Controller) ClearFaults() {
 	c.faults = nil
 }
 
-// takeFault returns the fault for a request and counts it down. It returns nil if no fault matches.
+// takeFault returns the fault to apply to a request, and reduces the number of requests that the fault still applies to. It returns nil if
+// no fault matches.
 func (c *Controller) takeFault(seen Request) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +77,7 @@ func (c *Controller) takeFault(seen Request) *Fault {
 	return &f
 }
 
-// applyFault answers a request with a fault.
+// applyFault answers a request as the fault says.
 func (c *Controller) applyFault(w http.ResponseWriter, r *http.Request, f *Fault, seen Request, do func() reply) {
 	if !sleep(r, time.Duration(f.DelayMS)*time.Millisecond) {
 		c.logRequest(seen, reply{})
@@ -118,7 +119,7 @@ func (c *Controller) applyFault(w http.ResponseWriter, r *http.Request, f *Fault
 	}
 }
 
-// sleep waits for d. It returns false if the client disconnects first.
+// sleep waits for the duration d. It returns false if the client disconnects first.
 func sleep(r *http.Request, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -130,7 +131,7 @@ func sleep(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// resetConnection closes the connection without a response, by a TCP reset if possible.
+// resetConnection closes the connection without a response. If possible, it sends a TCP reset.
 func resetConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"os"
 )
 
-// OpenFile returns a controller that stores its records in a file, one JSON line per write. A last line without newline is
-// dropped: the process died before it answered that request.
+// OpenFile returns a controller that stores its records in a file. Each write appends one line of JSON. OpenFile drops a last line without
+// a newline, because the process died before it answered that request.
 func OpenFile(path string) (*Controller, error) {
 	c := New()
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("controller's file: %w", err)
+		return nil, fmt.Errorf("file of the OpenDaylight stub: %w", err)
 	}
 	for len(raw) > 0 {
 		line, rest, whole := bytes.Cut(raw, []byte("\n"))
@@ -26,18 +26,18 @@ func OpenFile(path string) (*Controller, error) {
 		d.UseNumber()
 		var rec Record
 		if err := d.Decode(&rec); err != nil {
-			return nil, fmt.Errorf("controller's file %s: %w", path, err)
+			return nil, fmt.Errorf("file %s of the OpenDaylight stub: %w", path, err)
 		}
 		c.records[key(rec.Type, rec.ID)] = &rec
 		raw = rest
 	}
 	if err := c.compact(path); err != nil {
-		return nil, fmt.Errorf("controller's file: %w", err)
+		return nil, fmt.Errorf("file of the OpenDaylight stub: %w", err)
 	}
 	return c, nil
 }
 
-// compact rewrites the file with one line per object and keeps it open for appending.
+// compact rewrites the file with one line for each object, and keeps the file open for appending.
 func (c *Controller) compact(path string) error {
 	next := path + ".next"
 	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -56,7 +56,7 @@ func (c *Controller) compact(path string) error {
 	return nil
 }
 
-// appendToFile appends a record, if there is a file.
+// appendToFile appends a record to the file, if the controller has one.
 func (c *Controller) appendToFile(rec *Record) error {
 	if c.file == nil {
 		return nil
@@ -69,7 +69,7 @@ func (c *Controller) appendToFile(rec *Record) error {
 	return err
 }
 
-// Close closes the file. Later writes fail.
+// Close closes the controller's file. Later writes fail.
 func (c *Controller) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

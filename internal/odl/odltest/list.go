@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// pagedTypes are the types whose lists are paged if the query has a limit.
+// pagedTypes are the object types whose lists are paged if the query has a limit.
 var pagedTypes = []string{"network", "subnet", "port"}
 
-// listObjects lists the objects that match the query, with the selected fields, sorted by ID.
+// listObjects answers with the objects that match the query, sorted by ID. Each object has the fields that the query selects.
 func (c *Controller) listObjects(r resource, seen Request) reply {
 	asked, err := url.ParseQuery(seen.Query)
 	if err != nil {
@@ -41,10 +41,10 @@ func (c *Controller) listObjects(r resource, seen Request) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// listParameters are the query parameters that are not attributes.
+// listParameters are the query parameters that are not filters for an attribute.
 var listParameters = []string{"fields", "limit", "marker", "page_reverse"}
 
-// matchesQuery reports whether an object has one of the query's values for each attribute.
+// matchesQuery reports whether an object matches a query: for each attribute in the query, it must have one of the values.
 func matchesQuery(o map[string]any, asked url.Values) bool {
 	for name, values := range asked {
 		if !slices.Contains(listParameters, name) && !slices.Contains(values, fmt.Sprint(o[name])) {
@@ -54,7 +54,8 @@ func matchesQuery(o map[string]any, asked url.Values) bool {
 	return true
 }
 
-// page returns at most limit objects after the marker, and the marker of the next page, if there is one.
+// page returns at most as many objects as the query's limit, beginning after its marker. If there is a next page, it also returns that
+// page's marker.
 func page(list []map[string]any, asked url.Values) (part []map[string]any, next string, refused reply) {
 	limit, err := strconv.Atoi(asked.Get("limit"))
 	if err != nil || limit <= 0 {
@@ -74,7 +75,7 @@ func page(list []map[string]any, asked url.Values) (part []map[string]any, next 
 	return list, next, reply{}
 }
 
-// links returns the link to the next page.
+// links returns a list with the link to the next page. The list is empty if there is no next page.
 func links(path, next string, asked url.Values) []map[string]string {
 	if next == "" {
 		return []map[string]string{}
@@ -83,7 +84,7 @@ func links(path, next string, asked url.Values) []map[string]string {
 	return []map[string]string{{"rel": "next", "href": BasePath + path + "?" + asked.Encode()}}
 }
 
-// selectFields returns the object with these fields, or with all if none are named.
+// selectFields returns the object with only these fields. If the list of fields is empty, it returns the whole object.
 func selectFields(o map[string]any, fields []string) map[string]any {
 	if len(fields) == 0 {
 		return o

@@ -17,7 +17,7 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 	for i := range 5 {
 		body := fmt.Sprintf(`{"network":{"id":"n%d","name":"net-%d","shared":%v,"tenant_id":""}}`, i, i, i%2 == 0)
 		if status, answer := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != http.StatusCreated {
-			t.Fatalf("create a network: got %d %s, want 201", status, answer)
+			t.Fatalf("create a network: got status %d, body %s; want 201", status, answer)
 		}
 	}
 	next := func(marker, rest string) []any {
@@ -46,22 +46,22 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 			status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, "")
 			var got map[string]any
 			if err := json.Unmarshal([]byte(answer), &got); err != nil || status != http.StatusOK {
-				t.Fatalf("list networks with %s: got %d %s, want 200", query, status, answer)
+				t.Fatalf("list networks with the query %s: got status %d, body %s; want 200", query, status, answer)
 			}
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("list networks with %s (-want +got):\n%s", query, d)
+				t.Errorf("list networks with the query %s: body differs (-want +got):\n%s", query, d)
 			}
 		})
 	}
 	for query, want := range map[string]int{"limit=0": 400, "limit=x": 400, "limit=1&marker=gone": 404, "a=%zz": 400} {
 		t.Run(query, func(t *testing.T) {
 			if status, _ := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, ""); status != want {
-				t.Errorf("list networks with %s: got %d, want %d", query, status, want)
+				t.Errorf("list networks with the query %s: got status %d, want %d", query, status, want)
 			}
 		})
 	}
 	status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks/n1?fields=name", "")
 	if status != http.StatusOK || answer != "{\"network\":{\"name\":\"net-1\"}}\n" {
-		t.Errorf("show a network with fields=name: got %d %s, want 200 and only the name", status, answer)
+		t.Errorf("show a network with the query fields=name: got status %d, body %s; want 200 and only the name", status, answer)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// resource is one collection of the northbound API.
+// resource describes one collection of the northbound API and its objects.
 type resource struct {
 	objectType      string            // type and envelope of one object
 	path            string            // path of the collection
@@ -73,7 +73,8 @@ func resourceOf(typ string) (resource, bool) {
 	return resources[i], true
 }
 
-// parsePath returns the type and the ID of a path below BasePath, and the ID of the parent for nested collections.
+// parsePath returns the object type and the object ID in a path below BasePath. For a nested collection it also returns the ID of the
+// parent.
 func parsePath(path string) (typ, id, within string) {
 	path = strings.Trim(path, "/")
 	for _, r := range resources {
@@ -97,12 +98,12 @@ func parsePath(path string) (typ, id, within string) {
 	return "", "", ""
 }
 
-// maxBody is the largest request body that is read, in bytes.
+// maxBody is the maximum number of bytes of a request body that the stub reads.
 const maxBody = 16 << 20
 
 func readBody(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, maxBody)) }
 
-// objectID returns the ID of the object in an envelope.
+// objectID returns the ID of the object in a JSON envelope.
 func objectID(body []byte) string {
 	var envelope map[string]struct {
 		ID string `json:"id"`
@@ -148,7 +149,7 @@ func (c *Controller) getObject(r resource, seen Request) reply {
 	return reply{status: http.StatusOK, body: map[string]any{r.objectType: selectFields(o, asked["fields"])}, revision: revisionOf(o)}
 }
 
-// postObjects creates one object, or the objects of a list until one is refused.
+// postObjects creates one object or a list of objects. It stops at the first object that it refuses.
 func (c *Controller) postObjects(r resource, body []byte) reply {
 	envelope, err := decode(body)
 	if err != nil {
@@ -234,7 +235,7 @@ func (c *Controller) deleteObject(r resource, id string) reply {
 	return c.storeObject(rec, nil, reply{status: http.StatusNoContent})
 }
 
-// storeObject stores an object in the file before the request is answered.
+// storeObject stores an object, also in the file, before the request is answered.
 func (c *Controller) storeObject(rec *Record, o map[string]any, a reply) reply {
 	rec.Object = o
 	rec.HighestRevision = max(rec.HighestRevision, revisionOf(o))
@@ -246,7 +247,7 @@ func (c *Controller) storeObject(rec *Record, o map[string]any, a reply) reply {
 	return a
 }
 
-// normalizeOwner sets project_id and tenant_id to the same UUID with dashes, as the real controller does.
+// normalizeOwner sets project_id and tenant_id to the same UUID, written with dashes, as the real controller does.
 func normalizeOwner(o map[string]any) {
 	for _, name := range []string{"tenant_id", "project_id"} {
 		if o[name] == "" {
@@ -263,7 +264,7 @@ func normalizeOwner(o map[string]any) {
 	}
 }
 
-// checkObject refuses what the real controller refuses.
+// checkObject refuses objects that the real controller refuses.
 func (c *Controller) checkObject(r resource, o map[string]any) reply {
 	if r.mandatory != "" && o[r.mandatory] == nil {
 		return reply{status: http.StatusInternalServerError}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// operationalPath is the path of the operational data.
+// operationalPath is the path of the controller's operational data.
 const operationalPath = "/restconf/operational/neutron:neutron/"
 
 // HostConfig is the configuration of a host on which the controller binds ports.
@@ -19,7 +19,7 @@ type HostConfig struct {
 	Config string `json:"config"`    // a JSON object as a string
 }
 
-// operationalData is what the controller reports. Each change is sent to the streams.
+// operationalData is the state that the controller reports below /restconf. Changes are also sent as events to the open streams.
 type operationalData struct {
 	features     map[string]string
 	hostConfigs  []HostConfig
@@ -29,14 +29,14 @@ type operationalData struct {
 	streamPaths  map[string]string // path by stream name
 }
 
-// SetFeatures sets the features by name, with their configuration; nil: the features resource does not exist.
+// SetFeatures sets the controller's features: their names and configurations. If `features` is nil, the features resource does not exist.
 func (c *Controller) SetFeatures(features map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.data.features = maps.Clone(features)
 }
 
-// SetHostConfigs replaces the host configurations.
+// SetHostConfigs replaces the controller's host configurations.
 func (c *Controller) SetHostConfigs(hosts ...HostConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *Controller) SetHostConfigs(hosts ...HostConfig) {
 	}
 }
 
-// SetPortStatus sets the operational status of a port: ACTIVE or DOWN; empty: deletes it.
+// SetPortStatus sets the operational status of a port to ACTIVE or DOWN. If `status` is empty, it deletes the status.
 func (c *Controller) SetPortStatus(port, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,14 +78,14 @@ func (c *Controller) setStatus(port, status string) {
 	c.sendEvent(portsPath, fmt.Sprintf("%s/neutron:port[neutron:uuid='%s']/neutron:status", portsPath, port), operation, status)
 }
 
-// SetAutoWire makes the controller set each port that is bound to one of its hosts to ACTIVE.
+// SetAutoWire sets whether the controller sets each port to ACTIVE that is bound to one of its hosts.
 func (c *Controller) SetAutoWire(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.data.autoWire = on
 }
 
-// updatePortStatus changes the operational status after a write of a port.
+// updatePortStatus changes the operational status of a port after the port was written.
 func (c *Controller) updatePortStatus(rec *Record) {
 	if rec.Type != "port" {
 		return
@@ -100,7 +100,7 @@ func (c *Controller) updatePortStatus(rec *Record) {
 	}
 }
 
-// parseRestconfPath returns the kind of data and the ID in a path below /restconf.
+// parseRestconfPath returns the kind of data that a path below /restconf names, and the ID in the path.
 func parseRestconfPath(method, path string) (typ, id string) {
 	switch key := method + " " + path; {
 	case key == "GET "+operationalPath+"neutron:features/":

@@ -17,17 +17,17 @@ const (
 	hostsPath         = "/neutron:neutron/neutron:hostconfigs"
 )
 
-// stream is an open websocket that receives change events of a path.
+// stream is an open websocket to which the stub sends the change events of a path.
 type stream struct {
 	path   string
 	events chan []byte
 	closed chan struct{}
 }
 
-// maxQueuedEvents is how many events are queued for a slow client before its stream is closed.
+// maxQueuedEvents is the maximum number of events in the queue for a slow client. When there are more, the stub closes the stream.
 const maxQueuedEvents = 10_000
 
-// subscribe returns the name of the stream for a path, as the real controller does for existing and new streams.
+// subscribe returns the name of the stream for a path. Like the real controller, it returns the same name when the stream already exists.
 func (c *Controller) subscribe(body []byte) reply {
 	var asked struct {
 		Input struct {
@@ -78,7 +78,7 @@ func (c *Controller) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openStream opens a stream by name. It returns nil if no subscription has this name.
+// openStream opens the stream with this name. It returns nil if no subscription has this name.
 func (c *Controller) openStream(name string) *stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Controller) OpenStreams() int {
 	return len(c.data.streams)
 }
 
-// CloseStreams closes all streams. If forget is true it also forgets the subscriptions, as a restart does.
+// CloseStreams closes all streams. If `forget` is true, it also forgets the subscriptions, as a restart of the controller does.
 func (c *Controller) CloseStreams(forget bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *Controller) closeStream(s *stream) {
 	delete(c.data.streams, s)
 }
 
-// sendEvent sends a change event to the streams of a path.
+// sendEvent sends a change event to the streams that watch a subtree.
 func (c *Controller) sendEvent(part, path, operation, content string) {
 	event := map[string]any{"path": path, "operation": operation, "store": "OPERATIONAL"}
 	if content != "" {
@@ -150,7 +150,7 @@ func (c *Controller) broadcast(part string, raw []byte) {
 	}
 }
 
-// SendRaw sends a message to all streams.
+// SendRaw sends arbitrary bytes to all streams.
 func (c *Controller) SendRaw(raw []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
