@@ -21,7 +21,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// startOwnPostgres starts a PostgreSQL server that only this test uses, so that the test may kill it.
+// startOwnPostgres starts a PostgreSQL server for one test, which may kill it.
 func startOwnPostgres(t *testing.T) *devstack.Postgres {
 	t.Helper()
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(servertest.DataFolder(t)), "postgres")})
@@ -63,8 +63,8 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	checkStickyTakeover(s, temporal, c)
 }
 
-// checkStickyTakeover kills a process that has a port's workflow in its cache and sends the workflow a signal. It checks that the next process on the
-// same address takes over the sticky task queue: no workflow task waits for its schedule-to-start timeout.
+// checkStickyTakeover kills a process that has a port's workflow in its cache, and then sends the workflow a signal. It checks that the
+// next process on the same address takes over the sticky task queue, so that no workflow task waits until its schedule-to-start timeout.
 func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *servertest.Worker) {
 	s.Helper()
 	c.RegisterAgents()
@@ -106,13 +106,13 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 			s.Fatal(err)
 		}
 		if e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
-			s.Errorf("a workflow task timed out on the sticky task queue of the killed process: %v", e)
+			s.Errorf("signal a workflow after its process was killed: a workflow task timed out on the sticky task queue of that process: %v", e)
 		}
 	}
 }
 
-// checkWritesSurvive runs clients through two crashes. It checks that every acknowledged write is kept, that no write is partial, and that
-// all pending work ends.
+// checkWritesSurvive runs clients that send writes during two crashes. It checks that every acknowledged write is kept, that no write is
+// partial, and that no work stays pending.
 func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash func()) {
 	s.Helper()
 	c.RegisterAgents()
@@ -144,7 +144,7 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 		len(l.names), len(l.reported), len(l.consumers))
 }
 
-// awaitRounds waits until the clients have completed 15 more rounds.
+// awaitRounds waits until the clients have completed 15 more rounds of requests.
 func (l *clientLoad) awaitRounds(s *servertest.Deployment) {
 	s.Helper()
 	const enough = 15
@@ -171,12 +171,12 @@ func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 	}
 	for id, name := range l.names {
 		if value, ok := found[id]; !ok || !strings.HasPrefix(value, name) {
-			s.Errorf("object %s was acknowledged with the name %q; the database has %q (found: %v)", id, name, value, ok)
+			s.Errorf("object %s was acknowledged with the name %q, but the database has the name %q (found: %v)", id, name, value, ok)
 		}
 	}
 	for id := range l.reported {
 		if found[id] != "" && !strings.HasSuffix(found[id], "ACTIVE") {
-			s.Errorf("both reports for port %s were acknowledged, but its name and status are %s", id, found[id])
+			s.Errorf("both reports for port %s were acknowledged: got name and status %s, want ACTIVE", id, found[id])
 		}
 	}
 	for id := range l.deleted {
@@ -214,12 +214,12 @@ func checkNothingPartial(s *servertest.Deployment) {
 		"journal entry that waits for a completed entry": `select format('%s for %s', entry, waits_for) from journal_dep`,
 	} {
 		if found := s.Rows(sql); len(found) > 0 {
-			s.Errorf("want no %s, found %v", what, found)
+			s.Errorf("check the database after the crashes: want no %s, found %v", what, found)
 		}
 	}
 }
 
-// clientLoad sends requests from several clients and records the acknowledged ones.
+// clientLoad sends requests from several clients and records which of them berth acknowledged.
 type clientLoad struct {
 	*servertest.Worker
 	provider       string
@@ -233,7 +233,7 @@ type clientLoad struct {
 	lastError string
 }
 
-// createProvider creates the resource provider of all allocations.
+// createProvider creates the resource provider that all allocations use.
 func (l *clientLoad) createProvider() {
 	l.T.Helper()
 	p := l.Must("POST", "/placement/resource_providers", servertest.Object{"name": "shared"})
@@ -242,7 +242,7 @@ func (l *clientLoad) createProvider() {
 		"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000}, "MEMORY_MB": servertest.Object{"total": 1_000_000}}})
 }
 
-// run starts n clients. They work until the test calls stop.
+// run starts n clients, which send requests until the test calls stop. The returned function stops them and waits until they have ended.
 func (l *clientLoad) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -266,7 +266,7 @@ func (l *clientLoad) run(n int) (stop func()) {
 	return stop
 }
 
-// send sends a request and reports whether it was acknowledged. If so, record runs with the answer.
+// send sends a request and reports whether berth acknowledged it. If so, send calls the function `record` with the answer.
 func (l *clientLoad) send(method, path string, body any, record func(servertest.Object)) bool {
 	code, o, err := l.Do(method, path, body)
 	l.mu.Lock()
@@ -274,7 +274,7 @@ func (l *clientLoad) send(method, path string, body any, record func(servertest.
 	if err != nil || code >= http.StatusMultipleChoices {
 		l.lastError = fmt.Sprint(method, " ", path, ": ", code, o, err)
 		if err == nil && code < http.StatusInternalServerError {
-			l.T.Errorf("an answer blames the client for the crash: %s", l.lastError)
+			l.T.Errorf("send a request during a crash: got a 4xx answer, want success or a server error: %s", l.lastError)
 		}
 		return false
 	}
@@ -299,7 +299,8 @@ func (l *clientLoad) create(typ string, o servertest.Object) (id string, ok bool
 	return id, ok
 }
 
-// runRound sends one sequence of requests and returns false at the first request that is not acknowledged. Every other round deletes its port.
+// runRound sends one sequence of requests. It stops at the first request that is not acknowledged and returns false. Every second round
+// also deletes the port that it created.
 func (l *clientLoad) runRound() bool {
 	network, ok := l.create("network", servertest.Object{})
 	if !ok {
@@ -323,7 +324,7 @@ func (l *clientLoad) renameNetwork(network string) bool {
 	return l.send("PUT", "/networking/v2.0/networks/"+network, servertest.Object{"network": servertest.Object{"name": name}}, func(servertest.Object) { l.names[network] = name })
 }
 
-// expectNamePrefix records that, until the next answer, only the prefix of an object's name is certain.
+// expectNamePrefix records that only the beginning of an object's name is certain until the next answer arrives.
 func (l *clientLoad) expectNamePrefix(id, prefix string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

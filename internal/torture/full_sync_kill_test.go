@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestFullSync_ContinuesAfterKill empties the controller and kills a worker, PostgreSQL or Temporal during the full sync.
+// TestFullSync_ContinuesAfterKill deletes all objects at the controller and kills a worker, PostgreSQL or Temporal during the full sync
+// that follows.
 func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	t.Run("worker", func(t *testing.T) {
@@ -60,7 +61,8 @@ func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	})
 }
 
-// checkFullSyncContinues empties the controller, starts a full sync, causes a crash after eight requests, and checks that the sync completes.
+// checkFullSyncContinues deletes all objects at the controller, starts a full sync, causes a crash after eight requests, and checks that
+// the full sync completes.
 func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servertest.Worker)) {
 	s.Helper()
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
@@ -96,11 +98,11 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 		return fmt.Sprint(run["sentence"], err)
 	})
 	if rec := s.Controller.Record("network", servertest.Canary); rec.Object == nil {
-		s.Error("after the full sync the controller lacks the check network (canary)")
+		s.Error("run a full sync: the controller has no check network, want one")
 	}
 	log := slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool { return !w.Applied })
 	if last := log[len(log)-1]; last.ID != servertest.Canary {
-		s.Errorf("the full sync must create the check network (canary) last; the last applied request is %+v", last)
+		s.Errorf("run a full sync: the last applied request is %+v, want the creation of the check network", last)
 	}
 	s.AwaitMirrored()
 }

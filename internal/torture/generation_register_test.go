@@ -21,8 +21,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two processes, while the processes and
-// PostgreSQL are killed with SIGKILL. It checks that the history is linearizable: each generation has at most one successful writer.
+// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two processes. Meanwhile it kills
+// the processes and PostgreSQL with SIGKILL. It checks that the history of the requests is linearizable: for each generation, at most one
+// write succeeds.
 func TestGeneration_OneWriterThroughKills(t *testing.T) {
 	t.Parallel()
 	postgres := startOwnPostgres(t)
@@ -57,13 +58,13 @@ func TestGeneration_OneWriterThroughKills(t *testing.T) {
 		"consumer with the allocations of two writes": `select consumer_id::text from allocation group by consumer_id having count(*) > 1`,
 	} {
 		if found := s.Rows(sql); len(found) > 0 {
-			t.Errorf("want no %s, found %v", what, found)
+			t.Errorf("check the database after the kills: want no %s, found %v", what, found)
 		}
 	}
 	t.Logf("%d requests, %d acknowledged writes, %d without an answer", len(c.ops), c.acknowledged, c.unanswered)
 }
 
-// replica is a process with the role api, which is restarted on the same port.
+// replica is a process with the role api. It is restarted on the same port.
 type replica struct {
 	deployment *servertest.Deployment
 	port       int
@@ -93,7 +94,8 @@ func (r *replica) restart() {
 	r.start()
 }
 
-// registerClients read and write a few registers through any replica. A register is the state that one generation guards. They record the history of their requests.
+// registerClients are clients that read and write a few registers through any replica. A register is the data that one Placement generation
+// protects. The clients record the history of their requests.
 type registerClients struct {
 	history
 	deployment         *servertest.Deployment
@@ -115,7 +117,7 @@ func newRegisterClients(s *servertest.Deployment, replicas []*replica) *register
 	return c
 }
 
-// run starts n clients. They work until the test calls stop.
+// run starts n clients, which send requests until the test calls stop. The returned function stops them and waits until they have ended.
 func (c *registerClients) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -179,7 +181,8 @@ func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
 
 var registerTraits = []string{"COMPUTE_NODE", "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"}
 
-// access sends a request to any replica and records its outcome in the history, unless the outcome carries no information. It returns false if there was no answer.
+// access sends a request to any replica and records its outcome in the history. It does not record a read without an answer or a refused
+// connection. It returns false if no answer arrived.
 func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, bool) {
 	method, path, body := c.request(a)
 	began := time.Now()
@@ -190,10 +193,10 @@ func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, b
 		return o, false
 	case status == http.StatusConflict:
 		if o.refused = true; !strings.Contains(fmt.Sprint(answer), "placement.concurrent_update") {
-			c.deployment.Errorf("%+v was answered 409 with the body %v, want the code placement.concurrent_update", a, answer)
+			c.deployment.Errorf("access %+v: got status 409 with the body %v, want the error code placement.concurrent_update in it", a, answer)
 		}
 	case o.known && status >= http.StatusBadRequest:
-		c.deployment.Errorf("%+v was answered %d %v, want success or 409", a, status, answer)
+		c.deployment.Errorf("access %+v: got status %d, body %v; want success or 409", a, status, answer)
 	case o.known:
 		o.generation, o.value = c.parseAnswer(a, answer)
 	}
@@ -201,7 +204,7 @@ func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, b
 	return o, o.known
 }
 
-// request translates an operation into an HTTP request.
+// request translates an access to a register into an HTTP request.
 func (c *registerClients) request(a access) (method, path string, body any) {
 	if a.register != c.provider {
 		path = "/placement/allocations/" + a.register
@@ -229,7 +232,8 @@ func (c *registerClients) request(a access) (method, path string, body any) {
 	return http.MethodPut, path, o
 }
 
-// parseAnswer reads the generation and the value from an answer. The answer to a write of a consumer has no body, so the expected generation is assumed.
+// parseAnswer returns the generation and the value of the register in an answer. The answer to a write of a consumer has no body, so
+// parseAnswer returns the generation that the write must produce.
 func (c *registerClients) parseAnswer(a access, answer servertest.Object) (generation int64, value string) {
 	if a.register != c.provider {
 		switch a.kind {

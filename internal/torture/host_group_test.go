@@ -13,7 +13,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// hostGroup is a set of hosts for the leases of one test. A host property, which no other group has, selects them.
+// hostGroup is a set of hosts for the leases of one test. All hosts of the group have a host property that no other host has; leases select
+// them by it.
 type hostGroup struct {
 	*leaseDeployment
 	*testing.T
@@ -22,7 +23,7 @@ type hostGroup struct {
 	hostIDs []string
 }
 
-// newHostGroup registers hosts with an inventory of 8 VCPU each.
+// newHostGroup registers this number of hosts for reservations. Each host has an inventory of 8 VCPU.
 func (d *leaseDeployment) newHostGroup(t *testing.T, hosts int) *hostGroup {
 	t.Helper()
 	g := &hostGroup{leaseDeployment: d, T: t, name: "row-" + uuid.NewString()[:8]}
@@ -37,13 +38,13 @@ func (d *leaseDeployment) newHostGroup(t *testing.T, hosts int) *hostGroup {
 	return g
 }
 
-// await calls Deployment.Await with the T of the group's subtest, so that a timeout fails the subtest and not its parent.
+// await calls Deployment.Await with the testing.T of the group's subtest, so that a timeout fails the subtest and not its parent test.
 func (g *hostGroup) await(what string, f func() string) {
 	g.T.Helper()
 	g.deployment().Await(what, f)
 }
 
-// awaitHits waits until an injected fault has answered at least n requests; `hits` returns their number.
+// awaitHits waits until an injected fault has answered at least n requests. The function `hits` returns their number.
 func (g *hostGroup) awaitHits(hits func() int, n int) {
 	g.T.Helper()
 	g.await(fmt.Sprintf("%d requests failed by the injected fault", n), func() string {
@@ -51,32 +52,32 @@ func (g *hostGroup) awaitHits(hits func() int, n int) {
 	})
 }
 
-// deployment returns a deployment over the same database and stubs, whose checks fail the group's subtest.
+// deployment returns the same deployment with the testing.T of the group's subtest, so that failed checks fail the subtest.
 func (g *hostGroup) deployment() *servertest.Deployment {
 	return &servertest.Deployment{T: g.T, Database: g.Database, Controller: g.Controller, Nova: g.Nova}
 }
 
-// hostReservation is the body of a reservation of whole hosts of the group.
+// hostReservation returns the request body of a reservation of whole hosts of the group.
 func (g *hostGroup) hostReservation(min, max int) servertest.Object {
 	return servertest.Object{"resource_type": "physical:host", "min": min, "max": max, "hypervisor_properties": "", "resource_properties": g.hostFilter()}
 }
 
-// reservationOnHost is the body of a reservation of the group's n-th host, counted from 1.
+// reservationOnHost returns the request body of a reservation of the group's n-th host, counted from 1.
 func (g *hostGroup) reservationOnHost(n int) servertest.Object {
 	return servertest.Object{"resource_type": "physical:host", "min": 1, "max": 1, "resource_properties": g.hostFilter(),
 		"hypervisor_properties": `["=","$hypervisor_hostname","` + g.hosts[n-1] + `"]`}
 }
 
-// instanceReservation is the body of a reservation of instances with 2 VCPU, of which four fit on a host.
+// instanceReservation returns the request body of a reservation of instances. Each instance has 2 VCPU, so that four fit on a host.
 func (g *hostGroup) instanceReservation(amount int, affinity any) servertest.Object {
 	return servertest.Object{"resource_type": "virtual:instance", "vcpus": 2, "memory_mb": 512, "disk_gb": 5, "amount": amount, "affinity": affinity,
 		"resource_properties": g.hostFilter()}
 }
 
-// hostFilter returns Blazar's resource_properties filter that selects the hosts of the group.
+// hostFilter returns a filter in Blazar's format (resource_properties) that selects the hosts of the group.
 func (g *hostGroup) hostFilter() string { return `["=","$row","` + g.name + `"]` }
 
-// createLease creates a lease that starts and ends after the durations.
+// createLease creates a lease that starts and ends after these durations from now.
 func (g *hostGroup) createLease(start, end time.Duration, reservations ...servertest.Object) *testLease {
 	g.T.Helper()
 	l := g.api.Must("POST", "/reservation/v1/leases", servertest.Object{"name": g.name, "start_date": timeIn(start), "end_date": timeIn(end), "events": []servertest.Object{},
@@ -88,16 +89,16 @@ func (g *hostGroup) createLease(start, end time.Duration, reservations ...server
 	return created
 }
 
-// expectStatus sends a request and checks the HTTP status of the answer.
+// expectStatus sends a request and checks that the answer has this HTTP status.
 func (g *hostGroup) expectStatus(code int, method, path string, body any) {
 	g.T.Helper()
 	if got, answer, err := g.api.Do(method, path, body); got != code || err != nil {
-		g.Errorf("%s %v: want %d, got %d %v %v", method, body, code, got, answer, err)
+		g.Errorf("%s with the body %v: want status %d, got status %d, body %v, error %v", method, body, code, got, answer, err)
 	}
 }
 
-// hostAggregates lists Nova's aggregates with the numbers of the group's hosts in them: "a:1,2 freepool:3". The aggregates of the given
-// reservations are called a, b and so on.
+// hostAggregates lists Nova's aggregates and the numbers of the group's hosts in them, for example "a:1,2 freepool:3". The list calls the
+// aggregates of the given reservations a, b and so on.
 func (g *hostGroup) hostAggregates(reservations ...string) string {
 	var all []string
 	for _, a := range g.Nova.ComputeState().Aggregates {
@@ -119,7 +120,7 @@ func (g *hostGroup) hostAggregates(reservations ...string) string {
 	return strings.Join(all, " ")
 }
 
-// serverCount counts the servers on the group's hosts.
+// serverCount returns the number of servers that Nova has on the group's hosts.
 func (g *hostGroup) serverCount() (n int) {
 	for _, s := range g.Nova.ComputeState().Servers {
 		if slices.Contains(g.hosts, s.Host) {
@@ -129,7 +130,7 @@ func (g *hostGroup) serverCount() (n int) {
 	return n
 }
 
-// flavorAndGroups returns the flavor of a reservation, nil if Nova has none, and the number of its server groups.
+// flavorAndGroups returns the flavor that Nova has for a reservation, or nil, and the number of server groups that Nova has for it.
 func (g *hostGroup) flavorAndGroups(reservation string) (f *notifytest.Flavor, groups int) {
 	now := g.Nova.ComputeState()
 	if i := slices.IndexFunc(now.Flavors, func(f notifytest.Flavor) bool { return f.ID == reservation }); i >= 0 {
@@ -143,7 +144,7 @@ func (g *hostGroup) flavorAndGroups(reservation string) (f *notifytest.Flavor, g
 	return f, groups
 }
 
-// registerFloatingIPs creates a network and registers floating IPs on it for reservations.
+// registerFloatingIPs creates a network and registers floating IPs on it as reservable.
 func (g *hostGroup) registerFloatingIPs(addresses ...string) (network string) {
 	g.T.Helper()
 	network = g.api.Create("network", servertest.Object{"name": g.name})
@@ -155,7 +156,7 @@ func (g *hostGroup) registerFloatingIPs(addresses ...string) (network string) {
 	return network
 }
 
-// floatingIPs lists the floating IPs of a network at Neutron.
+// floatingIPs lists the floating IPs that Neutron has on a network.
 func (g *hostGroup) floatingIPs(network string) string {
 	var all []string
 	for _, f := range g.neutron.FloatingIPs() {
@@ -166,7 +167,7 @@ func (g *hostGroup) floatingIPs(network string) string {
 	return strings.Join(all, " ")
 }
 
-// awaitNotifications waits until the webhook has received the notifications of a lease in this order, each at least once.
+// awaitNotifications waits until the webhook has received these notifications about a lease, in this order and each at least once.
 func (g *hostGroup) awaitNotifications(listener *notifytest.Webhook, l *testLease, want string) {
 	g.T.Helper()
 	g.await("the webhook received: "+want, func() string {

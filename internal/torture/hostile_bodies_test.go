@@ -1,6 +1,6 @@
 package torture
 
-// validBodies has, for each route that reads a body, a valid body with every known field.
+// validBodies maps each route that reads a body to a valid body that contains every known field.
 var validBodies = map[string]string{
 	"POST /agent/v1/state":   `{"agent_type":"DHCP agent","host":"cmp-1","binary":"b","topic":"t","configurations":{"a":1}}`,
 	"POST /agent/v1/reports": `{"reports":[{"port":"{port}","entity":"L2","host":"elsewhere","event":"lost","revision":1}]}`,

@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// cpuTime returns the CPU time that the process has used.
+// cpuTime returns the CPU time that this process has used so far.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -27,7 +27,8 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serveWithoutTimeouts sends the client's further requests to a server that lets a slow machine finish each answer.
+// serveWithoutTimeouts makes the client send its further requests to a server without timeouts, so that a slow machine can finish each
+// answer.
 func (h *hostileClient) serveWithoutTimeouts() {
 	h.t.Helper()
 	listener, err := server.Listen("127.0.0.1:0")
@@ -41,8 +42,8 @@ func (h *hostileClient) serveWithoutTimeouts() {
 	h.address, h.http.Timeout = listener.Addr().String(), 10*time.Minute
 }
 
-// measure runs f. It returns the CPU time that the process used, the maximum size of the heap in bytes, and the maximum number of the
-// process's connections to the database.
+// measure runs f. It returns the CPU time that the process used meanwhile, the maximum size of the heap in bytes, and the maximum number of
+// connections to the database.
 func (h *hostileClient) measure(database string, f func()) (cpu time.Duration, heap uint64, connections int) {
 	h.t.Helper()
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -98,7 +99,7 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	for i := range 1000 {
 		other += fmt.Sprintf(`{"port":"00000000-0000-0000-0000-%012d","entity":"DHCP","host":"elsewhere"},`, i)
 	}
-	// The CPU time limit of a case is a multiple of the time that a list of 10,000 networks needs on the same machine.
+	// The CPU time limit of each case is a multiple of the CPU time that a list of 10,000 networks takes on the same machine.
 	unit, _, _ := h.measure(h.database, func() { h.must(attack{method: "GET", path: "/networking/v2.0/networks"}) })
 	maxCPU := 50 * max(unit, 100*time.Millisecond)
 	for name, c := range map[string]struct {
@@ -131,7 +132,7 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 			})
 			t.Logf("status %d, body of %d kB with %s of CPU time, heap %d MiB", status, size>>10, cpu, heap>>20)
 			if status != c.status || cpu > maxCPU || heap > 400<<20 {
-				t.Errorf("status %d with %s of CPU time and %d MiB, want %d with at most %s and 400 MiB", status, cpu, heap>>20, c.status, maxCPU)
+				t.Errorf("send a costly request: got status %d, %s of CPU time and a heap of %d MiB; want status %d, at most %s of CPU time and at most 400 MiB", status, cpu, heap>>20, c.status, maxCPU)
 			}
 		})
 	}
@@ -154,21 +155,21 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	t.Logf("12 requests with bodies of 1 MiB: %s of CPU time, heap %d MiB, %d connections", cpu, heap>>20, connections)
 	wrong.Range(func(k, _ any) bool { t.Error(k); return true })
 	if heap > 512<<20 {
-		t.Errorf("12 requests with bodies of 1 MiB: heap %d MiB, want at most 512", heap>>20)
+		t.Errorf("send 12 requests with bodies of 1 MiB: got a heap of %d MiB, want at most 512 MiB", heap>>20)
 	}
 
 	_, _, connections = h.measure(h.database, func() {
 		for range 200 {
 			wait.Go(func() {
 				if status, _, _, err := h.send(t.Context(), attack{method: "GET", path: "/placement/resource_providers?name=cmp-1"}); status != 200 || err != nil {
-					t.Errorf("one of 200 concurrent requests failed: %d %v", status, err)
+					t.Errorf("send 200 concurrent requests: one got status %d, error %v; want 200 for each", status, err)
 				}
 			})
 		}
 		wait.Wait()
 	})
 	if connections > max(4, runtime.NumCPU())+2 {
-		t.Errorf("200 concurrent requests opened %d database connections, want at most the size of the pool", connections)
+		t.Errorf("send 200 concurrent requests: they used %d database connections, want at most the size of the pool and two more", connections)
 	}
 }
 
@@ -177,7 +178,7 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 	h := newHostileClient(t)
 	httpServer := server.NewHTTPServer(h.app.Handler())
 	if httpServer.ReadHeaderTimeout == 0 || httpServer.ReadTimeout == 0 || httpServer.WriteTimeout == 0 || httpServer.IdleTimeout == 0 || httpServer.MaxHeaderBytes == 0 {
-		t.Errorf("a timeout or a size limit of the HTTP server is not set: %+v", httpServer)
+		t.Errorf("NewHTTPServer: a timeout or the header size limit is zero, want all set: %+v", httpServer)
 	}
 	httpServer.ReadHeaderTimeout, httpServer.ReadTimeout, httpServer.IdleTimeout = 300*time.Millisecond, time.Second, time.Second // shorter, so that the test is quick
 	listener, err := server.Listen("127.0.0.1:0")
@@ -216,10 +217,10 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 				body, _ := io.ReadAll(r.Body)
 				_ = r.Body.Close()
 				if r.StatusCode < 400 || r.StatusCode >= 500 {
-					t.Errorf("a slow or oversized request was answered %s, want 4xx", r.Status)
+					t.Errorf("send a slow or oversized request: got status %s, want 4xx", r.Status)
 				}
 				if err := checkErrorBody("/networking", r.StatusCode, r.Header, body); err != nil {
-					t.Errorf("the answer %s %q is not an error of the Networking API: %v", r.Status, body, err)
+					t.Errorf("send a slow or oversized request: got status %s, body %q; want an error in the format of the Networking API: %v", r.Status, body, err)
 				}
 				_, err = bufio.NewReader(conn).ReadByte()
 			}

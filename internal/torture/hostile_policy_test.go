@@ -8,7 +8,7 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// callers are the kinds of callers that the policy distinguishes. All but the first have a valid token.
+// callers are the kinds of callers that berth's access policy distinguishes. All of them except the first have a valid token.
 var callers = []struct {
 	name, token, roles string
 }{
@@ -21,7 +21,8 @@ var callers = []struct {
 	{"admin", "admin", ""},
 }
 
-// expectedStatuses has the status of the answer to each caller, in the order of callers; 0 means any status except a denial.
+// expectedStatuses has the HTTP status that each caller must get, in the order of the list callers. 0 means any status that is not a
+// denial.
 type expectedStatuses [7]int
 
 var (
@@ -36,7 +37,8 @@ var (
 	writeVisibleObject = expectedStatuses{401, 403, 403, 403, 0, 0, 0}
 )
 
-// permissions has the expected statuses of every route. An entry with an API's prefix is for all routes of the API without an entry.
+// permissions maps every route to its expected statuses. An entry with the prefix of an API applies to all routes of this API that have no
+// entry of their own.
 var permissions = map[string]expectedStatuses{
 	"/placement": adminOnly, "/agent/v1": adminOnly, "/journal/v1": adminOnly, "/operator/v1": adminOnly,
 	"GET /placement/": anyone, "POST /placement/reshaper": serviceOnly,
@@ -151,7 +153,7 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 	}
 	for name := range permissions {
 		if !seen[name] {
-			t.Errorf("the table permissions has %s, which is no route", name)
+			t.Errorf("the table permissions has the entry %s, but there is no such route", name)
 		}
 	}
 }

@@ -19,19 +19,20 @@ var invalidValues = []string{
 	`[]`, `{}`, `[null]`, `[[]]`, `["",""]`, `{"":null}`, `{"\u0001":{"a":[1e400]}}`, `[{}]`,
 }
 
-// invalidBodies are bodies that are no valid JSON object.
+// invalidBodies are request bodies that are not valid JSON objects.
 var invalidBodies = []string{
 	"{", "}", "nul", "null", "true", "1", "1e400", "NaN", "[]", "[[]]", `"x"`, "{}{}", `{"a":1,"a":2}`, `{"a":NaN}`, `{"a":Infinity}`, "{'a':1}", "{\"\xff\":1}", "\xff\xfe{\x00", "\xef\xbb\xbf{}", "\x00",
 	`{"\u0000":1}`, strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), "a=b&c=d", "<x/>",
 }
 
-// oversizedBodies are large invalid bodies. Each route gets two of them, because all routes read bodies with the same code.
+// oversizedBodies are very large invalid request bodies. Each route gets only two of them, because all routes read bodies with the same
+// code.
 var oversizedBodies = []string{
 	strings.Repeat("[", 100000), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
 }
 
-// mutations returns copies of a JSON document: each field is replaced by invalid values or left out, and unknown fields are added. To save
-// time, a field gets every other value, and the next field gets the remaining values.
+// mutations returns changed copies of a JSON document. In each copy, one field has an invalid value or is left out, or an unknown field is
+// added. To save time, a field gets only every second invalid value, and the next field gets the other values.
 func mutations(document string) []string {
 	if document == "" {
 		return nil
@@ -114,7 +115,7 @@ func TestHostileBody_RejectedWithoutWrite(t *testing.T) {
 	}
 }
 
-// hostileWords are encoded path segments and query values.
+// hostileWords are hostile values for path segments and query parameters, already URL-encoded.
 var hostileWords = []string{
 	"x", "-1", "0", "1e3", "99999999999999999999", "9223372036854775807", "9223372036854775808", "2147483648", "%00", "%ff", "%zz", "%", "..", ".", "%2e%2e", "%2f", "a%2fb", "%20", "+", "*", "%25",
 	"'%3b%20drop%20table%20port;--", "%27%20or%201%3d1--", "null", "{}", "[]", "true", "%E2%98%83", "%F0%9F%92%A9", "00000000-0000-0000-0000-000000000000", "%7B00000000-0000-0000-0000-000000000000%7D",
@@ -122,7 +123,7 @@ var hostileWords = []string{
 	"a:b", "ip_address=x", "subnet_id=x", "ip_address=", "ip_address_substr=%25", "VCPU:1", "VCPU:99999999999999999999", "%0d%0aX-Evil:1", "z" + strings.Repeat("9", 7900), strings.Repeat("%E2%98%83", 900),
 }
 
-// queryKeys maps the prefix of each API to its known query parameters. The key "" maps to parameters that no API knows.
+// queryKeys maps the prefix of each API to the query parameters that the API knows. Its key "" maps to parameters that no API knows.
 var queryKeys = map[string][]string{
 	"/networking": {"limit", "marker", "page_reverse", "sort_key", "sort_dir", "fields", "id", "name", "project_id", "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "revision_number",
 		"admin_state_up", "router:external", "mtu", "provider:network_type", "provider:segmentation_id", "status", "mac_address", "fixed_ips", "device_id", "binding:host_id", "binding:vif_type",

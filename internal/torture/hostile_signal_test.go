@@ -17,7 +17,7 @@ import (
 	"berth/internal/contract"
 )
 
-// awaitWhy queries a workflow until its `why` satisfies the condition.
+// awaitWhy sends the Query `why` to a workflow until the result satisfies the condition `want`.
 func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contract.Why {
 	h.t.Helper()
 	var why contract.Why
@@ -30,12 +30,12 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 			}
 		}
 	}
-	h.t.Errorf("`why` of %s is %+v, %v", id, why, err)
+	h.t.Errorf("query `why` of workflow %s: got %+v, error %v; want a result that satisfies the condition", id, why, err)
 	return why
 }
 
-// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the history has at most so many events.
-// A task may time out on a busy machine; a task that always times out makes the history long.
+// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the history has at most `maxEvents`
+// events. It allows that a task times out on a busy machine. A task that always times out is found because it makes the history too long.
 func (h *hostileClient) checkHistories(maxEvents int) {
 	h.t.Helper()
 	c := h.app.Temporal
@@ -56,11 +56,11 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
 				// the server repeats the task because a signal arrived during it
 			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-				h.t.Errorf("a workflow task of %s failed: %v", e.Execution.WorkflowId, event)
+				h.t.Errorf("a workflow task of the workflow %s failed: %v", e.Execution.WorkflowId, event)
 			}
 		}
 		if events > maxEvents {
-			h.t.Errorf("the history of %s has %d events, more than the limit of the test", e.Execution.WorkflowId, events)
+			h.t.Errorf("the history of the workflow %s has %d events, more than the limit of the test", e.Execution.WorkflowId, events)
 		}
 	}
 }
@@ -108,13 +108,13 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 	}
 	for i, p := range payloads {
 		if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, p); err != nil {
-			t.Errorf("send hostile signal %d: %v", i, err)
+			t.Errorf("send the provisioning signal with hostile payload %d: %v", i, err)
 		}
 		if err := c.SignalWorkflow(ctx, id, "", contract.SignalChanged, p); err != nil {
-			t.Errorf("send signal `changed` %d: %v", i, err)
+			t.Errorf("send the signal `changed` with hostile payload %d: %v", i, err)
 		}
 		if err := c.SignalWorkflow(ctx, id, "", "unheard of", p); err != nil {
-			t.Errorf("send unknown signal %d: %v", i, err)
+			t.Errorf("send an unknown signal with hostile payload %d: %v", i, err)
 		}
 		sendUpdate(ctx, t, c, id, contract.UpdateProvisioningComplete, p)
 		sendUpdate(ctx, t, c, id, "unheard of", p)
@@ -126,11 +126,11 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 	}
 	why := h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
 	if !waitsForAgents(why) {
-		t.Errorf("the port must still wait after invalid reports; `why` is %+v", why)
+		t.Errorf("send invalid reports to a port that waits for its agents: got `why` %+v, want the port still waiting for both agents", why)
 	}
 	for _, unknown := range []string{"port/00000000-0000-0000-0000-000000000000", "port/x", "lease/x", "journal/-1", strings.Repeat("i", 2000)} {
 		if err := c.SignalWorkflow(ctx, unknown, "", contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"}); err == nil {
-			t.Errorf("a signal to %s was accepted, want an error", unknown)
+			t.Errorf("send a signal to the workflow %s, which does not exist: it was accepted, want an error", unknown)
 		}
 	}
 	h.checkHistories(2000)
@@ -149,13 +149,13 @@ func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name str
 	u, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: id, UpdateName: name, Args: []any{p}, WaitForStage: client.WorkflowUpdateStageCompleted})
 	if err != nil {
 		if ctx.Err() != nil {
-			t.Errorf("update %s with the argument %.60v has no result within the timeout", name, p)
+			t.Errorf("send update %s with the argument %.60v: no answer within two minutes", name, p)
 		}
 		return
 	}
 	var v contract.ReportResult
 	if err := u.Get(ctx, &v); ctx.Err() != nil {
-		t.Errorf("update %s with the argument %.60v has no result within the timeout: %v", name, p, err)
+		t.Errorf("send update %s with the argument %.60v: no answer within two minutes: %v", name, p, err)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		ended, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		err := run.Get(ended, nil)
 		if ended.Err() != nil {
-			t.Errorf("workflow %s, started with invalid input, does not end within two minutes: %v", run.GetID(), err)
+			t.Errorf("start workflow %s with invalid input: it does not end within two minutes: %v", run.GetID(), err)
 		}
 		cancel()
 	}

@@ -22,7 +22,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// hostileClient sends hostile requests to an app whose database has one object of every kind.
+// hostileClient sends hostile requests to a berth server whose database has one object of every kind.
 type hostileClient struct {
 	t         *testing.T
 	app       *server.App
@@ -63,7 +63,8 @@ func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 	return h
 }
 
-// countWritesSQL installs triggers that count write statements in a sequence, which a rollback does not reset.
+// countWritesSQL is SQL that installs triggers which count write statements. They count in a sequence, because a rollback does not reset a
+// sequence.
 const countWritesSQL = `
 create sequence touched;
 create function touch() returns trigger language plpgsql as $$
@@ -80,7 +81,7 @@ begin
 	end loop;
 end $$`
 
-// tableDigests lists every table with the number and a hash of its rows.
+// tableDigests returns for every table the number of its rows and a hash of them.
 func (h *hostileClient) tableDigests() []string {
 	h.t.Helper()
 	rows, err := h.conn.Query(h.t.Context(), h.digestSQL)
@@ -95,10 +96,10 @@ func (h *hostileClient) tableDigests() []string {
 	return all
 }
 
-// Placeholders in bodies for the current generation of the seed's provider and consumer.
+// Placeholders in request bodies for the current generations of the provider and the consumer that seed created.
 const providerGenerationMark, consumerGenerationMark = "424242", "434343"
 
-// attack is a hostile request.
+// attack is a hostile HTTP request.
 type attack struct {
 	method, path string
 	body         string
@@ -150,25 +151,25 @@ func (h *hostileClient) send(ctx context.Context, a attack) (int, []byte, http.H
 	return w.StatusCode, body, w.Header, err
 }
 
-// attack sends a request and returns the status of the answer. It checks that the answer is not 5xx, that an error has the body format of its
-// API, and that a refused request writes nothing.
+// attack sends a hostile request and returns the status of the answer. It checks that the status is not 5xx, that the body of an error has
+// the format of the API, and that a refused request changes no table.
 func (h *hostileClient) attack(a attack) int {
 	h.t.Helper()
 	a.body = h.fillGenerations(a.body)
 	status, body, header, err := h.send(h.t.Context(), a)
 	if err != nil {
-		h.t.Errorf("send %s: no answer: %v", a, err)
+		h.t.Errorf("send the request %s: got no answer: %v", a, err)
 		return 0
 	}
 	if status >= 500 {
-		h.t.Errorf("%s: want no server error, got %d %.300s", a, status, body)
+		h.t.Errorf("send the request %s: got status %d, body %.300s; want no server error", a, status, body)
 	}
 	if status >= 400 && a.method != http.MethodHead {
 		if len(body) > 16<<10 {
-			h.t.Errorf("%s: the error body has %d bytes, want at most 16 KiB: %.200s", a, len(body), body)
+			h.t.Errorf("send the request %s: got an error body of %d bytes, want at most 16 KiB: %.200s", a, len(body), body)
 		}
 		if err := checkErrorBody(a.path, status, header, body); err != nil {
-			h.t.Errorf("%s: the error body does not have the format of the API: %d %.300s: %v", a, status, body, err)
+			h.t.Errorf("send the request %s: got status %d, body %.300s; want an error in the format of the API: %v", a, status, body, err)
 		}
 	}
 	var touched int64 // the number of write statements; if it is unchanged, the digests are unchanged too
@@ -182,14 +183,14 @@ func (h *hostileClient) attack(a attack) int {
 	rows := h.tableDigests()
 	if status >= 400 {
 		if d := cmp.Diff(h.rows, rows); d != "" {
-			h.t.Errorf("%s was refused with %d but changed tables: %s", a, status, d)
+			h.t.Errorf("send the request %s: it was refused with status %d, but it changed tables (-before +after): %s", a, status, d)
 		}
 	}
 	h.rows = rows
 	return status
 }
 
-// fillGenerations replaces the placeholders of the current generations in a body.
+// fillGenerations replaces the placeholders for generations in a request body by the current generations.
 func (h *hostileClient) fillGenerations(body string) string {
 	h.t.Helper()
 	if !strings.Contains(body, providerGenerationMark) && !strings.Contains(body, consumerGenerationMark) {
@@ -203,20 +204,20 @@ func (h *hostileClient) fillGenerations(body string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(body, providerGenerationMark, provider), consumerGenerationMark, consumer)
 }
 
-// checkErrorBody returns an error if an error answer does not have the format of its API.
+// checkErrorBody returns an error if the body of an error answer does not have the format of the API to which the request was sent.
 func checkErrorBody(path string, status int, header http.Header, body []byte) error {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
 		return err
 	}
 	if !strings.HasPrefix(header.Get("Content-Type"), "application/json") {
-		return fmt.Errorf("the Content-Type is %q", header.Get("Content-Type"))
+		return fmt.Errorf("got Content-Type %q, want application/json", header.Get("Content-Type"))
 	}
 	member := func(v any, names ...string) error {
 		m, _ := v.(map[string]any)
 		for _, name := range names {
 			if _, ok := m[name]; !ok {
-				return fmt.Errorf("the body has no member %q", name)
+				return fmt.Errorf("the error body has no member %q", name)
 			}
 		}
 		return nil
@@ -230,7 +231,7 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 	case api == "placement":
 		list, _ := o["errors"].([]any)
 		if len(list) != 1 {
-			return fmt.Errorf("the body has %d errors, want 1", len(list))
+			return fmt.Errorf("the error body has %d errors, want 1", len(list))
 		}
 		return member(list[0], "status", "title", "detail", "request_id")
 	case api == "reservation" && status != http.StatusUnauthorized && o["error_code"] != nil:
@@ -242,12 +243,13 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 	}
 }
 
-// must sends a request that has to succeed. It returns the value at the path in the answer; if a list is on the path, must takes its first element.
+// must sends a request, which must succeed. It returns the value at the path `at` in the answer. If there is a list on the path, must uses
+// its first element.
 func (h *hostileClient) must(a attack, at ...string) string {
 	h.t.Helper()
 	status, body, _, err := h.send(h.t.Context(), a)
 	if err != nil || status >= 300 {
-		h.t.Fatalf("create a seed object: %s was answered %d %s %v", a, status, body, err)
+		h.t.Fatalf("send the request %s, which must succeed: got status %d, body %s, error %v", a, status, body, err)
 	}
 	var v any
 	_ = json.Unmarshal(body, &v)
@@ -260,7 +262,7 @@ func (h *hostileClient) must(a attack, at ...string) string {
 	return fmt.Sprint(v)
 }
 
-// seed creates one object of every kind.
+// seed creates one object of every kind and records their IDs.
 func (h *hostileClient) seed() {
 	h.t.Helper()
 	post := func(path, body string) attack { return attack{method: http.MethodPost, path: path, body: h.fill(body)} }
@@ -303,7 +305,7 @@ func (h *hostileClient) seed() {
 	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"}, "entries", "seq")
 }
 
-// fill replaces the placeholders of a template by the seed's IDs.
+// fill replaces the placeholders in a template by the IDs of the objects that seed created.
 func (h *hostileClient) fill(s string) string {
 	for name, id := range h.ids {
 		s = strings.ReplaceAll(s, "{"+name+"}", id)
@@ -311,7 +313,7 @@ func (h *hostileClient) fill(s string) string {
 	return s
 }
 
-// concretePath replaces the parameters of a route by values that exist.
+// concretePath replaces the parameters in the path of a route by the IDs of objects that exist.
 func (h *hostileClient) concretePath(path string) string {
 	for _, rule := range [][2]string{
 		{"/extensions/{alias}", "/extensions/agent"},
@@ -328,7 +330,7 @@ func (h *hostileClient) concretePath(path string) string {
 	return h.fill(path)
 }
 
-// forEachRoute calls f for each route of each API.
+// forEachRoute calls the function f for each route of each API.
 func forEachRoute(h *hostileClient, f func(api *osapi.API, r osapi.Route)) {
 	for _, api := range h.app.APIs(identity.Noauth{}) {
 		for _, r := range api.Routes {

@@ -20,18 +20,19 @@ import (
 
 type controllerRequest = odltest.Request
 
-// controllerWrites lists the requests with the method that the controller received for its objects, except those for the check network (canary).
+// controllerWrites lists the requests with this method that the controller received, except requests for the check network and for event
+// subscriptions.
 func controllerWrites(s *servertest.Deployment, method string) []controllerRequest {
 	return slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool {
 		return w.Method != method || w.ID == servertest.Canary || isEventSubscription(w.Path)
 	})
 }
 
-// isEventSubscription reports whether a request subscribes to events of the controller.
+// isEventSubscription reports whether a request subscribes to change events of the controller.
 func isEventSubscription(path string) bool { return strings.HasPrefix(path, "/restconf/") }
 
-// lockEntryDuringRequest locks the journal entry of the next request with the method before the request reaches the controller. The entry
-// cannot be completed until the test calls unlock. The channel receives the result of the lock.
+// lockEntryDuringRequest waits for the next request with this method and locks its journal entry before the request reaches the controller.
+// berth cannot complete the entry until the test calls unlock. The channel receives the result of the lock.
 func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-chan error, unlock func()) {
 	s.Helper()
 	c := storetest.Connect(s.T, s.Database)
@@ -58,7 +59,7 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-c
 
 func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	// Each case has a write, and a next write that must reach the controller after it.
+	// Each case has a write of an object, and a next write, which must reach the controller after the first one.
 	for _, c := range []struct {
 		method string
 		given  func(api *servertest.Worker) (network, subnet string)
@@ -117,13 +118,13 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 			unlock()
 			written := controllerWrites(s, c.method)
 			if len(written) != 1 || !written[0].Applied || s.Rows(`select state from journal_entry order by taken_at desc nulls last`)[0] != "processing" {
-				t.Fatalf("the worker must be killed after the controller's answer and before the commit; the controller received %+v", written)
+				t.Fatalf("kill the worker between the controller's answer and the commit: the controller received %+v, want one applied write of an entry that is still processing", written)
 			}
 			s.StartWorker("relay,temporal")
 			s.AwaitMirrored()
 
 			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID }); len(again) != 1 {
-				t.Errorf("the controller must receive the write exactly once, got %+v", again)
+				t.Errorf("start another worker after the kill: the controller received the writes %+v, want exactly one", again)
 			}
 		})
 	}
@@ -145,7 +146,7 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 	for _, id := range []string{contract.PortID(port), contract.LeaseID(lease)} {
 		var missing *serviceerror.NotFound
 		if _, err := temporal.DescribeWorkflowExecution(t.Context(), id, ""); !errors.As(err, &missing) {
-			t.Fatalf("want no workflow %s before the kill; the describe call returned %v", id, err)
+			t.Fatalf("describe workflow %s before a relay runs: got error %v, want NotFound", id, err)
 		}
 	}
 	s.StartWorker("relay,temporal")
@@ -173,8 +174,8 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// bindTemporalNamespace binds the empty database to the Temporal namespace. A relay that binds it later writes a note for every row, which
-// would hide a lost note.
+// bindTemporalNamespace binds the database to the Temporal namespace while the database is empty. A relay that binds the database later
+// writes a note (outbox row) for every row. These notes would hide that an earlier note was lost.
 func bindTemporalNamespace(s *servertest.Deployment) {
 	s.Helper()
 	relay := s.StartWorker("relay")

@@ -8,7 +8,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// leaseDeletedDuringStart deletes a lease while its start is retried. The start fails forever.
+// leaseDeletedDuringStart deletes a lease while berth retries its start. The start of the lease never succeeds.
 func leaseDeletedDuringStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
@@ -18,7 +18,7 @@ func leaseDeletedDuringStart(g *hostGroup) {
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
 	for range 2 {
 		if code, _, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent && code != http.StatusAccepted && code != http.StatusNotFound {
-			g.Errorf("DELETE of the lease: got status %d (%v), want 202, 204 or 404", code, err)
+			g.Errorf("DELETE a lease while its start is retried: got status %d (error %v), want 202, 204 or 404", code, err)
 		}
 	}
 	l.awaitDeleted()
@@ -26,23 +26,24 @@ func leaseDeletedDuringStart(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 }
 
-// leaseDeletedDuringEnd deletes a lease while its end is retried.
+// leaseDeletedDuringEnd deletes a lease while berth retries its end.
 func leaseDeletedDuringEnd(g *hostGroup) {
 	l, removeFault := g.endLeaseWithServer()
 	l.awaitStatus("TERMINATING")
 	if code, o, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent && code != http.StatusAccepted {
-		g.Errorf("DELETE of the lease while its end is retried: got %d %v %v, want 202 or 204", code, o, err)
+		g.Errorf("DELETE a lease while its end is retried: got status %d, body %v, error %v; want 202 or 204", code, o, err)
 	}
 	l.awaitStatus("DELETING")
 	removeFault()
 	l.awaitDeleted()
 	l.awaitAggregates("freepool:1")
 	if n := g.serverCount(); n != 0 {
-		g.Errorf("after the deletion of the lease %d servers remain on its host, want 0", n)
+		g.Errorf("count the servers on the host of a deleted lease: got %d, want 0", n)
 	}
 }
 
-// deletionRetriedUntilDone fails the deletion at Nova for longer than the lease's retry timeout: the lease stays DELETING until Nova recovers.
+// deletionRetriedUntilDone makes the deletion of a lease fail at Nova for longer than the retry timeout of leases. The lease must stay
+// DELETING until Nova recovers.
 func deletionRetriedUntilDone(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.startNow()
@@ -52,7 +53,7 @@ func deletionRetriedUntilDone(g *hostGroup) {
 	code, _, _ := g.api.Do("DELETE", l.path, nil)
 	g.awaitHits(hits, 6)
 	if now := l.get(); code != http.StatusAccepted || now["status"] != "DELETING" {
-		g.Errorf("DELETE during the Nova outage: status code %d, lease status %v; want the lease to stay DELETING", code, now["status"])
+		g.Errorf("DELETE a lease during an outage of Nova: got HTTP status %d, lease status %v; want 202 and DELETING", code, now["status"])
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"name": "too late"})
 	removeFault()

@@ -18,7 +18,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// leaseDeployment is a deployment whose Nova and Neutron stubs fail selected requests.
+// leaseDeployment is a deployment of berth with stubs of Nova and Neutron on which a test can make selected requests fail.
 type leaseDeployment struct {
 	*servertest.Deployment
 	*faultInjector
@@ -27,7 +27,7 @@ type leaseDeployment struct {
 	temporal client.Client
 }
 
-// newLeaseDeployment starts a process with the role api. The settings override the defaults of the deployment.
+// newLeaseDeployment creates a deployment and starts a process with the role api. These settings override the defaults of the deployment.
 func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 	t.Helper()
 	s, c := servertest.SharedDeployment(t)
@@ -38,7 +38,7 @@ func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 	return d
 }
 
-// runSweep runs the maintenance sweep once and waits for its end.
+// runSweep runs berth's maintenance sweep once and waits until it has ended.
 func (d *leaseDeployment) runSweep() {
 	d.Helper()
 	run, err := d.temporal.ExecuteWorkflow(d.Context(), client.StartWorkflowOptions{ID: contract.MaintenanceID("by hand"),
@@ -51,19 +51,20 @@ func (d *leaseDeployment) runSweep() {
 	}
 }
 
-// faultInjector answers selected HTTP requests with an error status before they reach the stub.
+// faultInjector answers selected HTTP requests with an error status, so that they do not reach the stub.
 type faultInjector struct {
 	mu     sync.Mutex
 	faults []*injectedFault
 }
 
-// injectedFault matches requests with the method whose path, query or body contains the text.
+// injectedFault matches the requests that have its method and contain its text in their path, query or body.
 type injectedFault struct {
 	method, text string
 	status, hits int
 }
 
-// injectFault answers matching requests with the status until the test calls remove. The function hits returns the number of these answers.
+// injectFault makes matching requests fail with this status until the test calls remove. The returned function `hits` returns how many
+// requests failed so.
 func (i *faultInjector) injectFault(method, text string, status int) (hits func() int, remove func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -80,7 +81,7 @@ func (i *faultInjector) injectFault(method, text string, status int) (hits func(
 		}
 }
 
-// wrap puts the injected faults in front of a handler.
+// wrap returns a handler that applies the injected faults before it calls the given handler.
 func (i *faultInjector) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
@@ -93,7 +94,7 @@ func (i *faultInjector) wrap(h http.Handler) http.Handler {
 	})
 }
 
-// match returns the status of the first fault that matches, or 0.
+// match returns the status of the first fault that matches a request, or 0 if none matches.
 func (i *faultInjector) match(method, text string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -106,7 +107,8 @@ func (i *faultInjector) match(method, text string) int {
 	return 0
 }
 
-// waitingFor returns the description while the condition is false, and the empty string afterwards. Callers of Await return this result as the missing part.
+// waitingFor returns a text with the description while the condition is false, and an empty string when it is true. Checks for Await return
+// this result as the description of what is still missing.
 func waitingFor(description string, condition bool) string {
 	if condition {
 		return ""
@@ -114,7 +116,7 @@ func waitingFor(description string, condition bool) string {
 	return "not yet: " + description
 }
 
-// timeIn formats the time after the duration, rounded down to a second, as the lease API reads it.
+// timeIn returns the time after this duration from now, rounded down to a second, in the format that the lease API reads.
 func timeIn(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 
 // createHostLease registers the host node-1 and creates a lease that reserves it.
@@ -129,7 +131,7 @@ func createHostLease(c *servertest.Worker, start, end time.Duration) servertest.
 			"resource_properties": "", "hypervisor_properties": ""}}})["lease"].(servertest.Object)
 }
 
-// leaseStatusIs returns a check for Await: it is satisfied when the lease at the path has the status.
+// leaseStatusIs returns a check for Await. The check succeeds when the lease at the path has the status.
 func leaseStatusIs(api *servertest.Worker, path, want string) func() string {
 	return func() string {
 		if got := api.Must("GET", path, nil)["lease"].(servertest.Object)["status"]; got != want {

@@ -8,7 +8,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// oneReservationFailsToStart fails the creation of one flavor: all reservations of the lease become `error`, and Nova is cleaned up.
+// oneReservationFailsToStart makes the creation of one flavor fail. All reservations of the lease must become `error`, and Nova's objects
+// for them must be removed.
 func oneReservationFailsToStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2), g.instanceReservation(1, nil))
 	l.awaitAggregates("freepool:1,2,3")
@@ -21,7 +22,7 @@ func oneReservationFailsToStart(g *hostGroup) {
 	l.awaitAggregates("freepool:1,2,3") // the resources of the started reservation are released
 	g.api.Must("PUT", l.path, servertest.Object{"name": "renamed"})
 	if got := l.get()["status"]; got != "ERROR" {
-		g.Errorf("after an update of the name the lease's status is %v, want ERROR", got)
+		g.Errorf("update the name of a lease in status ERROR: got status %v, want ERROR", got)
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
 	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "next", "start_date": timeIn(time.Hour), "end_date": timeIn(90 * time.Minute),
@@ -31,7 +32,7 @@ func oneReservationFailsToStart(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
 }
 
-// startRetriedAfterNovaError fails the start at Nova once: the lease becomes ACTIVE later.
+// startRetriedAfterNovaError makes the start of a lease fail at Nova once. The lease must become ACTIVE later.
 func startRetriedAfterNovaError(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
@@ -46,7 +47,8 @@ func startRetriedAfterNovaError(g *hostGroup) {
 	l.awaitAggregates("a:1")
 }
 
-// oneHostFailsToStart fails the start on one of three hosts until the lease has ended: the other hosts are free again.
+// oneHostFailsToStart makes the start of a lease fail on one of three hosts until the lease has ended. The other hosts must become free
+// again.
 func oneHostFailsToStart(g *hostGroup) {
 	g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError) // list of the servers on the host
 	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
@@ -55,7 +57,7 @@ func oneHostFailsToStart(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3)) // the hosts are free
 }
 
-// endLeaseWithServer ends a lease of one host while Nova rejects the deletion of a server on that host, until removeFault is called.
+// endLeaseWithServer ends a lease of one host. Nova rejects the deletion of a server on that host until removeFault is called.
 func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
 	l = g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.startNow()
@@ -66,7 +68,8 @@ func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
 	return l, removeFault
 }
 
-// serversCannotBeDeleted ends a lease whose server Nova does not delete: the lease becomes ERROR and keeps its host until it is deleted.
+// serversCannotBeDeleted ends a lease with a server that Nova does not delete. The lease must become ERROR and keep its host until the
+// lease is deleted.
 func serversCannotBeDeleted(g *hostGroup) {
 	l, removeFault := g.endLeaseWithServer()
 	l.awaitStatus("ERROR")
@@ -83,7 +86,7 @@ func serversCannotBeDeleted(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 }
 
-// nextLeaseWaitsForSlowEnd ends a lease whose server stays: only the next lease of the same host waits.
+// nextLeaseWaitsForSlowEnd ends a lease with a server that Nova does not delete. Only the next lease of the same host must wait.
 func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	a := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	a.startNow()
@@ -106,7 +109,8 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	next.awaitStatus("ACTIVE")
 }
 
-// snapshotFails fails the snapshots before the end: the event becomes ERROR, the lease stays ACTIVE and ends normally.
+// snapshotFails makes the snapshots before the end of a lease fail. The event must become ERROR, and the lease must stay ACTIVE and end
+// normally.
 func snapshotFails(g *hostGroup) {
 	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "",
 		"resource_properties": g.hostFilter(), "before_end": "snapshot"})

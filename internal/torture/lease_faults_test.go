@@ -30,7 +30,7 @@ func TestLease_OverdueEventsRunInOrder(t *testing.T) {
 	last.awaitStatuses("ACTIVE DONE UNDONE active")
 	other.awaitStatuses("ACTIVE DONE UNDONE active")
 	if got := g.hostAggregates(last.reservations[0], other.reservations[0]); got != "a:1 b:2" {
-		t.Errorf("Nova has the aggregates %s , want a:1 b:2 for the two ACTIVE leases", got)
+		t.Errorf("list the aggregates of the two ACTIVE leases at Nova: got %s, want a:1 b:2", got)
 	}
 	order := d.Rows(`
 		select l.id || ' ' || e.event_type
@@ -60,7 +60,7 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	victim = d.StartWorker("relay,temporal")
 	l.awaitStatuses("ACTIVE DONE UNDONE active active")
 	if f, groups := g.flavorAndGroups(l.reservations[1]); f == nil || groups != 1 {
-		t.Errorf("after the start: flavor %+v, %d server groups", f, groups)
+		t.Errorf("start a lease of instances through a kill: got flavor %+v and %d server groups at Nova, want a flavor and 1", f, groups)
 	}
 
 	hits, removeFault = g.injectFault("DELETE", "/flavors/"+l.reservations[1], http.StatusServiceUnavailable)
@@ -72,7 +72,7 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	d.StartWorker("relay,temporal")
 	l.awaitStatuses("TERMINATED DONE DONE deleted deleted")
 	if f, groups := g.flavorAndGroups(l.reservations[1]); f != nil || groups != 0 {
-		t.Errorf("after the end: flavor %+v, %d server groups", f, groups)
+		t.Errorf("end a lease of instances through a kill: got flavor %+v and %d server groups at Nova, want none", f, groups)
 	}
 	l.awaitAggregates("freepool:1,2")
 }
@@ -117,10 +117,10 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 			return ""
 		})
 		if got, other := whole.healthFlags(), some.healthFlags(); got != step.flags || other != step.other {
-			t.Errorf("health flags after step %d: host reservation %q, instance reservation %q", i, got, other)
+			t.Errorf("health flags after step %d: got %q for the host reservation and %q for the instance reservation, want the flags of this step", i, got, other)
 		}
 		if got := later.healthFlags(); got != "" {
-			t.Errorf("after step %d a lease that starts after the healing interval has the flags %s, want none", i, got)
+			t.Errorf("health flags after step %d of a lease that starts after the healing interval: got %s, want none", i, got)
 		}
 	}
 	whole.endNow()

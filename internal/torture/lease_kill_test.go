@@ -40,12 +40,12 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := allocations(); n != 0 {
-		t.Fatalf("the worker made %d allocations before it was killed, want 0", n)
+		t.Fatalf("kill the worker during the start of a lease: got %d providers with allocations of the lease, want 0", n)
 	}
 	victim = s.StartWorker("relay,temporal")
 	awaitStatus("ACTIVE")
 	if n := allocations(); n != 1 {
-		t.Errorf("the ACTIVE lease has allocations on %d providers, want 1", n)
+		t.Errorf("allocations of the ACTIVE lease: got them on %d providers, want 1", n)
 	}
 
 	victim.Kill()
@@ -59,7 +59,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	s.StartWorker("relay,temporal")
 	awaitStatus("TERMINATED")
 	if n := allocations(); n != 0 {
-		t.Errorf("the TERMINATED lease has allocations on %d providers, want 0", n)
+		t.Errorf("allocations of the TERMINATED lease: got them on %d providers, want 0", n)
 	}
 	s.Same("statuses of the events and of the reservation", []string{"end_lease DONE", "reservation deleted", "start_lease DONE"}, s.Rows(`
 		select event_type || ' ' || status from event where event_type <> 'before_end_lease'
@@ -67,7 +67,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 		order by 1`))
 }
 
-// TestLease_StartsAfterRowsAreUnlocked keeps provider rows locked for longer than one attempt to start the lease may last.
+// TestLease_StartsAfterRowsAreUnlocked keeps provider rows locked for longer than one attempt to start a lease may last.
 func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
@@ -87,7 +87,7 @@ func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	starting := time.Now()
 	s.Await("the first attempt has timed out", func() string {
 		if wrong := leaseStatusIs(api, path, "STARTING")(); wrong != "" {
-			t.Fatal("while the provider rows are locked, ", wrong)
+			t.Fatal("read the lease while the provider rows are locked: ", wrong)
 		}
 		left := workflows.LocalDatabaseTimeout + 3*time.Second - time.Since(starting)
 		return waitingFor(fmt.Sprint(left, " left"), left <= 0)

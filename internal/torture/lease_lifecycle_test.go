@@ -14,7 +14,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestLease_WithNovaAndNeutron runs scenarios concurrently on one deployment. A fault that one scenario injects affects no other scenario.
+// TestLease_WithNovaAndNeutron runs lease scenarios concurrently on one deployment. A fault that one scenario injects affects no other
+// scenario.
 func TestLease_WithNovaAndNeutron(t *testing.T) {
 	t.Parallel()
 	runScenarios(t, newLeaseDeployment(t), map[string]leaseScenario{
@@ -31,7 +32,7 @@ func TestLease_WithNovaAndNeutron(t *testing.T) {
 	})
 }
 
-// TestLease_ShortRetryTimeout runs scenarios in which failed calls to Nova and Neutron are retried for 4 s only.
+// TestLease_ShortRetryTimeout runs lease scenarios in which berth retries failed calls to Nova and Neutron for only 4 s.
 func TestLease_ShortRetryTimeout(t *testing.T) {
 	t.Parallel()
 	runScenarios(t, newLeaseDeployment(t, "BERTH_LEASE_PATIENCE=4s"), map[string]leaseScenario{
@@ -44,13 +45,13 @@ func TestLease_ShortRetryTimeout(t *testing.T) {
 	})
 }
 
-// leaseScenario is a test function and the number of hosts of the group on which it runs.
+// leaseScenario is a test function and the number of hosts that it needs.
 type leaseScenario struct {
 	hosts int
 	run   func(*hostGroup)
 }
 
-// runScenarios starts the roles relay and temporal and runs each scenario as a parallel subtest on its own hosts.
+// runScenarios starts a process with the roles relay and temporal. It runs each scenario as a parallel subtest on hosts of its own.
 func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario) {
 	t.Helper()
 	d.StartWorker("relay,temporal")
@@ -62,7 +63,8 @@ func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario
 	}
 }
 
-// hostLeaseLifecycle starts, takes snapshots for and ends a lease of two hosts that have servers of other projects.
+// hostLeaseLifecycle starts a lease of two hosts on which other projects have servers. It checks the snapshots before the end, and ends the
+// lease.
 func hostLeaseLifecycle(g *hostGroup) {
 	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
 		"resource_properties": g.hostFilter(), "before_end": "snapshot"})
@@ -72,7 +74,7 @@ func hostLeaseLifecycle(g *hostGroup) {
 	l.awaitStatus("ACTIVE")
 	l.awaitAggregates("a:1,2")
 	if n := g.serverCount(); n != 0 {
-		g.Errorf("while the lease is ACTIVE, %d servers of other projects are on its hosts, want 0", n)
+		g.Errorf("count servers of other projects on the hosts of an ACTIVE lease: got %d, want 0", n)
 	}
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[1], Name: g.name, PollsUntilGone: 3})
@@ -89,7 +91,7 @@ func hostLeaseLifecycle(g *hostGroup) {
 	l.endNow()
 	l.awaitStatus("TERMINATED")
 	if got := l.statuses(); got != "TERMINATED DONE DONE deleted" || g.serverCount() != 0 {
-		g.Errorf("after the end: statuses %s, %d servers; want TERMINATED DONE DONE deleted and 0 servers", got, g.serverCount())
+		g.Errorf("end a lease of hosts: got statuses %s and %d servers, want TERMINATED DONE DONE deleted and 0 servers", got, g.serverCount())
 	}
 	l.awaitAggregates("freepool:1,2")
 	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{"end_date": timeIn(5 * time.Hour)})
@@ -98,7 +100,7 @@ func hostLeaseLifecycle(g *hostGroup) {
 	l.awaitDeleted()
 }
 
-// instanceLeaseLifecycle starts and ends a lease of two instances, one of which Nova boots.
+// instanceLeaseLifecycle starts and ends a lease of two instances. Nova boots one of them.
 func instanceLeaseLifecycle(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(2, "False"))
 	id := l.reservations[0]
@@ -108,7 +110,7 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	l.awaitAggregates("a:1,2 freepool:1,2")
 	f, groups := g.flavorAndGroups(id)
 	if f == nil || len(f.Access) != 1 || f.Specs["resources:"+class] != "1" || f.Specs["affinity_id"] == "" || groups != 1 {
-		g.Errorf("after the start: flavor %+v, %d server groups", f, groups)
+		g.Errorf("start a lease of instances: got flavor %+v and %d server groups at Nova, want a flavor for the reservation and 1", f, groups)
 	}
 	want := []string{"blazar_" + g.hosts[0] + " 1 1", "blazar_" + g.hosts[1] + " 1 1"}
 	inventory := func() []string {
@@ -119,9 +121,9 @@ func instanceLeaseLifecycle(g *hostGroup) {
 			order by p.name`, class)
 	}
 	if got := inventory(); !slices.Equal(got, want) {
-		g.Errorf("after the start the reserved inventory is %v", got)
+		g.Errorf("start a lease of instances: got the reserved inventory %v, want one instance on each of the two hosts", got)
 	}
-	// Nova boots a server: it allocates the reserved inventory, and releases it after the deletion of the server.
+	// The test plays Nova's part for a server: it allocates the reserved inventory, and releases it after the server is deleted.
 	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Flavor: id, PollsUntilGone: 2})
 	nested := g.deployment().Rows(`select uuid from provider where name = $1`, "blazar_"+g.hosts[0])[0]
 	allocations := func(generation, amount int) servertest.Object {
@@ -141,7 +143,7 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	g.api.Must("PUT", "/placement/allocations/"+server.ID, allocations(1, 0))
 	l.awaitStatus("TERMINATED")
 	if f, groups := g.flavorAndGroups(id); f != nil || groups != 0 || len(inventory()) != 0 {
-		g.Errorf("after the end: flavor %+v, %d server groups, inventory %v", f, groups, inventory())
+		g.Errorf("end a lease of instances: got flavor %+v, %d server groups and the reserved inventory %v, want none of them", f, groups, inventory())
 	}
 	if left := g.deployment().Rows(`select name from resource_class where name = $1`, class); len(left) != 0 {
 		g.Error("the reservation's resource class still exists after the end of the lease")
@@ -149,14 +151,14 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	l.awaitAggregates("freepool:1,2")
 }
 
-// floatingIPLeaseLifecycle starts and ends a lease of two floating IPs, one of which a port uses at the end.
+// floatingIPLeaseLifecycle starts and ends a lease of two floating IPs. At the end of the lease, a port uses one of them.
 func floatingIPLeaseLifecycle(g *hostGroup) {
 	network := g.registerFloatingIPs("172.24.4.10", "172.24.4.11", "172.24.4.12")
 	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 2, "required_floatingips": []string{"172.24.4.12"}})
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	if got := g.floatingIPs(network); got != "172.24.4.10 172.24.4.12" {
-		g.Errorf("after the start the floating IPs at Neutron are %s", got)
+		g.Errorf("start a lease of floating IPs: got %s at Neutron, want 172.24.4.10 172.24.4.12", got)
 	}
 	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "network_id": uuid.NewString()}}})
 	port := "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e00aa"
@@ -164,7 +166,7 @@ func floatingIPLeaseLifecycle(g *hostGroup) {
 	l.endNow()
 	l.awaitStatus("TERMINATED")
 	if got := g.floatingIPs(network); got != "" {
-		g.Errorf("after the end the floating IPs at Neutron are %s", got)
+		g.Errorf("end a lease of floating IPs: got %s at Neutron, want none", got)
 	}
 	g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 3})
 }

@@ -17,7 +17,7 @@ func TestHosts_PooledAfterNovaOutage(t *testing.T) {
 	g := d.newHostGroup(t, 3) // the API does not wait for Nova
 	g.awaitHits(hits, 4)
 	if code, _, _ := d.api.Do("DELETE", "/reservation/v1/os-hosts/"+g.hostIDs[2], nil); code != http.StatusNoContent {
-		t.Errorf("DELETE of a host during the Nova outage: got status %d, want success", code)
+		t.Errorf("DELETE a host during an outage of Nova: got status %d, want 204", code)
 	}
 	removeFault()
 	awaitPool := func(want string) {
@@ -34,7 +34,7 @@ func TestHosts_PooledAfterNovaOutage(t *testing.T) {
 
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2))
 	if code, body, _ := d.api.Do("DELETE", "/reservation/v1/os-hosts/"+g.hostIDs[0], nil); code != http.StatusConflict {
-		t.Errorf("DELETE of a reserved host: got %d %v, want a refusal", code, body)
+		t.Errorf("DELETE a reserved host: got status %d, body %v; want 409", code, body)
 	}
 	l.startNow()
 	l.awaitStatus("ACTIVE")
@@ -47,6 +47,6 @@ func TestHosts_PooledAfterNovaOutage(t *testing.T) {
 	d.api.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": g.hosts[0], "row": g.name})
 	awaitPool("freepool:1,2")
 	if id := contract.PoolID(g.hosts[0]); contract.Key(id) != g.hosts[0] {
-		t.Errorf("contract.Key does not return the host's name for the workflow ID %s", id)
+		t.Errorf("contract.Key for the workflow ID %s: want the name of the host", id)
 	}
 }

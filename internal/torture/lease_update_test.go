@@ -11,7 +11,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// activeLeaseGrows updates active host and instance reservations: more hosts or instances are accepted, fewer are rejected.
+// activeLeaseGrows updates active reservations of hosts and instances. berth must accept more hosts or instances, and reject fewer.
 func activeLeaseGrows(g *hostGroup) {
 	whole := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	whole.startNow()
@@ -44,7 +44,7 @@ func activeLeaseGrows(g *hostGroup) {
 	some.awaitAggregates("freepool:1,2,3")
 }
 
-// floatingIPReservationGrows adds floating IPs to an active reservation while Neutron fails some requests.
+// floatingIPReservationGrows adds floating IPs to an active reservation while some requests to Neutron fail.
 func floatingIPReservationGrows(g *hostGroup) {
 	network := g.registerFloatingIPs("172.24.4.10", "172.24.4.11", "172.24.4.12")
 	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 1})
@@ -64,7 +64,7 @@ func floatingIPReservationGrows(g *hostGroup) {
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	if got := g.floatingIPs(network); got != "" {
-		g.Errorf("after the deletion the lease still has floating IPs at Neutron: %s", got)
+		g.Errorf("delete a lease of floating IPs: got %s at Neutron, want none", got)
 	}
 }
 
@@ -103,7 +103,7 @@ func invalidUpdates(g *hostGroup) {
 		after := g.deployment().Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
 			|| (select string_agg(r::text, ' ') from reservation r where r.lease_id = l.id) from lease l where id = $1`, l.id)
 		if !slices.Equal(before, after) {
-			g.Errorf("an invalid update changed the lease's rows; before:\n%v\nafter:\n%v", before, after)
+			g.Errorf("send invalid updates of a lease: want its rows unchanged; before:\n%v\nafter:\n%v", before, after)
 		}
 	}
 }

@@ -81,11 +81,11 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	s.AwaitNone("all notifications are published", `select kind from announcement where told_at is null`)
 	rpcWorkers[0].Kill()
 	if code, _, err := rpcWorkers[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
-		t.Errorf("/readyz after the kill of the other process: got %d, %v, want 200", code, err)
+		t.Errorf("GET /readyz of a process after the other process was killed: got status %d, error %v; want 200", code, err)
 	}
 }
 
-// metrics returns the text of a process's /metrics.
+// metrics returns the text that a process serves at /metrics.
 func metrics(t *testing.T, c *servertest.Worker) string {
 	t.Helper()
 	res, err := http.Get(c.URL + "/metrics")

@@ -10,14 +10,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// register is the state that one generation guards: the allocations of a consumer, or the aggregates, traits and inventory of a provider.
-// A consumer with generation 0 does not exist.
+// register is the data that one Placement generation protects: the allocations of a consumer, or the aggregates, traits and inventory of a
+// provider. Generation 0 of a consumer means that the consumer does not exist.
 type register struct {
 	generation int64
 	values     [3]string // the values that the generation guards; see the slot constants for their meaning
 }
 
-// Indexes into register.values for a provider. The register of a consumer uses index 0 only.
+// Indexes into register.values for the register of a provider. The register of a consumer uses only index 0.
 const (
 	aggregateSlot = iota
 	traitSlot
@@ -25,7 +25,7 @@ const (
 	slotCount
 )
 
-// access is an operation on a register.
+// access is a read or a write of a register.
 type access struct {
 	register string
 	kind     accessKind
@@ -50,7 +50,8 @@ type outcome struct {
 	value      string
 }
 
-// registerModel is the sequential specification: of two writes with the same generation one succeeds and the other is refused.
+// registerModel is the sequential specification of a register: of two writes with the same generation, one succeeds and the other is
+// refused.
 var registerModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		by := map[string][]porcupine.Operation{}
@@ -71,8 +72,8 @@ var registerModel = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v: %+v", input, output) },
 }
 
-// step reports whether the register can give the answer, and returns its next state. A write without an answer counts as concurrent to all
-// later operations, so that it may take effect at any later time or never.
+// step reports whether the register in this state can give the answer. It also returns the register's next state. A write without an answer
+// counts as concurrent with all later operations: it may take effect at any later time, or never.
 func (r register) step(a access, o outcome) (bool, register) {
 	if a.kind == read {
 		return o.generation == r.generation && o.value == r.values[a.slot], r
@@ -94,7 +95,7 @@ func (r register) step(a access, o outcome) (bool, register) {
 	return !o.known || o.generation == r.generation, r
 }
 
-// history records the operations of all clients and their outcomes.
+// history records the accesses of all clients and their outcomes.
 type history struct {
 	mu           sync.Mutex
 	ops          []porcupine.Operation
@@ -103,7 +104,7 @@ type history struct {
 	start        time.Time
 }
 
-// add records an access that started at the time began and has just ended.
+// add records an access that started at the time `began` and has just ended.
 func (h *history) add(client int, began time.Time, a access, o outcome) {
 	op := porcupine.Operation{ClientId: client, Input: a, Output: o, Call: int64(began.Sub(h.start)), Return: int64(time.Since(h.start))}
 	h.mu.Lock()
@@ -118,7 +119,7 @@ func (h *history) add(client int, began time.Time, a access, o outcome) {
 	h.ops = append(h.ops, op)
 }
 
-// acknowledgedWrites returns the number of acknowledged writes.
+// acknowledgedWrites returns the number of acknowledged writes in the history.
 func (h *history) acknowledgedWrites() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +133,7 @@ func (h *history) checkLinearizable(t *testing.T) {
 	if result == porcupine.Ok {
 		return
 	}
-	t.Errorf("the history of %d accesses, %d of them without an answer, is %s; the longest linearizable prefix of each register:", len(h.ops), h.unanswered, result)
+	t.Errorf("check a history of %d accesses, %d of them without an answer: got %s, want linearizable; longest linearizable prefix of each register:", len(h.ops), h.unanswered, result)
 	for _, part := range why.PartialLinearizationsOperations() {
 		longest := []porcupine.Operation{}
 		for _, p := range part {
@@ -185,7 +186,7 @@ func TestRegisterModel_RejectsImpossibleHistories(t *testing.T) {
 				time.Sleep(time.Microsecond)
 			}
 			if got := porcupine.CheckOperations(registerModel, h.ops); got != tc.want {
-				t.Errorf("the history is linearizable: got %v, want %v", got, tc.want)
+				t.Errorf("check whether the history is linearizable: got %v, want %v", got, tc.want)
 			}
 		})
 	}

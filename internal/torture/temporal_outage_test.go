@@ -15,7 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestWrites_SurviveTemporalOutage creates ports and reports while Temporal is down: all ports become ACTIVE after its restart.
+// TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. After Temporal's restart all ports must
+// become ACTIVE.
 func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	t.Parallel()
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: filepath.Dir(servertest.DataFolder(t))})
@@ -73,13 +74,13 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	plugged := countNovaEvents(s, "network-vif-plugged")
 	for _, p := range ports {
 		if plugged[p] != 1 {
-			t.Errorf("Nova received %d network-vif-plugged events for port %s, want 1", plugged[p], p)
+			t.Errorf("count the network-vif-plugged events that Nova received: got %d for port %s, want 1", plugged[p], p)
 		}
 	}
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// countNovaEvents returns the number of events with the name that Nova received, by port.
+// countNovaEvents returns, by port, how many events with this name Nova received.
 func countNovaEvents(s *servertest.Deployment, event string) map[string]int {
 	n := map[string]int{}
 	for _, e := range s.Nova.Events() {

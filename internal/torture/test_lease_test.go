@@ -9,26 +9,26 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// testLease is a lease on a host group.
+// testLease is a lease that a test created for a host group.
 type testLease struct {
 	*hostGroup
 	path, id     string
 	reservations []string // IDs of its reservations
 }
 
-// get reads the lease from the API.
+// get reads the lease through the lease API.
 func (l *testLease) get() servertest.Object {
 	l.T.Helper()
 	return l.api.Must("GET", l.path, nil)["lease"].(servertest.Object)
 }
 
-// startNow moves the start of the lease to the present.
+// startNow updates the lease so that it starts now.
 func (l *testLease) startNow() {
 	l.T.Helper()
 	l.api.Must("PUT", l.path, servertest.Object{"start_date": timeIn(0)})
 }
 
-// endNow moves the end of the lease to the present.
+// endNow updates the lease so that it ends now.
 func (l *testLease) endNow() {
 	l.T.Helper()
 	l.api.Must("PUT", l.path, servertest.Object{"end_date": timeIn(0)})
@@ -45,7 +45,7 @@ func (l *testLease) awaitStatus(status string) {
 	})
 }
 
-// awaitDeleted waits until the lease does not exist.
+// awaitDeleted waits until the lease does not exist any more.
 func (l *testLease) awaitDeleted() {
 	l.T.Helper()
 	l.await("the lease is deleted", func() string {
@@ -57,7 +57,7 @@ func (l *testLease) awaitDeleted() {
 	})
 }
 
-// statuses lists the statuses of the lease, of its start and end events, and of its reservations.
+// statuses returns, in one line, the statuses of the lease, of its start and end events, and of its reservations.
 func (l *testLease) statuses() string {
 	l.T.Helper()
 	return strings.Join(l.deployment().Rows(`
@@ -67,7 +67,7 @@ func (l *testLease) statuses() string {
 		where l.id = $1`, l.id), "")
 }
 
-// awaitStatuses waits until statuses returns the wanted list.
+// awaitStatuses waits until the method statuses returns the wanted line.
 func (l *testLease) awaitStatuses(want string) {
 	l.T.Helper()
 	l.await("the statuses are "+want, func() string {
@@ -78,7 +78,7 @@ func (l *testLease) awaitStatuses(want string) {
 	})
 }
 
-// awaitEvent waits until the lease's event of the type has the status.
+// awaitEvent waits until the lease's event of this type has this status.
 func (l *testLease) awaitEvent(typ, status string) {
 	l.T.Helper()
 	l.await("the event "+typ+" is "+status, func() string {
@@ -91,7 +91,7 @@ func (l *testLease) awaitEvent(typ, status string) {
 	})
 }
 
-// awaitBlockedBy waits until the lease's `why` names the other lease.
+// awaitBlockedBy waits until the `why` of the lease names the other lease as a blocker.
 func (l *testLease) awaitBlockedBy(other *testLease) {
 	l.T.Helper()
 	l.await("the lease waits for the other lease", func() string {
@@ -103,10 +103,10 @@ func (l *testLease) awaitBlockedBy(other *testLease) {
 	})
 }
 
-// aggregates lists Nova's aggregates of the group's hosts; the aggregates of the lease's reservations are called a, b and so on.
+// aggregates lists Nova's aggregates of the group's hosts. The list calls the aggregates of the lease's reservations a, b and so on.
 func (l *testLease) aggregates() string { return l.hostAggregates(l.reservations...) }
 
-// awaitAggregates waits until Nova's aggregates contain the hosts as wanted.
+// awaitAggregates waits until the method aggregates returns the wanted list.
 func (l *testLease) awaitAggregates(want string) {
 	l.T.Helper()
 	l.await("Nova's aggregates are "+want, func() string {
@@ -117,7 +117,7 @@ func (l *testLease) awaitAggregates(want string) {
 	})
 }
 
-// healthFlags lists the API's health flags that are set on the lease or on one of its reservations.
+// healthFlags lists the health flags of the API that are set on the lease or on its reservations.
 func (l *testLease) healthFlags() string {
 	l.T.Helper()
 	now := l.get()
