@@ -38,7 +38,7 @@ func (a *api) get(ctx context.Context, path string) error {
 	return a.send(ctx, http.MethodGet, path, nil, nil)
 }
 
-// send sends a request with a JSON body. It returns an error if the status of the answer is not 2xx.
+// send sends a request with a JSON body. send returns an error if the status of the answer is not 2xx.
 func (a *api) send(ctx context.Context, method, path string, body, into any) error {
 	var raw []byte
 	var err error

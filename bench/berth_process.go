@@ -17,8 +17,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// startBerth runs berth's worker program with these roles and this database until the stack closes. It waits until the program is ready.
-// The process logs to the file NAME.log in the stack's folder.
+// startBerth runs berth's worker program with these roles and this database until the stack closes. startBerth waits until the program is
+// ready. The process logs to the file NAME.log in the stack's folder.
 func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*api, error) {
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *stack) restartBerth(ctx context.Context, roles, brokers string) error {
 // readyTimeout is how long berth may take to become ready.
 const readyTimeout = time.Minute
 
-// awaitReady waits until berth is ready. It returns an error if berth's process ends earlier.
+// awaitReady waits until berth is ready. awaitReady returns an error if berth's process ends earlier.
 func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 // cpuTimes is the CPU time that each component has used.
 type cpuTimes map[string]time.Duration
 
-// since returns the CPU time used after an earlier reading. It leaves out components that used no CPU time.
+// since returns the CPU time used after an earlier reading. since leaves out components that used no CPU time.
 func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
 	used := cpuTimes{}
 	for component, d := range c {
@@ -56,8 +56,8 @@ func readCPUTimes() (cpuTimes, error) {
 	return total, nil
 }
 
-// componentOf returns the component to which a process belongs. It returns an empty string if the process is neither the process `self` nor
-// its descendant.
+// componentOf returns the component to which a process belongs. componentOf returns an empty string if the process is neither the process
+// `self` nor its descendant.
 func componentOf(all map[int]process, p process, self int) string {
 	for at := p; at.pid != self; {
 		parent, ok := all[at.parent]
@@ -116,11 +116,11 @@ func readProcess(dir string) (process, bool) {
 	return p, err == nil
 }
 
-// parseStat parses /proc/PID/stat. The process name stands in parentheses there, and may itself contain parentheses.
+// parseStat parses /proc/PID/stat. In this file the process name stands in parentheses, and may itself contain parentheses.
 func parseStat(stat string) (process, error) {
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if open < 0 || end < open {
-		return process{}, fmt.Errorf("no process name in %q", stat)
+		return process{}, fmt.Errorf("no process name in the stat line %q", stat)
 	}
 	var p process
 	var err error
@@ -130,7 +130,7 @@ func parseStat(stat string) (process, error) {
 	p.name = stat[open+1 : end]
 	fields := strings.Fields(stat[end+1:])
 	if len(fields) < 15 {
-		return process{}, fmt.Errorf("too few fields in %q", stat)
+		return process{}, fmt.Errorf("too few fields in the stat line %q", stat)
 	}
 	if p.parent, err = strconv.Atoi(fields[1]); err != nil {
 		return process{}, err

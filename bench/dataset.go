@@ -16,7 +16,7 @@ type dataset struct {
 	sql  []string
 }
 
-// scaleRows returns n, or n/50 when the run uses Temporal's dev server. Such a run only checks bench itself.
+// scaleRows returns n, or n/50 when the run uses Temporal's dev server. A run with the dev server only checks bench itself.
 func (s *stack) scaleRows(n int) int {
 	if s.devServer {
 		return n / 50

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// single is the number of objects with the same deadline when every object has a deadline of its own.
+// single is the value of `n` for objects of which each has a deadline of its own. With another `n`, that many objects have the same
+// deadline.
 const single = 1
 
 // deadlineSet holds the deadlines of events, and how late each event came.
@@ -20,8 +21,8 @@ type deadlineSet struct {
 // deadlineSpacing is the time between two successive deadlines when every object has a deadline of its own.
 const deadlineSpacing = 500 * time.Millisecond
 
-// newDeadlineSet returns n deadlines at the instant `at`. If n is `single`, it returns deadlines that are spread over the window, which
-// begins at that instant.
+// newDeadlineSet returns n deadlines at the instant `at`. If n is `single`, newDeadlineSet returns deadlines that are spread over the
+// window, which begins at that instant.
 func newDeadlineSet(n int, window time.Duration, at time.Time) *deadlineSet {
 	d := &deadlineSet{}
 	if n == single {
@@ -36,7 +37,7 @@ func newDeadlineSet(n int, window time.Duration, at time.Time) *deadlineSet {
 	return d
 }
 
-// record stores how late the i-th event came. It returns an error if the event came before its deadline.
+// record stores how late the i-th event came. record returns an error if the event came before its deadline.
 func (d *deadlineSet) record(i int, at time.Time) error {
 	late := at.Sub(d.deadlines[i])
 	if late < 0 {

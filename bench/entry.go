@@ -51,7 +51,7 @@ func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error 
 // createFunc is a function that creates a network, subnet or port and returns its ID.
 type createFunc func(ctx context.Context, kind string, with attributes) (id string, err error)
 
-// openEntries measures journal entries, from the POST of an object until its entry is finished. createObjects creates the objects of one
+// openEntries measures journal entries, from the POST of an object until its entry is finished. `createObjects` creates the objects of one
 // operation; `delay` is the time that the controller takes for each answer.
 func openEntries(createObjects func(context.Context, createFunc) ([]string, error), delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
@@ -83,8 +83,8 @@ func openEntries(createObjects func(context.Context, createFunc) ([]string, erro
 	}
 }
 
-// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). It also returns
-// the number of SQL statements that one more operation of each client executes.
+// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). entryDetails
+// also returns the number of SQL statements that one more operation of each client executes.
 func (s *stack) entryDetails(ctx context.Context, created *recent[string], op operation) ([]detail, error) {
 	entries, err := s.entryWorkflows(ctx, created.last)
 	if err != nil {

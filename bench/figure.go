@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// figure is one measurement of bench, for example the creation of ports. To add one, write a function that opens it and add a line to figures.
+// figure is one measurement of bench, for example the creation of ports. To add a figure, write a function that opens the figure and add a
+// line to the table figures.
 type figure struct {
 	name          string
 	title         string
@@ -94,7 +95,8 @@ func figureNames() []string {
 	return names
 }
 
-// selectFigures returns the figures that a comma-separated list names, and their baselines. For an empty list it returns all figures.
+// selectFigures returns the figures that a comma-separated list names, and their baselines. For an empty list selectFigures returns all
+// figures.
 func selectFigures(list string) ([]figure, error) {
 	if list == "" {
 		return figures, nil

@@ -38,7 +38,7 @@ func (a *api) sendHeartbeats(ctx context.Context) error {
 	return group.Wait()
 }
 
-// heartbeat sends one heartbeat for an agent. The first one creates the agent.
+// heartbeat sends one heartbeat for an agent. The first heartbeat creates the agent.
 func (a *api) heartbeat(ctx context.Context, agentType, host string) error {
 	return a.post(ctx, "/agent/v1/state", map[string]any{
 		"agent_type": agentType, "host": host, "binary": "bench", "topic": "N/A", "configurations": attributes{}}, nil)

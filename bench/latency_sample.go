@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// arrivalRate is the number of operations that measureTimes starts in a second. It is so low that no operation waits for another.
+// arrivalRate is the number of operations that measureTimes starts in a second. arrivalRate is so low that no operation waits for another.
 const arrivalRate = 10
 
 // measureTimes starts operations at a constant rate, even while earlier operations still run, and collects the durations that they return.
@@ -44,8 +44,8 @@ func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (tim
 	return s, context.Cause(ctx)
 }
 
-// percentile returns the smallest of the times that is greater than or equal to at least this percentage of all times. It returns 0 if
-// there are no times.
+// percentile returns the smallest of the times that is greater than or equal to at least this percentage of all times. percentile returns 0
+// if there are no times.
 func percentile(times []time.Duration, percent int) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -54,7 +54,7 @@ func percentile(times []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// mean returns the average of the times. It returns 0 if there are no times.
+// mean returns the average of the times. mean returns 0 if there are no times.
 func mean(times []time.Duration) time.Duration {
 	if len(times) == 0 {
 		return 0

@@ -19,7 +19,7 @@ const (
 	queryNotEnded = `select id::text from lease where id = any($1::uuid[]) and status <> 'TERMINATED'`
 )
 
-// leaseFigure measures leases. It creates leases and records how late they start and end.
+// leaseFigure measures leases. leaseFigure creates leases and records how late they start and end.
 type leaseFigure struct {
 	*stack
 	n              int

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The numbers of rows in the database of a cloud that has used reservations for years.
+// The numbers of leases and hosts in the database of a cloud that has used reservations for years.
 const (
 	calendarHosts = 500
 	pastLeases    = 100_000

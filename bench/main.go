@@ -1,7 +1,7 @@
 // Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Bench calls each measurement a figure, and
 // also prints it as a ratio to a baseline: the cheapest operation of the same kind, on the same servers, in the same run. Bench starts
 // PostgreSQL, a Temporal server that uses it, stubs of OpenDaylight and Nova, and berth's worker program, each as a process of its own. At
-// the end it removes everything except the results. No figure has a target; bench fails only if an operation fails.
+// the end Bench removes everything except the results. No figure has a target; bench fails only if an operation fails.
 package main
 
 import (

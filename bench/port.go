@@ -23,7 +23,7 @@ var (
 	dhcpReport = contract.Report{Entity: "DHCP", Host: dhcpHost}
 )
 
-// portFigure measures ports. It creates ports and sends the agents' reports for them as signals.
+// portFigure measures ports. portFigure creates ports and sends the agents' reports for them as signals.
 type portFigure struct {
 	*stack
 	networks []string    // one for each client
@@ -39,8 +39,8 @@ const (
 	queryInactivePorts = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
 )
 
-// pollInterval is the usual interval between queries that wait for a condition. It is short compared with the measured times, and long
-// enough that the queries cost little.
+// pollInterval is the usual interval between queries that wait for a condition. pollInterval is short compared with the measured times, and
+// long enough that the queries cost little.
 const pollInterval = 25 * time.Millisecond
 
 func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Duration) *portFigure {
@@ -163,8 +163,8 @@ func (p *portFigure) report(ctx context.Context, port string, r contract.Report)
 	})
 }
 
-// details returns what the newest ports cost in Temporal (workflow tasks and history events). It also returns the number of SQL statements
-// that one more port of each client takes.
+// details returns what the newest ports cost in Temporal (workflow tasks and history events). details also returns the number of SQL
+// statements that one more port of each client takes.
 func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	workflows := make([]string, len(p.created.last))
 	for i, id := range p.created.last {

@@ -46,8 +46,8 @@ func (p *portFigure) deleteDuringSignals(ctx context.Context, pace pace) (sample
 	return sample{Count: 1, Seconds: took.Seconds(), CPU: cpuTimes{}, Times: []time.Duration{took}}, context.Cause(ctx)
 }
 
-// signalUntilClosed signals a port at a constant rate. It stops and closes the channel at the first signal that finds
-// the port's workflow closed.
+// signalUntilClosed signals a port at a constant rate. signalUntilClosed stops and closes the channel at the first signal that finds the
+// port's workflow closed.
 func (p *portFigure) signalUntilClosed(ctx context.Context, port string) <-chan struct{} {
 	closed := make(chan struct{})
 	end := sync.OnceFunc(func() { close(closed) })

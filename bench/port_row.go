@@ -22,7 +22,7 @@ import (
 	"berth/internal/store"
 )
 
-// portAPI is the Networking API with a database of its own, without relay and workflows. It runs in the process of bench, like the
+// portAPI is the Networking API with a database of its own, without relay and workflows. The API runs in the process of bench, like the
 // baseline's driver.
 type portAPI struct {
 	*api

@@ -69,8 +69,8 @@ type report struct {
 	Figures  []result         `json:"figures"`
 }
 
-// resultOf sums the rounds of a figure. It compares the figure with its baseline if the earlier results contain the baseline and it did not
-// fail.
+// resultOf sums the rounds of a figure. resultOf compares the figure with its baseline if the earlier results contain the baseline and the
+// baseline did not fail.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)
 	r := result{Name: f.name, Title: f.title, Count: all.Count, Seconds: all.Seconds, Rate: all.rate(), CPU: all.cpuPerOperation()}

@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 )
 
-// retryUnavailable repeats a call to Temporal while the server is overloaded or unavailable, for at most waitTimeout. So a slow disk does
-// not make a measurement fail. The server may execute the call more than once.
+// retryUnavailable repeats a call to Temporal while the server is overloaded or unavailable, for at most waitTimeout. Because of these
+// retries, a slow disk does not make a measurement fail. Because of the retries, the server may execute a call more than once.
 func retryUnavailable(ctx context.Context, call func() error) error {
 	err := call()
 	for begin := time.Now(); isUnavailable(err) && ctx.Err() == nil; err = call() {

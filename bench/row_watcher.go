@@ -23,7 +23,8 @@ type rowWatcher struct {
 	awaited  map[string]chan struct{} // closed when the object has reached the state
 }
 
-// newRowWatcher starts a watcher that runs until ctx ends. If the watcher's query fails, it calls the function `fail` with the error.
+// newRowWatcher starts a watcher that runs until ctx ends. If the query of the watcher fails, the watcher calls the function `fail` with
+// the error.
 func newRowWatcher(ctx context.Context, rows *pgxpool.Pool, interval time.Duration, pending string, fail context.CancelCauseFunc) *rowWatcher {
 	w := &rowWatcher{rows: rows, pending: pending, interval: interval, wake: make(chan struct{}, 1), awaited: map[string]chan struct{}{}}
 	go w.poll(ctx, fail)
@@ -104,7 +105,7 @@ func (w *rowWatcher) await(ctx context.Context, ids ...string) error {
 		select {
 		case <-c:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w", ids[i], context.Cause(ctx))
+			return fmt.Errorf("wait until object %s reaches the awaited state: %w", ids[i], context.Cause(ctx))
 		}
 	}
 	return nil

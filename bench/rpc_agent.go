@@ -143,13 +143,13 @@ func (a *rpcAgent) call(ctx context.Context, topic, method, version string, args
 	return a.awaitReply(ctx, method)
 }
 
-// awaitReply returns the result in the next reply. If the reply contains a failure, it returns an error.
+// awaitReply returns the result in the next reply. If the reply contains a failure, awaitReply returns an error.
 func (a *rpcAgent) awaitReply(ctx context.Context, method string) (json.RawMessage, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-time.After(waitTimeout):
-		return nil, fmt.Errorf("no reply to %s: %w", method, errTimeout)
+		return nil, fmt.Errorf("no reply to the RPC call %s: %w", method, errTimeout)
 	case d, open := <-a.replies:
 		var e envelope
 		var m struct {
@@ -160,7 +160,7 @@ func (a *rpcAgent) awaitReply(ctx context.Context, method string) (json.RawMessa
 			return nil, amqp.ErrClosed
 		}
 		if err := errors.Join(json.Unmarshal(d.Body, &e), json.Unmarshal([]byte(e.Message), &m)); err != nil {
-			return nil, fmt.Errorf("decode the reply to %s: %w", method, err)
+			return nil, fmt.Errorf("decode the reply to the RPC call %s: %w", method, err)
 		}
 		if m.Failure != nil {
 			return nil, fmt.Errorf("%s failed: %s", method, *m.Failure)

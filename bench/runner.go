@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// runner measures the figures one after the other, round by round. After each figure it writes the results that it has so far. If a figure
-// fails, the runner reports the failure and does not measure the figure again. It also closes the stack, whose state is then unknown, and
-// opens a new stack for the next figure.
+// runner measures the figures one after the other, round by round. After each figure the runner writes the results that it has so far. If a
+// figure fails, the runner reports the failure and does not measure the figure again. After a failure the runner also closes the stack,
+// whose state is then unknown, and opens a new stack for the next figure.
 type runner struct {
 	settings  settings
 	openStack func(context.Context) (*stack, error)
@@ -66,7 +66,7 @@ func (r *runner) run(ctx context.Context) error {
 	return r.failures()
 }
 
-// measure measures one round of a figure. After the last round it collects the figure's details.
+// measure measures one round of a figure. After the last round measure collects the figure's details.
 func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err error) {
 	st := r.stack
 	defer func() {
@@ -121,7 +121,7 @@ func (r *runner) closeStack() {
 	}
 }
 
-// publish writes all results so far to the JSON file. If f is complete or has failed, it also prints the result of f.
+// publish writes all results so far to the JSON file. If f is complete or has failed, publish also prints the result of f.
 func (r *runner) publish(f *figureRun, last bool) error {
 	all := r.report()
 	if last || f.err != nil {

@@ -62,8 +62,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// measure runs operations on p.InFlight concurrent clients and counts the operations that end inside the window. When the window closes, it
-// waits for the operations that still run. The first error of an operation stops all clients.
+// measure runs operations on p.InFlight concurrent clients and counts the operations that end inside the window. When the window closes,
+// measure waits for the operations that still run. The first error of an operation stops all clients.
 func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	var count atomic.Int64
 	var open atomic.Bool // true while the window is open

@@ -27,7 +27,7 @@ type stormFigure struct {
 }
 
 // openStorm measures how fast one port processes signals. All signals except two name another host than the port's host; such signals are
-// only counted. The two exceptions make the port ACTIVE. No signal may be rejected or lost.
+// only counted. The two signals that name the port's own hosts make the port ACTIVE. No signal may be rejected or lost.
 func openStorm(ctx context.Context, s *stack) (*subject, error) {
 	t := &stormFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), signals: s.signals}
 	return &subject{agents: s.api, setUp: t.createNetworks, measureRound: t.measureRound, tearDown: t.check, details: t.details}, nil

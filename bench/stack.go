@@ -20,7 +20,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. It also holds the clients that the measurements
+// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. stack also holds the clients that the measurements
 // use.
 type stack struct {
 	ctx       context.Context // ends when the stack closes or when one of its processes ends unexpectedly

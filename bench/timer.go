@@ -15,7 +15,7 @@ const (
 	timerName  = "Timer"
 )
 
-// timerFigure measures timers. It runs workflows that wait for a timer and do nothing else; they are the baseline of leases.
+// timerFigure measures timers. timerFigure runs workflows that wait for a timer and do nothing else; they are the baseline of leases.
 type timerFigure struct {
 	*stack
 	n       int
@@ -39,8 +39,8 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// waitForTimer is the workflow function of this measurement. It waits for its timer and records when the timer fired. Recording works
-// because this process runs the only worker.
+// waitForTimer is the workflow function of this measurement. waitForTimer waits for its timer and records when the timer fired. Recording
+// works because this process runs the only worker.
 func (t *timerFigure) waitForTimer(ctx workflow.Context, i int) error {
 	if err := workflow.Sleep(ctx, t.current.deadlines[i].Sub(workflow.Now(ctx))); err != nil || workflow.IsReplaying(ctx) {
 		return err

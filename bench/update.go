@@ -9,8 +9,7 @@ import (
 // changesPerNetwork is how often one network is changed, including its creation.
 const changesPerNetwork = 100
 
-// openUpdates measures the journal entries of many changes of one network. It checks that the controller has the last
-// change.
+// openUpdates measures the journal entries of many changes of one network. openUpdates checks that the controller has the last change.
 func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 	mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)
 	var created recent[string]
@@ -41,7 +40,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// changeNetwork creates a network and changes it n-1 times. It returns the network's last revision.
+// changeNetwork creates a network and changes it n-1 times. changeNetwork returns the network's last revision.
 func (s *stack) changeNetwork(ctx context.Context, n int) (id string, revision int, err error) {
 	if id, err = s.api.create(ctx, "network", attributes{"name": "bench-1"}); err != nil {
 		return "", 0, err

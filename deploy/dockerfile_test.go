@@ -14,7 +14,8 @@ import (
 	"berth/internal/config"
 )
 
-// parseDockerfile returns the arguments of all instructions of a Dockerfile, by the instruction's name. It joins continued lines.
+// parseDockerfile returns the arguments of all instructions of a Dockerfile, by the instruction's name. parseDockerfile joins continued
+// lines.
 func parseDockerfile(text string) map[string][]string {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	all := map[string][]string{}

@@ -40,7 +40,7 @@ func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	}
 }
 
-// testNames returns the names of the test functions in a folder. If the folder ends in "...", it includes the folders below.
+// testNames returns the names of the test functions in a folder. If the folder ends in "...", testNames includes the folders below.
 func testNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	root, recursive := strings.CutSuffix(dir, "...")

@@ -26,8 +26,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// serviceHost runs the services of the Compose file as processes on this machine. It replaces the host names of containers by addresses of
-// this machine.
+// serviceHost runs the services of the Compose file as processes on this machine. serviceHost replaces the host names of containers by
+// addresses of this machine.
 type serviceHost struct {
 	keystone  *keystonetest.Server
 	odl       *odltest.Controller
@@ -133,7 +133,7 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	}
 }
 
-// start runs a service until the test ends. When the health check of the service succeeds, it returns the service's address.
+// start runs a service until the test ends. When the health check of the service succeeds, start returns the service's address.
 func (h *serviceHost) start(t *testing.T, name string) string {
 	t.Helper()
 	port, err := devstack.Port(0)
@@ -212,7 +212,8 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 }
 
 // TestServices_MirrorANetworkWithTheComposeEnvironment runs the services with their commands, environments and health checks from the
-// Compose file. It creates a network at the service api and checks that the service worker mirrors it to the controller.
+// Compose file. TestServices_MirrorANetworkWithTheComposeEnvironment creates a network at the service api and checks that the service
+// worker mirrors it to the controller.
 func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newServiceHost(t)

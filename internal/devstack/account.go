@@ -77,8 +77,8 @@ func (a account) chown(path string) error {
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// attributes returns the attributes with which a child process is started. With them the child process runs as the account's user, and the
-// kernel ends it when this process ends or is killed.
+// attributes returns the attributes with which a child process is started. The attributes make the child process run as the account's user,
+// and make the kernel end the child when this process ends or is killed.
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
 	if a.otherUser {

@@ -14,8 +14,8 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// postgresBinaries returns the folder of the PostgreSQL server binaries. If PostgreSQL is not installed on the machine, it downloads the
-// binaries once into a cache.
+// postgresBinaries returns the folder of the PostgreSQL server binaries. If PostgreSQL is not installed on the machine, postgresBinaries
+// downloads the binaries once into a cache.
 func postgresBinaries(ctx context.Context) (string, error) {
 	var places []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
@@ -47,7 +47,7 @@ func hasServer(dir string) bool {
 	return true
 }
 
-// version returns the first number in a path. It serves to choose the newest of several installed versions.
+// version returns the first number in a path. version serves to choose the newest of several installed versions.
 func version(path string) int {
 	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {

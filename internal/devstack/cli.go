@@ -16,9 +16,9 @@ import (
 // CLIVariable is the environment variable with the path of the temporal CLI binary.
 const CLIVariable = "BERTH_TEMPORAL_CLI"
 
-// TemporalCLI returns the path of the temporal binary. It is the path in CLIVariable, or else the binary on PATH. If neither exists,
-// TemporalCLI builds the version that the source tree pins; Go caches the binary. The build takes minutes; meanwhile TemporalCLI passes a
-// message to `progress` every ten seconds.
+// TemporalCLI returns the path of the temporal binary. The path is the value of CLIVariable or, if that is not set, the binary on PATH. If
+// there is neither, TemporalCLI builds the version of the CLI that the source tree pins; Go caches the binary. The build takes minutes;
+// meanwhile TemporalCLI passes a message to `progress` every ten seconds.
 func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	if path := os.Getenv(CLIVariable); path != "" {
 		if _, err := exec.LookPath(path); err != nil {
@@ -57,7 +57,8 @@ func TemporalServer(ctx context.Context, progress func(string)) (TemporalProgram
 	return s, err
 }
 
-// toolModule returns the folder tools/NAME with the module that pins a tool. It searches the working directory and the folders above.
+// toolModule returns the folder tools/NAME with the module that pins a tool. toolModule searches the working directory and the folders
+// above.
 func toolModule(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Port returns the port if it is free on loopback. If the port is 0, it returns any free port. If the port is in use, it returns a
+// Port returns the port if it is free on loopback. If the port is 0, Port returns any free port. If the port is in use, Port returns a
 // PortTaken error.
 func Port(port int) (int, error) {
 	l, err := listen(port)
@@ -36,7 +36,7 @@ func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in us
 // after berth chose it and before berth uses it. Besides, Temporal's cluster membership table cannot store higher ports.
 const lowestPort, portLimit = 10_000, 1 << 15
 
-// listen opens a TCP listener for the port on loopback. For port 0 it chooses any free port.
+// listen opens a TCP listener for the port on loopback. For port 0 listen chooses any free port.
 func listen(port int) (net.Listener, error) {
 	if port != 0 {
 		return listenOn(port)
@@ -77,8 +77,8 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// withPort calls f with the port. If the port is 0, it calls f with a free port. If another process takes that free port before f uses it,
-// withPort tries another free port.
+// withPort calls f with the port. If the port is 0, withPort calls f with a free port. If another process takes that free port before f
+// uses it, withPort tries another free port.
 func withPort(port int, f func(port int) error) error {
 	for attempt := 1; ; attempt++ {
 		p, err := Port(port)
@@ -101,8 +101,8 @@ type process struct {
 	err  error         // result of cmd.Wait; valid after done is closed
 }
 
-// start runs the command from a thread that exists as long as the child process. This is because the kernel sends Pdeathsig to the child
-// when the thread that forked it ends, and the Go runtime may end other threads earlier.
+// start runs the command from a thread that exists as long as the child process. The reason is that the kernel sends Pdeathsig to the child
+// when the thread that forked the child ends, and that the Go runtime may end other threads earlier.
 func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -122,7 +122,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// stop sends the signal to the process and waits until the process has ended. After the grace period it sends SIGKILL.
+// stop sends the signal to the process and waits until the process has ended. After the grace period stop sends SIGKILL.
 func (p *process) stop(sig os.Signal, grace time.Duration) {
 	_ = p.cmd.Process.Signal(sig)
 	select {

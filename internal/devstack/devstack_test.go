@@ -335,7 +335,7 @@ func TestStandInComesBackOnItsPort(t *testing.T) {
 	}
 	defer func() { _ = r.Body.Close() }()
 	if body, _ := io.ReadAll(r.Body); string(body) != "here" || s.URL != url {
-		t.Errorf("GET the stub %s after its restart: got body %q, URL of the stub %s; want the body \"here\" and the same URL", url, body, s.URL)
+		t.Errorf("GET the stub %s after its restart: got body %q, URL of the stub %s; want the body here and the same URL", url, body, s.URL)
 	}
 }
 

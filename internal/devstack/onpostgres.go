@@ -35,7 +35,7 @@ const (
 	visibilityDatabase = "temporal_visibility"
 )
 
-// historyShards is the number of Temporal's history shards. It is small because the server runs on one machine.
+// historyShards is the number of Temporal's history shards. historyShards is small because the server runs on one machine.
 const historyShards = "4"
 
 // namespace is the Temporal namespace of berth's workflows.
@@ -53,8 +53,9 @@ type postgresTemporal struct {
 	ports    []int    // frontend first
 }
 
-// StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL. It registers the namespace "default"
-// and berth's search attributes. The folder `dir` holds the server's configuration and log. The server listens on free ports.
+// StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL. StartTemporalOnPostgres registers the
+// namespace "default" and berth's search attributes. The folder `dir` holds the server's configuration and log. The server listens on free
+// ports.
 func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir string, p *Postgres) (*Temporal, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -77,7 +78,7 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	return t, nil
 }
 
-// start runs the server on free ports. If another process takes one of the ports first, it tries other ports.
+// start runs the server on free ports. If another process takes one of the ports first, start tries other ports.
 func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	for attempt := 1; ; attempt++ {
 		var err error

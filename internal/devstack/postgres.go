@@ -34,8 +34,8 @@ type Postgres struct {
 	proc    *process
 }
 
-// StartPostgres starts a PostgreSQL server on the data in the folder. It creates the database cluster and the database if they do not
-// exist.
+// StartPostgres starts a PostgreSQL server on the data in the folder. StartPostgres creates the database cluster and the database if they
+// do not exist.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	bin, err := postgresBinaries(ctx)
 	if err != nil {

@@ -36,7 +36,7 @@ type RabbitMQ struct {
 // rabbitServer is the script in Debian's package that starts the broker as the current user.
 const rabbitServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// StartRabbitMQ starts a broker that keeps its state in the folder. It creates the folder if it does not exist.
+// StartRabbitMQ starts a broker that keeps its state in the folder. StartRabbitMQ creates the folder if it does not exist.
 func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	if _, err := os.Stat(rabbitServer); err != nil {
 		return nil, errors.New("RabbitMQ is not installed: install rabbitmq-server, or run make deps")
@@ -102,7 +102,7 @@ func (r *RabbitMQ) configure() error {
 			"ssl_options.keyfile = "+filepath.Join(r.dir, "key.pem")+"\nssl_options.verify = verify_none\n"), r.writeCertificate())
 }
 
-// Start starts a stopped broker on the same ports. Only durable queues and persistent messages are still there.
+// Start starts a stopped broker on the same ports. After a restart of the broker, only durable queues and persistent messages are left.
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	log, err := openLog(r.dir)
 	if err != nil {

@@ -23,7 +23,7 @@ func Scratch() (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 }
 
-// memoryDir returns a folder on a memory file system. It returns "" if there is no such folder or too little memory is available.
+// memoryDir returns a folder on a memory file system. memoryDir returns "" if there is no such folder or too little memory is available.
 func memoryDir() string {
 	const (
 		folder = "/dev/shm"

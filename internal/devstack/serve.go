@@ -16,7 +16,7 @@ type Server struct {
 	http    *http.Server
 }
 
-// Serve starts an HTTP stub with the handler on the port. If the port is 0, it chooses a free port.
+// Serve starts an HTTP stub with the handler on the port. If the port is 0, Serve chooses a free port.
 func Serve(port int, handler http.Handler) (*Server, error) {
 	s := &Server{handler: handler, port: port}
 	return s, s.Start()

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holderScript sets up the host's network and mount namespaces, if the host has them, and keeps them until the script's input ends. Then it
-// kills all programs that still use the host's folder.
+// holderScript sets up the host's network and mount namespaces, if the host has them, and keeps them until the script's input ends. When
+// the input has ended, holderScript kills all programs that still use the host's folder.
 const holderScript = `set -e
 if [ -n "$OWN" ]; then
 	mount --make-rprivate /
@@ -55,7 +55,7 @@ func (h *agentHost) startNamespaces() {
 	}
 }
 
-// startHolder starts holderScript and returns the script's process ID. If that fails, it returns the reason.
+// startHolder starts holderScript and returns the script's process ID. If the start fails, startHolder returns the reason.
 func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	h.Helper()
 	cmd := h.command("sh", "-c", holderScript)
@@ -91,8 +91,8 @@ func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	return cmd.Process.Pid, ""
 }
 
-// inNamespaces changes the command so that it runs in the host's namespaces. If the host has no namespaces, it returns the command
-// unchanged.
+// inNamespaces changes the command so that it runs in the host's namespaces. If the host has no namespaces, inNamespaces returns the
+// command unchanged.
 func (h *agentHost) inNamespaces(cmd *exec.Cmd) *exec.Cmd {
 	if h.namespacePID == 0 {
 		return cmd
@@ -183,8 +183,8 @@ func (h *agentHost) servesDHCP(network string) bool {
 	return err == nil
 }
 
-// bootServer moves the port's device into a network namespace of its own, which stands for a server. It returns the address that DHCP
-// assigns to the device.
+// bootServer moves the port's device into a network namespace of its own, which stands for a server. bootServer returns the address that
+// DHCP assigns to the device.
 func (h *agentHost) bootServer(p serverPort) string {
 	h.Helper()
 	h.ip("netns", "add", p.tap())

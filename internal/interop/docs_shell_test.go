@@ -185,7 +185,7 @@ func (s *shell) until(command, want string) {
 	})
 }
 
-// await repeats a check until it returns "". Any other result says what is not yet as expected.
+// await repeats a check until it returns "". Any other result of the check says what is not yet as expected.
 func (s *shell) await(what string, check func() string) {
 	s.t.Helper()
 	amiss := ""

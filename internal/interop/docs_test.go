@@ -109,7 +109,7 @@ func prepareRecipes(s *shell) {
 }
 
 // prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to their numbers, and ends the controller's
-// faults. It also changes objects directly at the controller, so that an audit has findings.
+// faults. prepareController also changes objects directly at the controller, so that an audit has findings.
 func prepareController(s *shell) {
 	s.t.Helper()
 	s.control(http.MethodPost, "/_control/faults", `{"method": "POST", "type": "network", "status": 400, "times": 1000}`)

@@ -54,7 +54,7 @@ func (g *goClient) expectStatus(what string, err error, status int) {
 func (g *goClient) expectEqual(what string, want, got any) {
 	g.Helper()
 	if d := cmp.Diff(want, got); d != "" {
-		g.Errorf("%s (-want +got):\n%s", what, d)
+		g.Errorf("%s: result differs (-want +got):\n%s", what, d)
 	}
 }
 

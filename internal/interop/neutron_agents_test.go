@@ -10,8 +10,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ. It kills each process in turn
-// while ports change.
+// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ.
+// TestNeutronAgents_BringPortsUp kills each process in turn while ports change.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir())
@@ -197,7 +197,7 @@ func (c *agentScenario) missingAgents(types ...string) string {
 	return strings.Join(types, ", ")
 }
 
-// await calls Deployment.Await. It fails the test immediately if an agent process ends.
+// await calls Deployment.Await. await fails the test immediately if an agent process ends.
 func (c *agentScenario) await(what string, f func() string) {
 	c.Helper()
 	c.Await(what, func() string {
@@ -258,8 +258,8 @@ func (c *agentScenario) vlanDiffers(p serverPort, want string) string {
 	return ""
 }
 
-// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network, each with an ACTIVE port. Otherwise it returns what
-// differs.
+// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network, each with an ACTIVE port. Otherwise
+// dhcpServiceDiffers returns what differs.
 func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	ports := c.api.Must("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)["ports"].([]any)
 	if len(ports) != want || c.host.servesDHCP(c.network) != (want > 0) {

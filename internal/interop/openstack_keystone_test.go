@@ -101,7 +101,7 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 				}
 				said.line = said.line[strings.Index(said.line, ": ")+1:]
 				if problem := said.differs(run(said.line)); problem != "" {
-					t.Errorf("as user %s: openstack %s: %s", part.user, said.line, problem)
+					t.Errorf("run as user %s the command openstack %s: %s", part.user, said.line, problem)
 				}
 			}
 		})

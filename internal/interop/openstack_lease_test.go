@@ -67,7 +67,7 @@ func TestOpenStackClient_Leases(t *testing.T) {
 // not exist.
 var unloadable = map[string]bool{"reservation host unset": true}
 
-// leaseClient runs commands of the client. It replaces placeholders in them by values from the database.
+// leaseClient runs commands of the client. leaseClient replaces placeholders in the commands by values from the database.
 type leaseClient struct {
 	*servertest.Deployment
 	sea string
@@ -92,8 +92,8 @@ func (n leaseClient) fill(line string) string {
 	})
 }
 
-// runCommand runs a command and compares its output with the expected output. If the expected output has the prefix "until: ", it repeats
-// the command until the output matches.
+// runCommand runs a command and compares its output with the expected output. If the expected output has the prefix "until: ", runCommand
+// repeats the command until the output matches.
 func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, string)) {
 	n.Helper()
 	line := n.fill(s.line)
@@ -102,6 +102,6 @@ func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, st
 		return
 	}
 	if problem := s.differs(run(line)); problem != "" {
-		n.Errorf("openstack %s: %s", s.line, problem)
+		n.Errorf("run the command openstack %s: %s", s.line, problem)
 	}
 }

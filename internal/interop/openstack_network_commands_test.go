@@ -1,8 +1,8 @@
 package interop
 
 // commandCase is a command of the openstack client and its expected output, in which # stands for each ID. If the expected output has the
-// prefix "error: ", the command must fail with a message that contains the rest. With the prefix "has: ", one line of the output must equal
-// the rest.
+// prefix "error: ", the command must fail with a message that contains the rest. If the expected output has the prefix "has: ", one line of
+// the output must equal the rest.
 type commandCase struct{ line, want string }
 
 // networkCommands use every network command of the client that applies to berth, and delete the objects that they create. {dhcp} and {l2}

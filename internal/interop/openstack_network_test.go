@@ -58,7 +58,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 				line = strings.ReplaceAll(line, "{rule}", s.Rows(`select id::text from security_group_rule where protocol = 'icmp'`)[0])
 			}
 			if problem := said.differs(run(line)); problem != "" {
-				t.Errorf("openstack %s: %s", said.line, problem)
+				t.Errorf("run the command openstack %s: %s", said.line, problem)
 			}
 		}
 		for _, line := range unsupportedCommands {
@@ -67,7 +67,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 				continue
 			}
 			if problem := rest.differs(run(line)); problem != "" {
-				t.Errorf("openstack %s, a command for a resource that berth does not support: %s", line, problem)
+				t.Errorf("run the command openstack %s for a resource that berth does not support: %s", line, problem)
 			}
 		}
 	})

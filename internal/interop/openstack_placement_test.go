@@ -17,12 +17,13 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// versionedCommand is a command that runs at the microversions 1.from to 1.until. If `until` is 0, it runs up to the newest microversion.
+// versionedCommand is a command that runs at the microversions 1.from to 1.until. If `until` is 0, the command runs up to the newest
+// microversion.
 type versionedCommand struct {
 	from, until int
 	line        string
-	// `want` is the expected output as JSON, or empty for a command without output. With the prefix "error: ", the command must fail with a
-	// message that contains the rest. With "has: ", the output must contain the rest as a row.
+	// `want` is the expected output as JSON, or empty for a command without output. If `want` has the prefix "error: ", the command must
+	// fail with a message that contains the rest. If `want` has the prefix "has: ", the output must contain the rest as a row.
 	want string
 }
 
@@ -132,7 +133,7 @@ func (t placementClient) runCommand(s versionedCommand) {
 		return
 	}
 	if err := t.step(t.names.Replace(s.line), t.names.Replace(s.want)); err != nil {
-		t.Errorf("at microversion %s: openstack %s: %v", t.version, t.names.Replace(s.line), err)
+		t.Errorf("run at microversion %s the command openstack %s: %v", t.version, t.names.Replace(s.line), err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type stockClient struct {
 	t  *testing.T
 	in io.Writer
-	// one line of JSON as the answer to each request
+	// The client process answers each request with one line of JSON.
 	answers *bufio.Reader
 }
 

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Attempt is one attempt to send a journal entry to the controller. It is usually a single request. If an earlier attempt may have been
-// applied, the attempt reads the controller's object first.
+// Attempt is one attempt to send a journal entry to the controller. An attempt is usually a single request. If an earlier attempt may have
+// been applied, the attempt reads the controller's object first.
 //
 //	a := journal.BeginAttempt(claim)
 //
@@ -49,7 +49,7 @@ func BeginAttempt(t ClaimResult) *Attempt {
 // NextRequest returns the next request of the attempt. `more` is false when the outcome is known and there is no request.
 func (a *Attempt) NextRequest() (r Request, more bool) { return a.next, a.step != stepEnded }
 
-// Outcome returns the outcome of the attempt. It is valid when NextRequest has returned no request.
+// Outcome returns the outcome of the attempt. The outcome is valid when NextRequest has returned no request.
 func (a *Attempt) Outcome() Outcome { return a.outcome }
 
 // HandleResponse handles the response to the request that NextRequest returned last.
@@ -90,8 +90,8 @@ func (a *Attempt) handleRead(got Response) {
 	}
 }
 
-// unreadOutcome returns the outcome of an attempt that could not read the controller's object. It is then still unknown whether an earlier
-// attempt was applied.
+// unreadOutcome returns the outcome of an attempt that could not read the controller's object. After such an attempt, berth still does not
+// know whether an earlier attempt was applied.
 func unreadOutcome(e Entry, got Response) Outcome {
 	e.Operation = Update // evaluate the response as that of a request for an existing object
 	o, expected := expectedFailure(e, got)
@@ -114,8 +114,8 @@ func (a *Attempt) enter(s step) {
 
 func (a *Attempt) end(o Outcome) { a.step, a.outcome = stepEnded, o }
 
-// AlreadyApplied reports whether the response to ReadRequest shows that the entry is already applied. This means that the controller has
-// the object as the entry describes it or, for a delete, does not have the object.
+// AlreadyApplied reports whether the response to ReadRequest shows that the entry is already applied. An entry is applied if the controller
+// has the object as the entry describes it or, for a delete, does not have the object.
 func AlreadyApplied(e Entry, got Response) bool {
 	switch {
 	case got.Failure != "":

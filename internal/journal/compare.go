@@ -10,9 +10,9 @@ import (
 )
 
 // SameObject reports whether the controller's object equals the object that was sent. Both arguments are the objects with their JSON
-// envelopes. It compares only the sent attributes, because the controller adds attributes, omits null and empty ones, and formats UUIDs
-// with dashes. If both objects have the same revision_number, it ignores attributes that the controller does not return. If it wrongly
-// returns false, this is harmless: the entry is sent again.
+// envelopes. SameObject compares only the attributes that were sent, because the controller adds attributes, omits null and empty ones, and
+// formats UUIDs with dashes. If both objects have the same revision_number, SameObject ignores attributes that the controller does not
+// return. A wrong result false of SameObject is harmless: the entry is sent again.
 func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
@@ -111,7 +111,7 @@ func sameNumber(a, b json.Number) bool {
 
 var hexID = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
-// canonicalUUID returns a UUID in its canonical form. It returns any other text unchanged.
+// canonicalUUID returns a UUID in its canonical form. canonicalUUID returns any other text unchanged.
 func canonicalUUID(id string) string {
 	bare := strings.ReplaceAll(strings.ToLower(id), "-", "")
 	if !hexID.MatchString(bare) {

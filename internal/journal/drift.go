@@ -10,7 +10,7 @@ import (
 )
 
 // Canary returns the creation of the check network. This network exists only in the journal and at the controller, not in the Networking
-// API. If it is missing at the controller, the controller has lost its data.
+// API. If the check network is missing at the controller, the controller has lost its data.
 func Canary() Change {
 	const id = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 	return Change{
@@ -36,14 +36,14 @@ func ListRequests(typ string, within []string) []Request {
 	return all
 }
 
-// ParentType returns the parent type of a type: each object of the parent type contains a collection of this type. For most types it
-// returns "".
+// ParentType returns the parent type of a type: each object of the parent type contains a collection of this type. For most types
+// ParentType returns "".
 func ParentType(typ string) string { return byType[typ].parent }
 
 // ListKey returns the JSON key under which the controller returns a list of objects of a type.
 func ListKey(typ string) string { return byType[typ].listKey() }
 
-// maxIDLength is the maximum length of an ID. It is longer than every ID that an OpenStack API returns.
+// maxIDLength is the maximum length of an ID. maxIDLength is longer than every ID that an OpenStack API returns.
 const maxIDLength = 255
 
 // ParseListedID returns the ID of an object in the controller's response to a list request.
@@ -57,8 +57,8 @@ func ParseListedID(typ string, raw json.RawMessage) (id string, err error) {
 	return canonicalUUID(o.ID), nil
 }
 
-// StorableObject returns JSON that the database can store for an object that only the controller has. It is the whole object or, if the
-// database cannot store that, only the attributes that a delete request needs.
+// StorableObject returns JSON that the database can store for an object that only the controller has. The JSON is the whole object or, if
+// the database cannot store that, only the attributes that a delete request needs.
 func StorableObject(typ, id string, raw json.RawMessage) json.RawMessage {
 	o, err := decodeObject(raw)
 	if whole, _ := json.Marshal(o); err == nil && isStorable(whole) {
@@ -74,14 +74,15 @@ func StorableObject(typ, id string, raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// isStorable reports whether PostgreSQL can store the JSON. It must not contain NUL characters or numbers beyond the range of float64.
+// isStorable reports whether PostgreSQL can store the JSON. PostgreSQL cannot store JSON with NUL characters or with numbers beyond the
+// range of float64.
 func isStorable(raw []byte) bool {
 	var any any
 	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
 // DifferingAttributes returns the names of the attributes that differ between our object and the controller's object and that an update can
-// correct. It ignores attributes that the controller does not return.
+// correct. DifferingAttributes ignores attributes that the controller does not return.
 func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	k := byType[typ]
 	want, err := decodeObject(shall)

@@ -21,7 +21,7 @@ const (
 type State string
 
 // The states of a journal entry. A pending entry becomes processing when it is claimed, and completed when the controller has the change.
-// After an expected failure it becomes pending again. After too many unexpected responses it becomes failed.
+// After an expected failure the entry becomes pending again. After too many unexpected responses the entry becomes failed.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"
@@ -35,7 +35,7 @@ type Ref struct {
 	ID   string
 }
 
-// Change is a change of an object. It is recorded in the journal in the same transaction that changes the object.
+// Change is a change of an object. The transaction that changes the object also records the change in the journal.
 type Change struct {
 	Object    Ref
 	Operation Operation

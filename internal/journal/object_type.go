@@ -26,8 +26,8 @@ type objectType struct {
 	notIfNull   []string                           // attributes that are not sent if they are null
 }
 
-// reference is an attribute that contains the ID or the IDs of other objects. A dot in its name leads into an object, or into each object
-// of a list.
+// reference is an attribute that contains the ID or the IDs of other objects. A dot in the name of a reference leads into an object, or
+// into each object of a list.
 type reference struct {
 	attribute string
 	typ       string
@@ -179,8 +179,8 @@ func (l reference) appendTo(refs []Ref, o object) []Ref {
 	return refs
 }
 
-// idsAtPath returns the IDs at the end of a path of attribute names. If there is an object at the end of the path, it returns the object's
-// ID.
+// idsAtPath returns the IDs at the end of a path of attribute names. If there is an object at the end of the path, idsAtPath returns the
+// object's ID.
 func idsAtPath(v any, path []string) []string {
 	switch v := v.(type) {
 	case string:

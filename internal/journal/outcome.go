@@ -5,8 +5,8 @@ import "time"
 // OutcomeKind is the kind of an attempt's outcome.
 type OutcomeKind string
 
-// The kinds of outcomes of an attempt. After OutcomeDone the entry is completed. After OutcomeFailed it is failed and waits for an
-// operator. After all others it is pending.
+// The kinds of outcomes of an attempt. After OutcomeDone the entry is completed. After OutcomeFailed the entry is failed and waits for an
+// operator. After all other outcomes the entry is pending.
 const (
 	OutcomeDone     OutcomeKind = "done"     // the controller has the change
 	OutcomeRetry    OutcomeKind = "again"    // an expected failure, retried without limit

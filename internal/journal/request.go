@@ -17,7 +17,8 @@ type Request struct {
 // object is a decoded JSON object. Numbers in it are of type json.Number and keep all their digits.
 type object = map[string]any
 
-// WriteRequest returns the request that makes the entry's change at the controller. It returns an error if the request cannot be created.
+// WriteRequest returns the request that makes the entry's change at the controller. WriteRequest returns an error if the request cannot be
+// created.
 func WriteRequest(e Entry) (Request, error) {
 	k, list, err := collectionOf(e)
 	if err != nil {
@@ -65,7 +66,7 @@ func collectionOf(e Entry) (k objectType, list string, err error) {
 	}
 	o, err := decodeObject(e.Data)
 	if err != nil {
-		return k, "", fmt.Errorf("data of the %s: %w", e.Object.Type, err)
+		return k, "", fmt.Errorf("invalid data of the %s: %w", e.Object.Type, err)
 	}
 	outer, _ := o[k.parent+"_id"].(string)
 	if outer == "" {
@@ -87,7 +88,7 @@ func writeRequest(method, path string, e Entry, k objectType) (Request, error) {
 		err = k.filter(o, e.Operation)
 	}
 	if err != nil {
-		return Request{}, fmt.Errorf("data of the %s: %w", e.Object.Type, err)
+		return Request{}, fmt.Errorf("invalid data of the %s: %w", e.Object.Type, err)
 	}
 	body, err := json.Marshal(map[string]object{e.Object.Type: o})
 	if err != nil {

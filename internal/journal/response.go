@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TransportFailure is the reason why a request to the controller got no HTTP response. It is empty if the request got a response.
+// TransportFailure is the reason why a request to the controller got no HTTP response. TransportFailure is empty if the request got a
+// response.
 type TransportFailure string
 
 // Failures of the transport between berth and the controller.
@@ -148,8 +149,8 @@ func quoteResponse(a Response) string {
 	return s
 }
 
-// backoff returns the pause before the next attempt. The pause doubles with every attempt. It differs by up to a quarter between entries,
-// so that entries that failed at the same time are not retried at the same time.
+// backoff returns the pause before the next attempt. The pause doubles with every attempt. The pause differs by up to a quarter between
+// entries, so that entries that failed at the same time are not retried at the same time.
 func backoff(e Entry, first time.Duration, attempt int) time.Duration {
 	p := min(first<<min(max(attempt-1, 0), 20), maxBackoff)
 	spread := uint64(e.Seq)*0x9e3779b97f4a7c15 + uint64(attempt)*0xbf58476d1ce4e5b9

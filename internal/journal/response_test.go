@@ -100,7 +100,7 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 				t.Parallel()
 				o := Evaluate(entry(tt.op, "port", `{}`), Response{Status: code, Body: []byte(tt.body)})
 				if o.Kind != tt.want || o.MaybeApplied != (tt.want == OutcomeRetry) {
-					t.Errorf("Evaluate: got outcome %+v, want kind %s, and MaybeApplied only for the kind again", o, tt.want)
+					t.Errorf("Evaluate: got outcome %+v, want kind %s, and MaybeApplied only for the kind `again`", o, tt.want)
 				}
 			})
 		}

@@ -43,8 +43,8 @@ func batchLeaderSuffix(e Entry) string {
 	return fmt.Sprintf("; sent by the workflow journal/%d", *e.BatchLeader)
 }
 
-// describeBlockers describes the first failed blocker, because that one needs an operator. If no blocker has failed, it describes the
-// oldest one.
+// describeBlockers describes the first failed blocker, because that one needs an operator. If no blocker has failed, describeBlockers
+// describes the oldest one.
 func describeBlockers(blockers []Blocker) string {
 	b := blockers[0]
 	for _, other := range blockers {

@@ -37,7 +37,7 @@ func TestSentence_OfEachState(t *testing.T) {
 		})
 	}
 	if got := Summary(Entry{Operation: Update, Object: Ref{Type: "port", ID: "p"}}); got != "update port p" {
-		t.Errorf("Summary of the entry: got %q, want \"update port p\"", got)
+		t.Errorf("Summary of the entry: got %q, want update port p", got)
 	}
 }
 

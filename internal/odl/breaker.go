@@ -13,8 +13,8 @@ const (
 	failuresToOpen = 5
 	// probeInterval is how often an open breaker admits one request (a probe), to find out whether the controller is available again.
 	probeInterval = time.Second
-	// returnSpacing is the time between the retries of two rejected callers. It keeps the rate of retries independent of the number of
-	// callers.
+	// returnSpacing is the time between the retries of two rejected callers. returnSpacing keeps the rate of retries independent of the
+	// number of callers.
 	returnSpacing = 50 * time.Millisecond
 	// maxWait is the longest time for which a rejected caller is told to wait.
 	maxWait = time.Minute
@@ -34,9 +34,9 @@ type SharedBreaker interface {
 	Closed(ctx context.Context) error
 }
 
-// breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. It opens after failuresToOpen
-// consecutive failures. While it is open, it admits one request per probeInterval, counted over all processes. It closes after the first
-// success.
+// breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. The breaker opens after failuresToOpen
+// consecutive failures. While the breaker is open, it admits one request per probeInterval, counted over all processes. The breaker closes
+// after the first successful request.
 type breaker struct {
 	now    func() time.Time
 	shared SharedBreaker // nil: this process only
@@ -52,7 +52,7 @@ func newBreaker(now func() time.Time, others SharedBreaker) *breaker {
 	return &breaker{now: now, shared: others}
 }
 
-// admit returns 0 if a request may be sent. Otherwise it returns how long to wait, and the last failure.
+// admit returns 0 if a request may be sent. Otherwise admit returns how long to wait, and the last failure.
 func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 	b.mu.Lock()
 	if wait, last = b.waitLocked(); wait > 0 || b.failures < failuresToOpen {
@@ -67,8 +67,8 @@ func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 	return 0, ""
 }
 
-// deferToOthers asks the shared breaker whether this process must wait because of other processes. If so, it opens the local breaker and
-// returns true.
+// deferToOthers asks the shared breaker whether this process must wait because of other processes. If this process must wait, deferToOthers
+// opens the local breaker and returns true.
 func (b *breaker) deferToOthers(ctx context.Context) bool {
 	var wait time.Duration
 	b.callShared(ctx, func(ctx context.Context) (err error) {
@@ -98,7 +98,7 @@ func (b *breaker) callShared(ctx context.Context, f func(context.Context) error)
 	}
 }
 
-// wait returns the same as admit, but it does not reserve a probe. It is for callers that do not send a request now.
+// wait returns the same as admit, but it does not reserve a probe. wait is for callers that do not send a request now.
 func (b *breaker) wait() (wait time.Duration, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,8 +133,8 @@ func (b *breaker) isOpen() bool {
 }
 
 // report counts the outcome of a request. `sick` describes the controller's failure; it is empty for a success. When the local breaker
-// opens or closes, report tells the shared breaker. After the first failure it asks the shared breaker whether other processes have opened
-// it.
+// opens or closes, report tells the shared breaker. After the first failure report asks the shared breaker whether other processes have
+// opened it.
 func (b *breaker) report(ctx context.Context, sick string) {
 	before, now := b.countResult(sick)
 	switch {
@@ -147,7 +147,7 @@ func (b *breaker) report(ctx context.Context, sick string) {
 	}
 }
 
-// countResult counts consecutive failures. It returns their number before and after this result.
+// countResult counts consecutive failures. countResult returns the number of failures before and after this result.
 func (b *breaker) countResult(sick string) (before, now int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

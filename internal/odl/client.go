@@ -32,14 +32,14 @@ type Config struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxBody is the maximum number of bytes of a response body that the client reads. It ignores the rest of the body.
+	// maxBody is the maximum number of bytes of a response body that the client reads. The client ignores the rest of the body.
 	maxBody = 16 << 20
-	// idleTimeout is how long the client keeps an idle connection. It is shorter than the controller's timeout, so that the client closes
-	// the connection first.
+	// idleTimeout is how long the client keeps an idle connection. idleTimeout is shorter than the controller's timeout, so that the client
+	// closes the connection first.
 	idleTimeout = 20 * time.Second
 )
 
-// Failure is the reason why a request got no complete response. It is empty if the request got one.
+// Failure is the reason why a request got no complete response. Failure is empty if the request got a complete response.
 type Failure string
 
 // The kinds of failures of a request.
@@ -62,7 +62,7 @@ type Response struct {
 	Location   string        // the Location header
 }
 
-// Client sends requests to one OpenDaylight controller. It is safe for concurrent use.
+// Client sends requests to one OpenDaylight controller. A Client is safe for concurrent use.
 type Client struct {
 	base    string // of the northbound API
 	root    string // scheme and host
@@ -73,7 +73,7 @@ type Client struct {
 	breaker *breaker
 }
 
-// New checks the configuration and returns a client for it. It does not connect to the controller.
+// New checks the configuration and returns a client for it. New does not connect to the controller.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -120,14 +120,14 @@ func New(c Config) (*Client, error) {
 // BreakerOpen reports whether the client's circuit breaker is open.
 func (c *Client) BreakerOpen() bool { return c.breaker.isOpen() }
 
-// ShareBreaker makes the client's circuit breaker use the state that all processes share. Call it before the first request.
+// ShareBreaker makes the client's circuit breaker use the state that all processes share. Call ShareBreaker before the first request.
 func (c *Client) ShareBreaker(others SharedBreaker) { c.breaker.shared = others }
 
 // Readable returns true, because objects can be read from an OpenDaylight controller.
 func (c *Client) Readable() bool { return true }
 
-// Send sends one request without retries. If the request fails on the way to the controller or back, it returns a Response with a Failure.
-// It returns an error only if ctx ended; the controller may or may not have executed the request.
+// Send sends one request without retries. If the request fails on the way to the controller or back, Send returns a Response with a
+// Failure. Send returns an error only if ctx ended; the controller may or may not have executed the request.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return breakerOpenResponse(wait, last), nil
@@ -140,8 +140,8 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Re
 	return a, nil
 }
 
-// BreakerWait returns how long the caller must wait because the circuit breaker is open, and why it is open. It returns 0 if a request may
-// be sent.
+// BreakerWait returns how long the caller must wait because the circuit breaker is open, and why it is open. BreakerWait returns 0 if a
+// request may be sent.
 func (c *Client) BreakerWait() (wait time.Duration, why string) {
 	if wait, last := c.breaker.wait(); wait > 0 {
 		return wait, breakerOpenResponse(wait, last).Detail
@@ -154,8 +154,8 @@ func breakerOpenResponse(wait time.Duration, last string) Response {
 	return Response{Failure: FailureBreakerOpen, RetryAfter: wait, Detail: "the circuit breaker is open after " + last}
 }
 
-// controllerFailure describes a failure of the whole controller. The circuit breaker counts such failures. It returns an empty string for
-// all other responses.
+// controllerFailure describes a failure of the whole controller. The circuit breaker counts failures of the whole controller.
+// controllerFailure returns an empty string for all other responses.
 func controllerFailure(a Response) string {
 	switch {
 	case a.Failure == FailureInvalidRequest:

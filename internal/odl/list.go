@@ -59,7 +59,7 @@ func (c *Client) list(ctx context.Context, target, key string, each func(json.Ra
 	return a, err
 }
 
-// decodeEnvelope decodes {"key": [object, …]}, which may be nested in further objects. It skips all other keys.
+// decodeEnvelope decodes {"key": [object, …]}, which may be nested in further objects. decodeEnvelope skips all other keys.
 func decodeEnvelope(w *stallDetector, key string, each func(json.RawMessage) error) error {
 	d := json.NewDecoder(w)
 	found, err := decodeLevel(w, d, strings.Split(key, "/"), each)
@@ -132,7 +132,7 @@ func decodeValue(w *stallDetector, d *json.Decoder, each func(json.RawMessage) e
 	return each(raw)
 }
 
-// stallDetector reads a response body of any length. It cancels the request if no data arrives within the timeout.
+// stallDetector reads a response body of any length. stallDetector cancels the request if no data arrives within the timeout.
 type stallDetector struct {
 	body    io.Reader
 	timeout time.Duration

@@ -39,8 +39,8 @@ type HostConfig struct {
 	Config json.RawMessage // a JSON object
 }
 
-// Features reads the controller's features. It returns the configuration of each feature by the feature's name, without the prefix for the
-// YANG model. It returns an empty map if the controller has no features resource.
+// Features reads the controller's features. Features returns the configuration of each feature by the feature's name, without the prefix
+// for the YANG model. Features returns an empty map if the controller has no features resource.
 func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
 	err := c.listOperational(ctx, featuresPath, "features/feature", func(raw json.RawMessage) error {
@@ -66,7 +66,7 @@ func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	return all, err
 }
 
-// HostConfigs reads the host configurations at a path. It skips host configurations that cannot be decoded.
+// HostConfigs reads the host configurations at a path. HostConfigs skips host configurations that cannot be decoded.
 func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, error) {
 	var all []HostConfig
 	err := c.listOperational(ctx, path, "hostconfigs/hostconfig", func(raw json.RawMessage) error {
@@ -109,7 +109,7 @@ type portStatus struct {
 	Status string `json:"status"`
 }
 
-// PortStatus reads the status of one port. It returns an empty string if the controller has no status for the port.
+// PortStatus reads the status of one port. PortStatus returns an empty string if the controller has no status for the port.
 func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	status := ""
 	err := c.listOperational(ctx, portsPath+"/port/"+url.PathEscape(id), "port", func(raw json.RawMessage) error {
@@ -126,7 +126,7 @@ func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	return status, err
 }
 
-// listOperational reads a list of operational data. It returns an error for any response that is not this list.
+// listOperational reads a list of operational data. listOperational returns an error for any response that is not this list.
 func (c *Client) listOperational(ctx context.Context, path, key string, each func(json.RawMessage) error) error {
 	a, err := c.list(ctx, c.root+path, key, each)
 	if err != nil {

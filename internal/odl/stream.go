@@ -22,7 +22,7 @@ const (
 	TopicHostConfigs Topic = "/neutron:neutron/neutron:hostconfigs"
 )
 
-// ChangeEvent reports that an object at the controller changed. It does not contain the new state of the object.
+// ChangeEvent reports that an object at the controller changed. A ChangeEvent does not contain the new state of the object.
 type ChangeEvent struct {
 	ID        string // of the port; empty for other topics, or if the event's path is unknown
 	Operation string // created, updated or deleted
@@ -31,11 +31,11 @@ type ChangeEvent struct {
 const (
 	// maxMessage is the maximum size of a message that the controller may send, in bytes.
 	maxMessage = 16 << 20
-	// pingInterval is the interval of pings on an idle connection. It is also the timeout of a ping.
+	// pingInterval is the interval of pings on an idle connection. pingInterval is also the timeout of a ping.
 	pingInterval = 15 * time.Second
 )
 
-// Watch subscribes to a topic and calls onEvent for each event until the connection ends. It always returns an error, which says why the
+// Watch subscribes to a topic and calls onEvent for each event until the connection ends. Watch always returns an error, which says why the
 // connection ended. Events that happen before `connected` is called or after Watch has returned are lost.
 func (c *Client) Watch(ctx context.Context, t Topic, connected func(), onEvent func(ChangeEvent)) error {
 	stream, err := c.subscribe(ctx, t)
@@ -151,8 +151,8 @@ func readEvents(ctx context.Context, conn *websocket.Conn, onEvent func(ChangeEv
 // portIDInPath matches the port's ID in the path of an event.
 var portIDInPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
 
-// decodeEvents decodes the events in a message of the controller. If the message has an unknown form, it returns one empty event, which
-// means that something changed.
+// decodeEvents decodes the events in a message of the controller. If the message has an unknown form, decodeEvents returns one empty event,
+// which means that something changed.
 func decodeEvents(raw []byte) []ChangeEvent {
 	var message struct {
 		Notification struct {

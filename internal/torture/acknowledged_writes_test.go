@@ -63,8 +63,9 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	checkStickyTakeover(s, temporal, c)
 }
 
-// checkStickyTakeover kills a process that has a port's workflow in its cache, and then sends the workflow a signal. It checks that the
-// next process on the same address takes over the sticky task queue, so that no workflow task waits until its schedule-to-start timeout.
+// checkStickyTakeover kills a process that has a port's workflow in its cache, and then sends the workflow a signal. checkStickyTakeover
+// checks that the next process on the same address takes over the sticky task queue, so that no workflow task waits until its
+// schedule-to-start timeout.
 func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *servertest.Worker) {
 	s.Helper()
 	c.RegisterAgents()
@@ -111,8 +112,8 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 	}
 }
 
-// checkWritesSurvive runs clients that send writes during two crashes. It checks that every acknowledged write is kept, that no write is
-// partial, and that no work stays pending.
+// checkWritesSurvive runs clients that send writes during two crashes. checkWritesSurvive checks that every acknowledged write is kept,
+// that no write is partial, and that no work stays pending.
 func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash func()) {
 	s.Helper()
 	c.RegisterAgents()
@@ -242,7 +243,8 @@ func (l *clientLoad) createProvider() {
 		"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000}, "MEMORY_MB": servertest.Object{"total": 1_000_000}}})
 }
 
-// run starts n clients, which send requests until the test calls stop. The returned function stops them and waits until they have ended.
+// run starts n clients, which send requests until the test calls stop. The returned function stops the clients and waits until they have
+// ended.
 func (l *clientLoad) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -266,7 +268,8 @@ func (l *clientLoad) run(n int) (stop func()) {
 	return stop
 }
 
-// send sends a request and reports whether berth acknowledged it. If so, send calls the function `record` with the answer.
+// send sends a request and reports whether berth acknowledged it. If the request was acknowledged, send calls the function `record` with
+// the answer.
 func (l *clientLoad) send(method, path string, body any, record func(servertest.Object)) bool {
 	code, o, err := l.Do(method, path, body)
 	l.mu.Lock()
@@ -299,8 +302,8 @@ func (l *clientLoad) create(typ string, o servertest.Object) (id string, ok bool
 	return id, ok
 }
 
-// runRound sends one sequence of requests. It stops at the first request that is not acknowledged and returns false. Every second round
-// also deletes the port that it created.
+// runRound sends one sequence of requests. runRound stops at the first request that is not acknowledged and returns false. Every second
+// round also deletes the port that it created.
 func (l *clientLoad) runRound() bool {
 	network, ok := l.create("network", servertest.Object{})
 	if !ok {

@@ -21,9 +21,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two processes. Meanwhile it kills
-// the processes and PostgreSQL with SIGKILL. It checks that the history of the requests is linearizable: for each generation, at most one
-// write succeeds.
+// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two processes. Meanwhile the test
+// kills the processes and PostgreSQL with SIGKILL. TestGeneration_OneWriterThroughKills checks that the history of the requests is
+// linearizable: for each generation, at most one write succeeds.
 func TestGeneration_OneWriterThroughKills(t *testing.T) {
 	t.Parallel()
 	postgres := startOwnPostgres(t)
@@ -64,7 +64,7 @@ func TestGeneration_OneWriterThroughKills(t *testing.T) {
 	t.Logf("%d requests, %d acknowledged writes, %d without an answer", len(c.ops), c.acknowledged, c.unanswered)
 }
 
-// replica is a process with the role api. It is restarted on the same port.
+// replica is a process with the role api. The test restarts the process on the same port.
 type replica struct {
 	deployment *servertest.Deployment
 	port       int
@@ -117,7 +117,8 @@ func newRegisterClients(s *servertest.Deployment, replicas []*replica) *register
 	return c
 }
 
-// run starts n clients, which send requests until the test calls stop. The returned function stops them and waits until they have ended.
+// run starts n clients, which send requests until the test calls stop. The returned function stops the clients and waits until they have
+// ended.
 func (c *registerClients) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -152,8 +153,8 @@ func (c *registerClients) awaitWrites() {
 	})
 }
 
-// readThenWrite reads a register and writes it with the generation that it read, or with an earlier one. It writes only after a successful
-// read, so that each client has at most one unanswered write per outage.
+// readThenWrite reads a register and writes it with the generation that it read, or with an earlier one. readThenWrite writes only after a
+// successful read, so that each client has at most one unanswered write per outage.
 func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
 	a := access{kind: read, register: c.provider, slot: r.IntN(slotCount)}
 	if r.IntN(2) == 0 {
@@ -181,8 +182,8 @@ func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
 
 var registerTraits = []string{"COMPUTE_NODE", "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"}
 
-// access sends a request to any replica and records its outcome in the history. It does not record a read without an answer or a refused
-// connection. It returns false if no answer arrived.
+// access sends a request to any replica and records its outcome in the history. access does not record a read without an answer or a
+// refused connection. access returns false if no answer arrived.
 func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, bool) {
 	method, path, body := c.request(a)
 	began := time.Now()

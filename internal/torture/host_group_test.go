@@ -44,7 +44,7 @@ func (g *hostGroup) await(what string, f func() string) {
 	g.deployment().Await(what, f)
 }
 
-// awaitHits waits until an injected fault has answered at least n requests. The function `hits` returns their number.
+// awaitHits waits until an injected fault has answered at least n requests. The function `hits` returns the number of these answers.
 func (g *hostGroup) awaitHits(hits func() int, n int) {
 	g.T.Helper()
 	g.await(fmt.Sprintf("%d requests failed by the injected fault", n), func() string {

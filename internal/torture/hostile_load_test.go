@@ -42,8 +42,8 @@ func (h *hostileClient) serveWithoutTimeouts() {
 	h.address, h.http.Timeout = listener.Addr().String(), 10*time.Minute
 }
 
-// measure runs f. It returns the CPU time that the process used meanwhile, the maximum size of the heap in bytes, and the maximum number of
-// connections to the database.
+// measure runs f. measure returns the CPU time that the process used meanwhile, the maximum size of the heap in bytes, and the maximum
+// number of connections to the database.
 func (h *hostileClient) measure(database string, f func()) (cpu time.Duration, heap uint64, connections int) {
 	h.t.Helper()
 	done, ended := make(chan struct{}), make(chan struct{})

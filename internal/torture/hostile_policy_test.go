@@ -8,7 +8,7 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// callers are the kinds of callers that berth's access policy distinguishes. All of them except the first have a valid token.
+// callers are the kinds of callers that berth's access policy distinguishes. All callers in the list except the first have a valid token.
 var callers = []struct {
 	name, token, roles string
 }{

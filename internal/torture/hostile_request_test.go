@@ -123,7 +123,8 @@ var hostileWords = []string{
 	"a:b", "ip_address=x", "subnet_id=x", "ip_address=", "ip_address_substr=%25", "VCPU:1", "VCPU:99999999999999999999", "%0d%0aX-Evil:1", "z" + strings.Repeat("9", 7900), strings.Repeat("%E2%98%83", 900),
 }
 
-// queryKeys maps the prefix of each API to the query parameters that the API knows. Its key "" maps to parameters that no API knows.
+// queryKeys maps the prefix of each API to the query parameters that the API knows. The key "" of queryKeys maps to parameters that no API
+// knows.
 var queryKeys = map[string][]string{
 	"/networking": {"limit", "marker", "page_reverse", "sort_key", "sort_dir", "fields", "id", "name", "project_id", "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "revision_number",
 		"admin_state_up", "router:external", "mtu", "provider:network_type", "provider:segmentation_id", "status", "mac_address", "fixed_ips", "device_id", "binding:host_id", "binding:vif_type",

@@ -35,7 +35,8 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 }
 
 // checkHistories checks for every workflow of the namespace that no workflow task failed, and that the history has at most `maxEvents`
-// events. It allows that a task times out on a busy machine. A task that always times out is found because it makes the history too long.
+// events. checkHistories allows that a task times out on a busy machine. A task that always times out is found because it makes the history
+// too long.
 func (h *hostileClient) checkHistories(maxEvents int) {
 	h.t.Helper()
 	c := h.app.Temporal
@@ -54,7 +55,7 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 			events++
 			switch cause := event.GetWorkflowTaskFailedEventAttributes().GetCause(); {
 			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
-				// the server repeats the task because a signal arrived during it
+				// The server repeats a workflow task if a signal arrives during the task.
 			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
 				h.t.Errorf("a workflow task of the workflow %s failed: %v", e.Execution.WorkflowId, event)
 			}

@@ -63,8 +63,8 @@ func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 	return h
 }
 
-// countWritesSQL is SQL that installs triggers which count write statements. They count in a sequence, because a rollback does not reset a
-// sequence.
+// countWritesSQL is SQL that installs triggers which count write statements. The triggers count in a sequence, because a rollback does not
+// reset a sequence.
 const countWritesSQL = `
 create sequence touched;
 create function touch() returns trigger language plpgsql as $$
@@ -151,8 +151,8 @@ func (h *hostileClient) send(ctx context.Context, a attack) (int, []byte, http.H
 	return w.StatusCode, body, w.Header, err
 }
 
-// attack sends a hostile request and returns the status of the answer. It checks that the status is not 5xx, that the body of an error has
-// the format of the API, and that a refused request changes no table.
+// attack sends a hostile request and returns the status of the answer. attack checks that the status is not 5xx, that the body of an error
+// has the format of the API, and that a refused request changes no table.
 func (h *hostileClient) attack(a attack) int {
 	h.t.Helper()
 	a.body = h.fillGenerations(a.body)
@@ -243,8 +243,8 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 	}
 }
 
-// must sends a request, which must succeed. It returns the value at the path `at` in the answer. If there is a list on the path, must uses
-// its first element.
+// must sends a request, which must succeed. must returns the value at the path `at` in the answer. If there is a list on the path, must
+// uses its first element.
 func (h *hostileClient) must(a attack, at ...string) string {
 	h.t.Helper()
 	status, body, _, err := h.send(h.t.Context(), a)

@@ -63,8 +63,8 @@ type injectedFault struct {
 	status, hits int
 }
 
-// injectFault makes matching requests fail with this status until the test calls remove. The returned function `hits` returns how many
-// requests failed so.
+// injectFault makes matching requests fail with this status until the test calls remove. The returned function `hits` returns the number of
+// requests that this fault has made fail.
 func (i *faultInjector) injectFault(method, text string, status int) (hits func() int, remove func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -51,7 +51,8 @@ type leaseScenario struct {
 	run   func(*hostGroup)
 }
 
-// runScenarios starts a process with the roles relay and temporal. It runs each scenario as a parallel subtest on hosts of its own.
+// runScenarios starts a process with the roles relay and temporal. runScenarios runs each scenario as a parallel subtest on hosts of its
+// own.
 func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario) {
 	t.Helper()
 	d.StartWorker("relay,temporal")
@@ -63,8 +64,8 @@ func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario
 	}
 }
 
-// hostLeaseLifecycle starts a lease of two hosts on which other projects have servers. It checks the snapshots before the end, and ends the
-// lease.
+// hostLeaseLifecycle starts a lease of two hosts on which other projects have servers. hostLeaseLifecycle checks the snapshots before the
+// end, and ends the lease.
 func hostLeaseLifecycle(g *hostGroup) {
 	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
 		"resource_properties": g.hostFilter(), "before_end": "snapshot"})

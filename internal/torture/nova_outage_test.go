@@ -19,8 +19,8 @@ const (
 	novaKnowsNoServer
 )
 
-// TestNovaOutage_PortsActiveAndEventsSentLater simulates an outage of Nova of one hour. After it, Nova first answers that it does not know
-// the servers. Ports must become ACTIVE meanwhile, and later Nova must receive all events in their order.
+// TestNovaOutage_PortsActiveAndEventsSentLater simulates an outage of Nova of one hour. After the outage, Nova first answers that it does
+// not know the servers. Ports must become ACTIVE meanwhile, and later Nova must receive all events in their order.
 func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)

@@ -72,8 +72,8 @@ var registerModel = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v: %+v", input, output) },
 }
 
-// step reports whether the register in this state can give the answer. It also returns the register's next state. A write without an answer
-// counts as concurrent with all later operations: it may take effect at any later time, or never.
+// step reports whether the register in this state can give the answer. step also returns the register's next state. A write without an
+// answer counts as concurrent with all later operations: it may take effect at any later time, or never.
 func (r register) step(a access, o outcome) (bool, register) {
 	if a.kind == read {
 		return o.generation == r.generation && o.value == r.values[a.slot], r

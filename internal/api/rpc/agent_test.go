@@ -156,7 +156,7 @@ func (a *agent) receive(t *testing.T) receivedMessage {
 	}
 }
 
-// receiveMethods waits for one message of each of these methods and returns the arguments by method. The messages may come in any order.
+// receiveMethods waits for one message of each of these methods and returns the arguments by method. The messages may arrive in any order.
 func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[string]any {
 	t.Helper()
 	got := map[string]map[string]any{}
@@ -174,7 +174,7 @@ func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[s
 	return got
 }
 
-// receiveAbout waits until the agent has received messages of this method about all of these IDs. It ignores other messages.
+// receiveAbout waits until the agent has received messages of this method about all of these IDs. receiveAbout ignores other messages.
 func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 	t.Helper()
 	missing := map[string]bool{}

@@ -68,7 +68,7 @@ func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, 
 	return infos[0], nil
 }
 
-// networkInfos returns networks with their subnets and ports. If dhcpOnly is true, it leaves out subnets with DHCP disabled.
+// networkInfos returns networks with their subnets and ports. If dhcpOnly is true, networkInfos leaves out subnets with DHCP disabled.
 func (h *handlers) networkInfos(ctx context.Context, networks []network.Network, dhcpOnly bool) ([]object, error) {
 	if len(networks) == 0 {
 		return []object{}, nil
@@ -120,8 +120,8 @@ type readyArgs struct {
 	Ports []string `json:"port_ids"`
 }
 
-// dhcpReadyOnPorts completes the DHCP provisioning block of these ports in one transaction. It ignores ports that do not exist:
-// the agent repeats the call for ports that are deleted.
+// dhcpReadyOnPorts completes the DHCP provisioning block of these ports in one transaction. dhcpReadyOnPorts ignores ports that do not
+// exist: the agent repeats the call for ports that are deleted.
 func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, error) {
 	if len(a.Ports) > maxDevices {
 		return nil, oslomsg.NewTypeError("%d ports are more than %d", len(a.Ports), maxDevices)
@@ -183,8 +183,8 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	return c, nil
 }
 
-// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port there, it returns that port. The reply is null
-// if the network or one of the subnets does not exist any more.
+// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port there, createDHCPPort returns that port. The
+// reply is null if the network or one of the subnets does not exist any more.
 func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
@@ -258,7 +258,7 @@ type releaseArgs struct {
 	Device  string `json:"device_id"`
 }
 
-// releaseDHCPPort deletes a DHCP agent's port on a network. It also succeeds if the port does not exist.
+// releaseDHCPPort deletes a DHCP agent's port on a network. releaseDHCPPort also succeeds if the port does not exist.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
 	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
 		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DeviceOwnerDHCP}}}})

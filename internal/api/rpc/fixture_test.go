@@ -130,7 +130,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	}
 }
 
-// newPublisher returns a publisher. It also makes the store record notifications from now on.
+// newPublisher returns a publisher. newPublisher also makes the store record notifications from now on.
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
@@ -139,8 +139,8 @@ func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	return c
 }
 
-// newDHCPFixture returns a fixture whose DHCP agent listens. It also returns a function that publishes the notifications, checks the method
-// and priority of the next message and returns its payload.
+// newDHCPFixture returns a fixture whose DHCP agent listens. newDHCPFixture also returns a function that publishes the notifications,
+// checks the method and priority of the next message and returns its payload.
 func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float64) map[string]any) {
 	t.Helper()
 	st := newFixture(t)

@@ -33,7 +33,7 @@ const maxName = oslomsg.MaxName
 // maxDevices is the maximum number of devices or ports in one call. Agents send far fewer in a call.
 const maxDevices = 1000
 
-// parseUUID parses a UUID that is written with dashes. For any other text it returns uuid.Nil, which is the ID of no object.
+// parseUUID parses a UUID that is written with dashes. For any other text parseUUID returns uuid.Nil, which is the ID of no object.
 func parseUUID(text string) uuid.UUID {
 	id, err := uuid.Parse(strings.TrimSpace(text))
 	if err != nil || len(text) != 36 {

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// maxWait is how long a test waits for a condition before it fails. It is long, so that tests also pass on a slow machine.
+// maxWait is how long a test waits for a condition before it fails. maxWait is long, so that tests also pass on a slow machine.
 const maxWait = 10 * time.Minute
 
 var (

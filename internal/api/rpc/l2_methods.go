@@ -62,7 +62,7 @@ type devicesArgs struct {
 	Host    string   `json:"host"`
 }
 
-// portIDs returns the ports of devices, by the name of the device. It leaves out devices that have no port.
+// portIDs returns the ports of devices, by the name of the device. portIDs leaves out devices that have no port.
 func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uuid.UUID, error) {
 	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
 		return nil, oslomsg.NewTypeError("the device is missing")
@@ -150,8 +150,8 @@ func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a 
 	return object{"devices": found, "failed_devices": []string{}}, err
 }
 
-// deviceDetails returns the attributes that an agent needs to connect the ports of devices. It also sets the ports to BUILD, because the
-// agent calls this method before it begins to connect them.
+// deviceDetails returns the attributes that an agent needs to connect the ports of devices. deviceDetails also sets the ports to BUILD,
+// because the agent calls this method before it begins to connect them.
 func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
 	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
 		return nil, err

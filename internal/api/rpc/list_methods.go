@@ -95,7 +95,8 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	return viewList(networks, viewNetwork, a.Fields), err
 }
 
-// viewList applies the function `view` to each element. It keeps only the listed fields in the results, or all fields if the list is empty.
+// viewList applies the function `view` to each element. viewList keeps only the listed fields in the results, or all fields if the list is
+// empty.
 func viewList[T any](all []T, view func(T) object, fields []string) []object {
 	views := make([]object, len(all))
 	for i, v := range all {

@@ -37,7 +37,7 @@ type messageBuilder struct {
 	err      error
 }
 
-// add adds a message. It skips topics that are too long for RabbitMQ, because no queue can be bound to them.
+// add adds a message. add skips topics that are too long for RabbitMQ, because no queue can be bound to them.
 func (b *messageBuilder) add(topic string, fanout bool, method, version string, args any) {
 	if !oslomsg.ValidTopic(topic) {
 		return

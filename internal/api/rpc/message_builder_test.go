@@ -127,7 +127,7 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 			"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "Open vSwitch agent", "host": host, "binary": "x", "topic": "N/A",
 				"start_flag": true, "resource_versions": map[string]any{"SecurityGroupRule": version}}}}})
 		if string(o.Result) != `"new"` {
-			t.Fatalf("report_state with resource versions: got result %s, exception %s %s; want the result \"new\"", o.Result, o.Failure, o.Message)
+			t.Fatalf("report_state with resource versions: got result %s, exception %s %s; want the result new", o.Result, o.Failure, o.Message)
 		}
 		st.listenTo(t, "neutron-vo-SecurityGroupRule-"+version, host, "1.1")
 	}

@@ -17,12 +17,13 @@ const restartMarker = "berth.memento"
 // seconds.
 const agentReconnectTime = 45 * time.Second
 
-// assumedOutage is how long before the start of this process RabbitMQ is assumed to have become unavailable. It is used if restartMarker is
-// missing when the process starts.
+// assumedOutage is how long before the start of this process RabbitMQ is assumed to have become unavailable. assumedOutage is used if
+// restartMarker is missing when the process starts.
 const assumedOutage = 10 * time.Minute
 
-// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ it replays recent notifications, because RabbitMQ loses
-// messages that it confirmed but did not deliver. It replays them immediately, and again when all agents have had time to reconnect.
+// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ Run replays recent notifications, because RabbitMQ loses
+// messages that it confirmed but did not deliver. Run replays the notifications immediately, and again when all agents have had time to
+// reconnect.
 func (p *Publisher) Run(ctx context.Context) {
 	lostAt := time.Now().Add(-assumedOutage)
 	wasConnected := false
@@ -55,7 +56,7 @@ func (p *Publisher) Run(ctx context.Context) {
 	})
 }
 
-// waitUntilLost waits until the connection ends. If `secondReplay` is true, it replays recent notifications once more after
+// waitUntilLost waits until the connection ends. If `secondReplay` is true, waitUntilLost replays recent notifications once more after
 // agentReconnectTime.
 func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, secondReplay bool, lostAt time.Time) error {
 	var replayDue <-chan time.Time

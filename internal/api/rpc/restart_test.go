@@ -26,7 +26,7 @@ const (
 	envServerBroker   = "BERTH_TEST_RPC_BROKER"
 )
 
-// runServerProcess answers RPC calls until the process is killed. It prints a line when it is connected to RabbitMQ.
+// runServerProcess answers RPC calls until the process is killed. runServerProcess prints a line when it is connected to RabbitMQ.
 func runServerProcess() int {
 	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
 	if err != nil {

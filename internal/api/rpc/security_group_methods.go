@@ -40,8 +40,8 @@ type groupMember struct {
 	mac    any // of an allowed address pair; nil for a port's own address
 }
 
-// filteredPorts reads the ports of devices, their security groups and the members of remote groups. It leaves out ports of network services
-// (device_owner network:*), which are trusted.
+// filteredPorts reads the ports of devices, their security groups and the members of remote groups. filteredPorts leaves out ports of
+// network services (device_owner network:*), which are trusted.
 func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filteredPorts, error) {
 	f := filteredPorts{ports: map[string]network.Port{}, groups: map[uuid.UUID]network.SecurityGroup{}, members: map[uuid.UUID][]groupMember{}}
 	ids, err := h.portIDs(ctx, devices)
@@ -187,8 +187,8 @@ func addMembers(byGroup object, r network.SecurityRule, members []groupMember, w
 	byEtherType[r.EtherType] = addresses
 }
 
-// securityGroupRulesForDevices returns the rules of each device. It replaces a rule with a remote group by one rule for each member of that
-// group.
+// securityGroupRulesForDevices returns the rules of each device. securityGroupRulesForDevices replaces a rule with a remote group by one
+// rule for each member of that group.
 func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {

@@ -28,8 +28,8 @@ func (f filteredPorts) viewPort(device string, p network.Port, rules []object) o
 	return v
 }
 
-// viewRule adds a rule to the object o, in the form that Neutron's SecurityGroupAgentRpc uses. It leaves out attributes that the rule does
-// not set.
+// viewRule adds a rule to the object o, in the form that Neutron's SecurityGroupAgentRpc uses. viewRule leaves out attributes that the rule
+// does not set.
 func viewRule(r network.SecurityRule, o object) object {
 	o["direction"], o["ethertype"] = r.Direction, r.EtherType
 	if r.Protocol != "" {

@@ -42,6 +42,6 @@ func NewServer(o Options) *Server {
 		Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, InternalFailure: internalFailure, Metrics: o.Metrics})
 }
 
-// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty it returns nil, which
-// means the system's certificate authorities.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty TLSConfig returns nil,
+// which means the system's certificate authorities.
 func TLSConfig(caFile string) (*tls.Config, error) { return oslomsg.TLSConfig(caFile) }

@@ -17,7 +17,7 @@ func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{"time": "2026-11-20T16:56:24.405715",
 		"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "Open vSwitch agent", "host": "cmp1", "binary": "x", "topic": "N/A"}}}})
 	if string(o.Result) != `"revived"` {
-		t.Fatalf("report_state after missed heartbeats: got result %s, exception %s %s; want the result \"revived\"", o.Result, o.Failure, o.Message)
+		t.Fatalf("report_state after missed heartbeats: got result %s, exception %s %s; want the result revived", o.Result, o.Failure, o.Message)
 	}
 	st.publishAll(t, publisher)
 	st.receiveAbout(t, "push", port.ID)

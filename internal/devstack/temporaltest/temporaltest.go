@@ -1,5 +1,5 @@
-// Package temporaltest gives every test a namespace of its own on a real Temporal server. So several tests can use the same task queue
-// names and workflow IDs at the same time. A package that uses it has
+// Package temporaltest gives every test a namespace of its own on a real Temporal server. With its own namespace, a test can use the same
+// task queue names and workflow IDs as other tests that run at the same time. A package that uses temporaltest has
 //
 //	func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m)) }
 //
@@ -40,7 +40,7 @@ type Namespace struct {
 	Name    string
 }
 
-// Main runs a package's tests against the server that ServerVariable names. If the variable is not set, it starts a server and stops it
+// Main runs a package's tests against the server that ServerVariable names. If the variable is not set, Main starts a server and stops it
 // after the tests. If the parameter `inner` is given, for example storetest.Main, Main calls it to run the tests.
 func Main(m *testing.M, inner ...func(*testing.M) int) int {
 	run := (*testing.M).Run

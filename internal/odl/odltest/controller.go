@@ -1,6 +1,6 @@
-// Package odltest is a stub of an OpenDaylight controller. It is an http.Handler that behaves like the Neutron northbound API of the last
-// OpenDaylight releases, keeps its objects in memory, logs requests and injects faults. It also checks the order of writes, which a real
-// controller does not do: parents must come before their children, and an older revision must not come after a newer one.
+// Package odltest is a stub of an OpenDaylight controller. The stub is an http.Handler that behaves like the Neutron northbound API of the
+// last OpenDaylight releases, keeps its objects in memory, logs requests and injects faults. The stub also checks the order of writes,
+// which a real controller does not do: parents must come before their children, and an older revision must not come after a newer one.
 package odltest
 
 import (
@@ -49,7 +49,7 @@ type Record struct {
 // maxLog is the maximum number of requests in the log.
 const maxLog = 200_000
 
-// Controller is the stub of an OpenDaylight controller. Create it with New or OpenFile.
+// Controller is the stub of an OpenDaylight controller. Create a Controller with New or OpenFile.
 type Controller struct {
 	User, Password string // for basic authentication; empty User: no authentication
 
@@ -106,12 +106,12 @@ func (c *Controller) Violations() []string {
 	return slices.Clone(c.violations)
 }
 
-// LoseShare deletes a random share (0 to 1) of the objects and returns them as they were. It logs no request.
+// LoseShare deletes a random share (0 to 1) of the objects and returns them as they were. LoseShare logs no request.
 func (c *Controller) LoseShare(share float64, seed uint64) ([]Record, error) {
 	return c.alterShare(share, seed, func(map[string]any) map[string]any { return nil })
 }
 
-// ChangeShare changes the names of a random share (0 to 1) of the objects and returns them as they were. It logs no request.
+// ChangeShare changes the names of a random share (0 to 1) of the objects and returns them as they were. ChangeShare logs no request.
 func (c *Controller) ChangeShare(share float64, seed uint64) ([]Record, error) {
 	return c.alterShare(share, seed, func(o map[string]any) map[string]any {
 		o = maps.Clone(o)
@@ -139,7 +139,7 @@ func (c *Controller) alterShare(share float64, seed uint64, alter func(map[strin
 	return altered, nil
 }
 
-// LoseAll deletes all objects, as a new datastore does. It keeps the log and the faults.
+// LoseAll deletes all objects, as a new datastore does. LoseAll keeps the log and the faults.
 func (c *Controller) LoseAll() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers a request with the result of the function `do`. If an injected fault matches, it applies the fault instead.
+// serve answers a request with the result of the function `do`. If an injected fault matches, serve applies the fault instead.
 func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Request, do func(Request, []byte) reply) {
 	body, err := readBody(r)
 	if seen.ID == "" && seen.Method == http.MethodPost {

@@ -59,8 +59,8 @@ func (c *Controller) ClearFaults() {
 	c.faults = nil
 }
 
-// takeFault returns the fault to apply to a request, and reduces the number of requests that the fault still applies to. It returns nil if
-// no fault matches.
+// takeFault returns the fault to apply to a request, and reduces the number of requests that the fault still applies to. takeFault returns
+// nil if no fault matches.
 func (c *Controller) takeFault(seen Request) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *Controller) applyFault(w http.ResponseWriter, r *http.Request, f *Fault
 	}
 }
 
-// sleep waits for the duration d. It returns false if the client disconnects first.
+// sleep waits for the duration d. sleep returns false if the client disconnects first.
 func sleep(r *http.Request, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -131,7 +131,7 @@ func sleep(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// resetConnection closes the connection without a response. If possible, it sends a TCP reset.
+// resetConnection closes the connection without a response. If possible, resetConnection sends a TCP reset.
 func resetConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -54,7 +54,7 @@ func matchesQuery(o map[string]any, asked url.Values) bool {
 	return true
 }
 
-// page returns at most as many objects as the query's limit, beginning after its marker. If there is a next page, it also returns that
+// page returns at most as many objects as the query's limit, beginning after its marker. If there is a next page, page also returns that
 // page's marker.
 func page(list []map[string]any, asked url.Values) (part []map[string]any, next string, refused reply) {
 	limit, err := strconv.Atoi(asked.Get("limit"))
@@ -84,7 +84,7 @@ func links(path, next string, asked url.Values) []map[string]string {
 	return []map[string]string{{"rel": "next", "href": BasePath + path + "?" + asked.Encode()}}
 }
 
-// selectFields returns the object with only these fields. If the list of fields is empty, it returns the whole object.
+// selectFields returns the object with only these fields. If the list of fields is empty, selectFields returns the whole object.
 func selectFields(o map[string]any, fields []string) map[string]any {
 	if len(fields) == 0 {
 		return o

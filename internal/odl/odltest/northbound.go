@@ -73,8 +73,8 @@ func resourceOf(typ string) (resource, bool) {
 	return resources[i], true
 }
 
-// parsePath returns the object type and the object ID in a path below BasePath. For a nested collection it also returns the ID of the
-// parent.
+// parsePath returns the object type and the object ID in a path below BasePath. For a nested collection parsePath also returns the ID of
+// the parent.
 func parsePath(path string) (typ, id, within string) {
 	path = strings.Trim(path, "/")
 	for _, r := range resources {
@@ -149,7 +149,7 @@ func (c *Controller) getObject(r resource, seen Request) reply {
 	return reply{status: http.StatusOK, body: map[string]any{r.objectType: selectFields(o, asked["fields"])}, revision: revisionOf(o)}
 }
 
-// postObjects creates one object or a list of objects. It stops at the first object that it refuses.
+// postObjects creates one object or a list of objects. postObjects stops at the first object that it refuses.
 func (c *Controller) postObjects(r resource, body []byte) reply {
 	envelope, err := decode(body)
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *Controller) SetHostConfigs(hosts ...HostConfig) {
 	}
 }
 
-// SetPortStatus sets the operational status of a port to ACTIVE or DOWN. If `status` is empty, it deletes the status.
+// SetPortStatus sets the operational status of a port to ACTIVE or DOWN. If `status` is empty, SetPortStatus deletes the status.
 func (c *Controller) SetPortStatus(port, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

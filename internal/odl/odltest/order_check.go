@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkWriteOrder records a violation if a parent of the written object is missing, or if the object had a newer revision before. The write
-// is executed anyway, as in a real controller.
+// checkWriteOrder records a violation if a parent of the written object is missing, or if the object had a newer revision before. A write
+// in a wrong order is executed anyway, as in a real controller.
 func (c *Controller) checkWriteOrder(r resource, id string, o map[string]any) {
 	for attribute, typ := range r.parents {
 		for _, parent := range references(o, attribute) {

@@ -27,7 +27,8 @@ type stream struct {
 // maxQueuedEvents is the maximum number of events in the queue for a slow client. When there are more, the stub closes the stream.
 const maxQueuedEvents = 10_000
 
-// subscribe returns the name of the stream for a path. Like the real controller, it returns the same name when the stream already exists.
+// subscribe returns the name of the stream for a path. Like the real controller, subscribe returns the same name when the stream already
+// exists.
 func (c *Controller) subscribe(body []byte) reply {
 	var asked struct {
 		Input struct {
@@ -78,7 +79,7 @@ func (c *Controller) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openStream opens the stream with this name. It returns nil if no subscription has this name.
+// openStream opens the stream with this name. openStream returns nil if no subscription has this name.
 func (c *Controller) openStream(name string) *stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +107,7 @@ func (c *Controller) OpenStreams() int {
 	return len(c.data.streams)
 }
 
-// CloseStreams closes all streams. If `forget` is true, it also forgets the subscriptions, as a restart of the controller does.
+// CloseStreams closes all streams. If `forget` is true, CloseStreams also forgets the subscriptions, as a restart of the controller does.
 func (c *Controller) CloseStreams(forget bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// heartbeatInterval is the interval of AMQP heartbeats. It is also the maximum duration of a connection attempt.
+// heartbeatInterval is the interval of AMQP heartbeats. heartbeatInterval is also the maximum duration of a connection attempt.
 const heartbeatInterval = 10 * time.Second
 
 // Pauses between attempts to reconnect. They are short, because agents wait at most 60 seconds for a reply.
@@ -68,8 +68,8 @@ func KeepConnected(ctx context.Context, message string, connect func(context.Con
 	}
 }
 
-// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty it returns nil, which
-// means the system's certificate authorities.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty TLSConfig returns nil,
+// which means the system's certificate authorities.
 func TLSConfig(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return nil, nil

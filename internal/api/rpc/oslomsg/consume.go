@@ -18,8 +18,8 @@ const fanoutSuffix = "_fanout"
 // consumer. The value is oslo.messaging's default.
 const fanoutExpiry = 1800000
 
-// consume declares the same exchanges and queues, with the same arguments, as an oslo.messaging server. It returns the deliveries of all
-// queues until the AMQP channel or `done` closes.
+// consume declares the same exchanges and queues, with the same arguments, as an oslo.messaging server. consume returns the deliveries of
+// all queues until the AMQP channel or `done` closes.
 func (s *Server) consume(ch *amqp.Channel, done <-chan struct{}) (<-chan amqp.Delivery, error) {
 	exchange := s.options.Exchange
 	if err := ch.ExchangeDeclare(exchange, "topic", false, false, false, false, nil); err != nil {
@@ -54,8 +54,8 @@ func (s *Server) consume(ch *amqp.Channel, done <-chan struct{}) (<-chan amqp.De
 	return calls, nil
 }
 
-// forward forwards deliveries until `source` closes. After `done` has closed, it drops them. RabbitMQ delivers dropped messages again,
-// because they are not acknowledged.
+// forward forwards deliveries until `source` closes. After `done` has closed, forward drops deliveries. RabbitMQ delivers dropped messages
+// again, because they are not acknowledged.
 func forward(source <-chan amqp.Delivery, calls chan<- amqp.Delivery, done <-chan struct{}) {
 	for call := range source {
 		select {

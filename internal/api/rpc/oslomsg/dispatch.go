@@ -31,7 +31,8 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 	}
 }
 
-// findMethod returns the method that a request names. If there is none, it returns the failure that oslo.messaging's dispatcher raises.
+// findMethod returns the method that a request names. If no method has this name, findMethod returns the failure that oslo.messaging's
+// dispatcher raises.
 func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
 	unsupported := NewFailure(dispatcherModule, "UnsupportedVersion", "Endpoint does not support RPC version %s. Attempted method: %s", Truncate(r.Version), Truncate(r.Method))
 	unknown := NewFailure(dispatcherModule, "NoSuchMethod", "Endpoint does not support RPC method %s", Truncate(r.Method))

@@ -40,7 +40,7 @@ func TestWithArgs_RefusesArgumentsOfAnotherType(t *testing.T) {
 	t.Parallel()
 	m := WithArgs(func(_ context.Context, a struct{ Host string }) (any, error) { return a.Host, nil })
 	if got, err := m(t.Context(), json.RawMessage(`{"host":"h","other":1}`)); got != "h" || err != nil {
-		t.Errorf("call a method with host \"h\" and an unknown argument: got %v, error %v; want h", got, err)
+		t.Errorf("call a method with the host h and an unknown argument: got %v, error %v; want h", got, err)
 	}
 	_, err := m(t.Context(), json.RawMessage(`{"host":7}`))
 	if f, ok := err.(*Failure); !ok || f.Class != "TypeError" { //nolint:errorlint // the method returns it unwrapped

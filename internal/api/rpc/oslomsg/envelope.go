@@ -1,5 +1,5 @@
 // Package oslomsg implements the RPC protocol of oslo.messaging over RabbitMQ: the message envelope, a server that dispatches calls to
-// methods, the failures that callers raise, and a publisher that waits for RabbitMQ's confirms. It knows nothing about the methods
+// methods, the failures that callers raise, and a publisher that waits for RabbitMQ's confirms. The package knows nothing about the methods
 // themselves.
 package oslomsg
 
@@ -45,8 +45,8 @@ func (r request) wantsReply() bool {
 	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName
 }
 
-// decodeRequest decodes a message body. If it returns an error, it also returns the fields that were decoded before the error, because a
-// reply may still be possible.
+// decodeRequest decodes a message body. If decodeRequest returns an error, it also returns the fields that were decoded before the error,
+// because a reply may still be possible.
 func decodeRequest(body []byte) (request, error) {
 	var r request
 	if len(body) > maxBody {

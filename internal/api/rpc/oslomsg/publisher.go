@@ -20,8 +20,8 @@ type Message struct {
 // ValidTopic reports whether the topic and the name of its fanout exchange are short enough for RabbitMQ.
 func ValidTopic(topic string) bool { return len(topic)+len(fanoutSuffix) <= MaxName }
 
-// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. It connects when it is used for the first time. Its
-// methods are safe for concurrent use.
+// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. A Publisher connects when it is used for the first
+// time. The methods of a Publisher are safe for concurrent use.
 type Publisher struct {
 	mu       sync.Mutex
 	broker   Broker
@@ -132,8 +132,9 @@ func (p *Publisher) DeclareExchange(name string) error {
 	return p.current.channel.ExchangeDeclare(name, "fanout", false, false, false, false, nil)
 }
 
-// Publish publishes messages in order and waits until RabbitMQ has confirmed all of them. If no queue was bound to some of the topics, it
-// returns one of these topics; RabbitMQ confirms such messages and drops them. This result never names the topic of a fanout message.
+// Publish publishes messages in order and waits until RabbitMQ has confirmed all of them. If no queue was bound to some of the topics,
+// Publish returns one of these topics; RabbitMQ confirms such messages and drops them. This result never names the topic of a fanout
+// message.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable string, err error) {
 	if len(messages) == 0 {
 		return "", nil

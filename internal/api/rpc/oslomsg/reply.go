@@ -9,16 +9,16 @@ import (
 )
 
 // The server sends replies again if their queue does not exist. An agent has one connection for calls and another for replies. After an
-// outage of RabbitMQ it may send calls before its connection for replies is back, which takes at most 30 seconds. Servers of oslo.messaging
-// resend replies too.
+// outage of RabbitMQ the agent may send calls before its connection for replies is back, which takes at most 30 seconds. Servers of
+// oslo.messaging resend replies too.
 const (
 	replyTimeout      = 30 * time.Second
 	replyResendPause  = 250 * time.Millisecond
 	maxPendingReplies = 1000 // callers may be gone for good, so the number is limited
 )
 
-// resendReturnedReplies receives the replies that RabbitMQ returned as unroutable. It sends each of them again after a pause, until the
-// reply is older than replyTimeout. It ends when the AMQP channel closes.
+// resendReturnedReplies receives the replies that RabbitMQ returned as unroutable. resendReturnedReplies sends each of these replies again
+// after a pause, until the reply is older than replyTimeout. resendReturnedReplies ends when the AMQP channel closes.
 func (s *Server) resendReturnedReplies(ch *amqp.Channel, returned <-chan amqp.Return) {
 	pending := make(chan struct{}, maxPendingReplies)
 	for r := range returned {

@@ -54,7 +54,7 @@ func NewServer(o ServerOptions) *Server {
 // Connected reports whether the server is connected to RabbitMQ and consumes its queues.
 func (s *Server) Connected() bool { return s.connected.Load() }
 
-// Run answers calls until ctx ends. After a lost connection it reconnects, without a limit of attempts. RabbitMQ delivers unacknowledged
+// Run answers calls until ctx ends. After a lost connection Run reconnects, without a limit of attempts. RabbitMQ delivers unacknowledged
 // calls again, to this process or another one.
 func (s *Server) Run(ctx context.Context) {
 	KeepConnected(ctx, "RPC server has no connection to RabbitMQ: calls of agents are not answered", func(ctx context.Context) error {
@@ -197,8 +197,8 @@ func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (an
 	}
 }
 
-// failureOf returns the failure for a method's error. If the error is a *Failure, it returns the error itself; otherwise it returns the
-// result of ErrorToFailure.
+// failureOf returns the failure for a method's error. If the error is a *Failure, failureOf returns the error itself; otherwise it returns
+// the result of ErrorToFailure.
 func (s *Server) failureOf(err error) (f *Failure, transient bool) {
 	if errors.As(err, &f) {
 		return f, false
