@@ -53,7 +53,7 @@ func TestWithHeartbeats_FirstMustSucceed(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	err := newAPI(server.URL).withHeartbeats(t.Context(), time.Hour, func(context.Context) error {
-		t.Error("the function was called although the first heartbeat failed")
+		t.Error("withHeartbeats called the function although the first heartbeat failed")
 		return nil
 	})
 

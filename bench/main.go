@@ -23,7 +23,7 @@ const mainVariable = "BERTH_TEST_BENCH_MAIN"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	var err error
 	if len(os.Args) == 2 && os.Args[1] == stubCommand {
 		err = serveStubs(ctx, os.Stdout)

@@ -322,7 +322,7 @@ func TestStandInComesBackOnItsPort(t *testing.T) {
 
 	s.Stop()
 	if _, err := http.Get(url); err == nil {
-		t.Error("a stopped HTTP stub still answers requests")
+		t.Error("GET a stopped HTTP stub: got an answer, want an error")
 	}
 	if err := s.Start(); err != nil {
 		t.Fatal(err)

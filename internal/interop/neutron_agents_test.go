@@ -221,7 +221,7 @@ func (c *agentScenario) port(p serverPort) servertest.Object {
 // awaitStatus waits until the port has the status.
 func (c *agentScenario) awaitStatus(why string, p serverPort, status string) {
 	c.Helper()
-	c.await("a port is "+status+": "+why, func() string {
+	c.await("a port has the status "+status+" in this situation: "+why, func() string {
 		if o := c.port(p); o["status"] != status {
 			return fmt.Sprintf("the status is %v: %v", o["status"], o)
 		}
@@ -233,7 +233,7 @@ func (c *agentScenario) awaitStatus(why string, p serverPort, status string) {
 func (c *agentScenario) awaitWired(why string, p serverPort) {
 	c.Helper()
 	c.awaitStatus(why, p, "ACTIVE")
-	c.await("the device of a port is wired: "+why, func() string {
+	c.await("the device of a port is wired in this situation: "+why, func() string {
 		if tag := c.host.vlan(p); tag == "" || tag == deadVLAN {
 			return "its VLAN is " + tag
 		}

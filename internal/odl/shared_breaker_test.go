@@ -113,7 +113,7 @@ func TestSharedBreaker_ClosesInAllProcesses(t *testing.T) {
 		all[1].report(t.Context(), "")
 	}
 	if o.open {
-		t.Error("the shared state is still open after a successful probe")
+		t.Error("shared state after a successful probe: got open, want closed")
 	}
 }
 

@@ -133,9 +133,9 @@ func TestWatch_FailsWithoutStream(t *testing.T) {
 					_, _ = io.WriteString(w, `{"output":{"stream-name":"a/b=c"}}`)
 				}
 			})
-			err := c.Watch(t.Context(), odl.TopicHostConfigs, func() { t.Error("connected") }, func(odl.ChangeEvent) {})
+			err := c.Watch(t.Context(), odl.TopicHostConfigs, func() { t.Error("watch without a valid stream URL: connected, want an error") }, func(odl.ChangeEvent) {})
 			if err == nil {
-				t.Error("Watch returned no error")
+				t.Error("watch without a valid stream URL: got no error, want one")
 			}
 		})
 	}

@@ -225,7 +225,7 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 				_, err = bufio.NewReader(conn).ReadByte()
 			}
 			if e, ok := err.(net.Error); ok && e.Timeout() {
-				t.Error("the server did not close the connection after the timeout")
+				t.Error("send a slow request: the server did not close the connection after its timeout")
 			}
 		})
 	}

@@ -123,7 +123,7 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 		_, _ = c.QueryWorkflow(ctx, id, "", contract.QueryWhy, p, p)
 	}
 	if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, strings.Repeat("x", 5<<20)); err == nil {
-		t.Error("a signal of 5 MiB was accepted")
+		t.Error("send a signal of 5 MiB: it was accepted, want an error")
 	}
 	why := h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
 	if !waitsForAgents(why) {

@@ -56,7 +56,7 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 		}
 	}
 	if len(client.replies) != 0 {
-		t.Error("a duplicate message got a second reply")
+		t.Error("send a message 1000 times: it got a second reply, want one")
 	}
 	eventually(t, "the unroutable reply is counted", func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
 }
@@ -86,7 +86,7 @@ func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 			t.Errorf("receive the reply that was sent again: got %s, want the reply to the call with the message ID early", reply.Body)
 		}
 	case <-time.After(maxWait):
-		t.Error("the reply was not sent again after its queue was declared")
+		t.Error("declare the reply queue after the first reply was returned: the reply was not sent again")
 	}
 }
 

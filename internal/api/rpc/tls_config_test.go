@@ -40,6 +40,6 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 		t.Errorf("publish to a broker with an untrusted certificate: published %v, error %v; want none and a certificate error", published, err)
 	}
 	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
-		t.Error("TLSConfig with a file without a certificate: got no error")
+		t.Error("TLSConfig with a file that contains no certificate: got no error, want one")
 	}
 }

@@ -70,7 +70,7 @@ func Main(m *testing.M, inner ...func(*testing.M) int) int {
 func New(t testing.TB) Namespace {
 	t.Helper()
 	if address == "" {
-		t.Fatal("the package lacks TestMain with temporaltest.Main")
+		t.Fatal("a package that uses temporaltest needs a function TestMain that calls temporaltest.Main")
 	}
 	n := Namespace{Address: address, Name: "t-" + strings.ToLower(rand.Text())}
 	c, err := client.DialContext(t.Context(), client.Options{
