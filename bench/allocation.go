@@ -25,8 +25,8 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	}}, s.createBenchTable(ctx)
 }
 
-// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each round creates new providers,
-// so that none has more allocations than a real host.
+// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each round of the measurement
+// creates new providers, so that no provider has more allocations than a real host.
 const allocationProviders = 256
 
 // openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. The API runs in the
@@ -50,7 +50,8 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int { next++; return next % allocationProviders }), nil
 }
 
-// openAllocationsApart measures allocations by concurrent clients, each with its own provider. Each round creates new providers.
+// openAllocationsApart measures allocations by concurrent clients, each with its own provider. Each round of the measurement creates new
+// providers.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }

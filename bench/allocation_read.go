@@ -19,8 +19,8 @@ const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 // readableRows is the number of rows that each measurement of reads goes through in turn.
 const readableRows = 1000
 
-// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. Its server is a process of its own with
-// net/http and the PostgreSQL driver alone.
+// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. The server of this baseline is a process
+// of its own with net/http and the PostgreSQL driver alone.
 func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	ids := make([]uuid.UUID, readableRows)
 	for i := range ids {

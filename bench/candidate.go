@@ -75,7 +75,7 @@ func nestedProviders(n int) dataset {
 }
 
 // insertInventories returns SQL that gives every provider p an inventory of each resource class c for which the condition is true. The
-// condition is SQL and uses the names p and c.
+// parameter `condition` is SQL and uses the names p and c.
 func insertInventories(condition string) string {
 	return `
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)

@@ -35,7 +35,8 @@ type process struct {
 	cpuTime     time.Duration // includes the CPU time of children that have ended
 }
 
-// readCPUTimes returns the CPU time of this process and its descendants, by component. The result is empty on systems without /proc.
+// readCPUTimes returns the CPU time of this process and its descendants, by component. On systems without /proc the result of readCPUTimes
+// is empty.
 func readCPUTimes() (cpuTimes, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

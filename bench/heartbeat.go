@@ -12,8 +12,8 @@ import (
 // an agent as down, and binds no port to its host.
 const heartbeatInterval = 10 * time.Second
 
-// withHeartbeats calls the function `do`. Both agents send heartbeats until `do` returns. `do` is called after the first heartbeats have
-// succeeded. Later heartbeats may fail, because some measurements restart berth; the agents go on with the next heartbeat.
+// withHeartbeats calls the function `do`. Both agents send heartbeats until `do` returns. The function `do` is called after the first
+// heartbeats have succeeded. Later heartbeats may fail, because some measurements restart berth; the agents go on with the next heartbeat.
 func (a *api) withHeartbeats(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
 	if err := a.sendHeartbeats(ctx); err != nil {
 		return err

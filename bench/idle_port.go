@@ -30,7 +30,7 @@ type footprint struct {
 }
 
 // openIdle measures ports that wait for their agents: memory, database sizes, and how soon a berth process that replaces a killed one
-// processes agents' reports. Meanwhile the journal entries are deferred.
+// processes agents' reports. During this measurement the journal entries are deferred.
 func openIdle(ctx context.Context, s *stack) (*subject, error) {
 	d := &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), count: s.idlePorts}
 	return &subject{

@@ -162,8 +162,8 @@ func (l *leaseFigure) details(context.Context) ([]detail, error) {
 	return all, nil
 }
 
-// insertHostsLike is SQL that copies the host leased-0 to new hosts. Their names are leased-$1 to leased-($2 - 1), where $1 and $2 are the
-// SQL parameters.
+// insertHostsLike is SQL that copies the host leased-0 to new hosts. The names of the new hosts are leased-$1 to leased-($2 - 1), where $1
+// and $2 are the SQL parameters.
 const insertHostsLike = `
 	with model as (
 		select h.*, p.id as provider_id, x.id as nested_id

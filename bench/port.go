@@ -128,7 +128,7 @@ func (p *portFigure) lastReport(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// createNetworks creates a network with DHCP for each client. Later calls do nothing.
+// createNetworks creates a network with DHCP for each client. Later calls of createNetworks do nothing.
 func (p *portFigure) createNetworks(ctx context.Context) error {
 	if p.networks[0] != "" {
 		return nil

@@ -52,7 +52,7 @@ func (p *portFigure) signalUntilClosed(ctx context.Context, port string) <-chan 
 	closed := make(chan struct{})
 	end := sync.OnceFunc(func() { close(closed) })
 	signal := func() {
-		// Other errors are ignored: on a slow machine some signals time out.
+		// Other errors of signals are ignored, because some signals time out on a slow machine.
 		err := p.report(ctx, port, contract.Report{Entity: "L2", Host: "bench-elsewhere"})
 		var notFound *serviceerror.NotFound
 		if errors.As(err, &notFound) {

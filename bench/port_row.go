@@ -75,8 +75,8 @@ func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
 	return p, err
 }
 
-// insertAgent returns SQL that inserts an agent. Its last heartbeat is a day in the future, so that the agent is up without more
-// heartbeats.
+// insertAgent returns SQL that inserts an agent. The last heartbeat of the agent is a day in the future, so that the agent is up without
+// more heartbeats.
 func insertAgent(agentType, host string) string {
 	return fmt.Sprintf(`
 		insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)

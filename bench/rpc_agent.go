@@ -13,7 +13,7 @@ import (
 )
 
 // rpcAgent is an oslo.messaging client that sends the calls of Neutron's DHCP and Open vSwitch agents and subscribes to the topics of both.
-// Its calls, topics and envelopes equal those that were recorded from Debian's agents.
+// The calls, topics and envelopes of rpcAgent equal those that were recorded from Debian's agents.
 type rpcAgent struct {
 	conn    *amqp.Connection
 	channel *amqp.Channel

@@ -132,8 +132,8 @@ func (r *rpcFigure) awaitNotificationsSent(ctx context.Context) error {
 	return nil
 }
 
-// reportBatches reports ports in batches. Like an agent, reportBatches makes one call after the other. Its sample has the number of ports
-// and the duration of each call.
+// reportBatches reports ports in batches. Like an agent, reportBatches makes one call after the other. The returned sample has the number
+// of ports and the duration of each call.
 func (r *rpcFigure) reportBatches(ctx context.Context, ports []string, batch int, call func(context.Context, []string) error) (sample, error) {
 	one := sample{Count: len(ports)}
 	before, err := readCPUTimes()

@@ -37,8 +37,8 @@ func newRunner(s settings, stdout io.Writer, logf func(string, ...any), openStac
 	return r
 }
 
-// run measures all figures, round by round. If a figure fails, run still measures the others and then returns an error. It returns
-// immediately if ctx ends or a stack does not start.
+// run measures all figures, round by round. If a figure fails, run still measures the others and then returns an error. If ctx ends or a
+// stack does not start, run returns immediately.
 func (r *runner) run(ctx context.Context) error {
 	defer r.closeStack()
 	for round := range r.settings.rounds {

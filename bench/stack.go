@@ -111,8 +111,8 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 	return s.awaitFirstFullSync(ctx)
 }
 
-// awaitFirstFullSync requests the full sync that a new controller needs, and waits until it is complete. Otherwise berth itself would start
-// the full sync during a measurement.
+// awaitFirstFullSync requests the full sync that a new controller needs, and waits until it is complete. Without this request, berth itself
+// would start the full sync during a measurement.
 func (s *stack) awaitFirstFullSync(ctx context.Context) error {
 	if err := s.api.post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
 		return err

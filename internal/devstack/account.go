@@ -23,8 +23,8 @@ const (
 	capDACReadSearch = 2
 )
 
-// accountFor chooses the user that runs PostgreSQL on the data in dir, and makes this user the owner of dir. The folder must exist. It
-// chooses the folder's owner unless the owner is root, so that a later start can read the data of the first start.
+// accountFor chooses the user that runs PostgreSQL on the data in dir, and makes this user the owner of dir. The folder must exist. The
+// chosen user is the folder's owner unless that is root, so that a later start can read the data of the first start.
 func accountFor(dir string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}, nil

@@ -33,7 +33,8 @@ type PortTaken struct{ Port int }
 func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in use", e.Port) }
 
 // berth chooses free ports below the kernel's range of ephemeral ports. Otherwise an outgoing connection of any process could take a port
-// after berth chose it and before berth uses it. Besides, Temporal's cluster membership table cannot store higher ports.
+// after berth chose it and before berth uses it. Another reason for these limits: Temporal's cluster membership table cannot store higher
+// ports.
 const lowestPort, portLimit = 10_000, 1 << 15
 
 // listen opens a TCP listener for the port on loopback. For port 0 listen chooses any free port.

@@ -73,7 +73,8 @@ func blocks(t *testing.T, page string) []codeBlock {
 	return all
 }
 
-// commands returns the commands in a code block. A command continues on the next line after a backslash. Comment lines are left out.
+// commands returns the commands in a code block. A command continues on the next line after a backslash. Comment lines of the block are
+// left out.
 func (b codeBlock) commands() []string {
 	var all []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(b.text, "\\\n", " "), "\n") {

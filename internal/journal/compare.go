@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// SameObject reports whether the controller's object equals the object that was sent. Both arguments are the objects with their JSON
-// envelopes. SameObject compares only the attributes that were sent, because the controller adds attributes, omits null and empty ones, and
-// formats UUIDs with dashes. If both objects have the same revision_number, SameObject ignores attributes that the controller does not
-// return. A wrong result false of SameObject is harmless: the entry is sent again.
+// SameObject reports whether the controller's object equals the object that was sent. Both arguments of SameObject are objects with their
+// JSON envelopes. SameObject compares only the attributes that were sent, because the controller adds attributes, omits null and empty
+// ones, and formats UUIDs with dashes. If both objects have the same revision_number, SameObject ignores attributes that the controller
+// does not return. A wrong result false of SameObject is harmless: the entry is sent again.
 func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {

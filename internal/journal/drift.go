@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Canary returns the creation of the check network. This network exists only in the journal and at the controller, not in the Networking
-// API. If the check network is missing at the controller, the controller has lost its data.
+// Canary returns the creation of the check network. The check network exists only in the journal and at the controller, not in the
+// Networking API. If the check network is missing at the controller, the controller has lost its data.
 func Canary() Change {
 	const id = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 	return Change{

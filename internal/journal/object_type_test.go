@@ -67,7 +67,7 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 	for i, k := range objectTypes {
 		for _, l := range k.needs {
 			if at := slices.Index(Types(), l.typ); at < 0 || at >= i && l.typ != k.typ {
-				t.Errorf("order of the types: %s needs %s, but %[2]s does not come before it", k.typ, l.typ)
+				t.Errorf("order of the types: %s needs %s, which must come before it but does not", k.typ, l.typ)
 			}
 		}
 		for _, l := range k.mentions {

@@ -14,7 +14,7 @@ type Request struct {
 	Body   json.RawMessage // nil: none
 }
 
-// object is a decoded JSON object. Numbers in it are of type json.Number and keep all their digits.
+// object is a decoded JSON object. Numbers in an object are of type json.Number and keep all their digits.
 type object = map[string]any
 
 // WriteRequest returns the request that makes the entry's change at the controller. WriteRequest returns an error if the request cannot be

@@ -105,8 +105,8 @@ func (b *breaker) wait() (wait time.Duration, last string) {
 	return b.waitLocked()
 }
 
-// waitLocked returns how long a caller must wait, and the last failure. b.mu must be locked. Each rejected caller is given a later time
-// than the caller before.
+// waitLocked returns how long a caller must wait, and the last failure. b.mu must be locked. Each rejected caller is given a later time for
+// its retry than the caller before.
 func (b *breaker) waitLocked() (wait time.Duration, last string) {
 	now := b.now()
 	due := b.nextProbe.Sub(now)

@@ -23,7 +23,7 @@ type hostGroup struct {
 	hostIDs []string
 }
 
-// newHostGroup registers this number of hosts for reservations. Each host has an inventory of 8 VCPU.
+// newHostGroup registers this number of hosts for reservations. Each host in the group has an inventory of 8 VCPU.
 func (d *leaseDeployment) newHostGroup(t *testing.T, hosts int) *hostGroup {
 	t.Helper()
 	g := &hostGroup{leaseDeployment: d, T: t, name: "row-" + uuid.NewString()[:8]}
@@ -44,7 +44,8 @@ func (g *hostGroup) await(what string, f func() string) {
 	g.deployment().Await(what, f)
 }
 
-// awaitHits waits until an injected fault has answered at least n requests. The function `hits` returns the number of these answers.
+// awaitHits waits until an injected fault has answered at least n requests. The function `hits` returns the number of requests that the
+// fault has answered.
 func (g *hostGroup) awaitHits(hits func() int, n int) {
 	g.T.Helper()
 	g.await(fmt.Sprintf("%d requests failed by the injected fault", n), func() string {

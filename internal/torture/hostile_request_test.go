@@ -25,8 +25,8 @@ var invalidBodies = []string{
 	`{"\u0000":1}`, strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), "a=b&c=d", "<x/>",
 }
 
-// oversizedBodies are very large invalid request bodies. Each route gets only two of them, because all routes read bodies with the same
-// code.
+// oversizedBodies are very large invalid request bodies. Each route gets only two of these bodies, because all routes read bodies with the
+// same code.
 var oversizedBodies = []string{
 	strings.Repeat("[", 100000), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
 }

@@ -175,7 +175,7 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 }
 
 // bindTemporalNamespace binds the database to the Temporal namespace while the database is empty. A relay that binds the database later
-// writes a note (outbox row) for every row. These notes would hide that an earlier note was lost.
+// writes a note (outbox row) for every row. Such notes would hide that an earlier note was lost.
 func bindTemporalNamespace(s *servertest.Deployment) {
 	s.Helper()
 	relay := s.StartWorker("relay")

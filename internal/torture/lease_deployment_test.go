@@ -27,7 +27,8 @@ type leaseDeployment struct {
 	temporal client.Client
 }
 
-// newLeaseDeployment creates a deployment and starts a process with the role api. These settings override the defaults of the deployment.
+// newLeaseDeployment creates a deployment and starts a process with the role api. The parameter `settings` overrides default settings of
+// the deployment.
 func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 	t.Helper()
 	s, c := servertest.SharedDeployment(t)

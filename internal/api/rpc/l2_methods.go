@@ -117,8 +117,8 @@ type deviceListArgs struct {
 	Host string   `json:"host"`
 }
 
-// updateDeviceList applies an agent's report of devices that are up and devices that are down. Its reply lists unknown devices among the
-// successful ones.
+// updateDeviceList applies an agent's report of devices that are up and devices that are down. The reply to update_device_list lists
+// unknown devices among the successful ones.
 func (h *handlers) updateDeviceList(ctx context.Context, a deviceListArgs) (any, error) {
 	if err := h.reportDevices(ctx, a.Up, a.Host, network.ReportComplete); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ type listArgs struct {
 	Fields  []string `json:"fields"`
 }
 
-// conditions translates filters to conditions of the store. The table maps the names of filters to fields of the store. It returns an error
-// for a filter that is not in the table.
+// conditions translates filters to conditions of the store. The table `fieldOf` maps the names of filters to fields of the store. For a
+// filter that is not in the table, conditions returns an error.
 func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 	var where []db.Condition
 	for name, raw := range f {

@@ -80,8 +80,8 @@ func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, second
 	}
 }
 
-// replay enqueues the notifications that agents may have missed again. These are all notifications that are newer than AgentDownTime before
-// the loss of the connection.
+// replay enqueues again all notifications that agents may have missed. Agents may have missed the notifications that were created later
+// than AgentDownTime before the loss of the connection.
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
 	return p.handlers.Store.ReplayNotifications(ctx, time.Since(lostAt)+network.AgentDownTime)

@@ -135,7 +135,7 @@ func idStrings(ids []uuid.UUID) []string {
 }
 
 // securityGroupInfoForDevices returns the devices, their security groups, and the members of the remote groups that the rules name. Each
-// group is returned once.
+// security group is returned only once.
 func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {

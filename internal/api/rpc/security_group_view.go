@@ -59,8 +59,8 @@ func prefixKey(r network.SecurityRule) string {
 	return "dest_ip_prefix"
 }
 
-// providerRules returns the rules that every port has besides the rules of its security groups (provider rules in Neutron). They allow
-// replies of DHCP servers and IPv6 router advertisements.
+// providerRules returns the rules that every port has besides the rules of its security groups (provider rules in Neutron). The provider
+// rules allow replies of DHCP servers and IPv6 router advertisements.
 func providerRules(p network.Port) []object {
 	rules := []object{}
 	ipv4, ipv6 := []string{}, []string{}

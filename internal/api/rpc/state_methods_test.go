@@ -2,7 +2,8 @@ package rpc_test
 
 import "testing"
 
-// An agent whose heartbeats were missing for some time still has its state. So it only needs the notifications since its last heartbeat.
+// An agent whose heartbeats were missing for some time still has its state. Such an agent only needs the notifications since its last
+// heartbeat.
 func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -12,7 +12,7 @@ import (
 // pagedTypes are the object types whose lists are paged if the query has a limit.
 var pagedTypes = []string{"network", "subnet", "port"}
 
-// listObjects answers with the objects that match the query, sorted by ID. Each object has the fields that the query selects.
+// listObjects answers with the objects that match the query, sorted by ID. Each listed object has the fields that the query selects.
 func (c *Controller) listObjects(r resource, seen Request) reply {
 	asked, err := url.ParseQuery(seen.Query)
 	if err != nil {
@@ -75,7 +75,7 @@ func page(list []map[string]any, asked url.Values) (part []map[string]any, next 
 	return list, next, reply{}
 }
 
-// links returns a list with the link to the next page. The list is empty if there is no next page.
+// links returns a list with the link to the next page. If there is no next page, links returns an empty list.
 func links(path, next string, asked url.Values) []map[string]string {
 	if next == "" {
 		return []map[string]string{}

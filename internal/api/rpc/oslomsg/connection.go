@@ -16,7 +16,7 @@ import (
 // heartbeatInterval is the interval of AMQP heartbeats. heartbeatInterval is also the maximum duration of a connection attempt.
 const heartbeatInterval = 10 * time.Second
 
-// Pauses between attempts to reconnect. They are short, because agents wait at most 60 seconds for a reply.
+// Pauses between attempts to reconnect. The pauses are short, because agents wait at most 60 seconds for a reply.
 const (
 	firstReconnectPause = 200 * time.Millisecond
 	maxReconnectPause   = 3 * time.Second
@@ -48,8 +48,8 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 }
 
 // KeepConnected calls `connect` again and again until ctx ends. `connect` returns an error when its connection fails or ends. KeepConnected
-// then logs the message with the error, and pauses. The pause grows while attempts fail quickly. It is random, so that processes do not
-// reconnect at the same moment.
+// then logs the message with the error, and pauses. The pause grows while attempts fail quickly. The pause is random, so that processes do
+// not reconnect at the same moment.
 func KeepConnected(ctx context.Context, message string, connect func(context.Context) error) {
 	for pause := firstReconnectPause; ctx.Err() == nil; pause = min(2*pause, maxReconnectPause) {
 		begin := time.Now()

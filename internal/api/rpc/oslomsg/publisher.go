@@ -65,7 +65,7 @@ func (p *Publisher) close() {
 	}
 }
 
-// Connect connects to RabbitMQ unless the publisher is connected. The returned channel receives an error when the connection ends.
+// Connect connects to RabbitMQ unless the publisher is connected. When the connection ends, the returned channel receives an error.
 func (p *Publisher) Connect() (<-chan error, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +133,8 @@ func (p *Publisher) DeclareExchange(name string) error {
 }
 
 // Publish publishes messages in order and waits until RabbitMQ has confirmed all of them. If no queue was bound to some of the topics,
-// Publish returns one of these topics; RabbitMQ confirms such messages and drops them. This result never names the topic of a fanout
-// message.
+// Publish returns one of these topics; RabbitMQ confirms such messages and drops them. The result of Publish never names the topic of a
+// fanout message.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable string, err error) {
 	if len(messages) == 0 {
 		return "", nil

@@ -91,7 +91,7 @@ func (s *Server) serve(ctx context.Context) error {
 	slog.InfoContext(ctx, "RPC server connected to RabbitMQ")
 	var running sync.WaitGroup
 	defer running.Wait()
-	// Running calls continue when ctx ends, so that they are answered. They are cancelled when the connection ends.
+	// Running calls continue when ctx ends, so that they are answered. Running calls are cancelled when the connection ends.
 	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	for {
