@@ -92,7 +92,7 @@ func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) er
 	}
 }
 
-// checkReady returns an error with the answer of /readyz unless it is 200.
+// checkReady requests /readyz. Unless the status of the answer is 200, checkReady returns an error with the answer.
 func (a *api) checkReady(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/readyz", nil)
 	if err != nil {

@@ -163,7 +163,7 @@ func (s *stack) entryWorkflows(ctx context.Context, objects []string) ([]string,
 	return workflows, err
 }
 
-// awaitMirrored waits until no journal entry is unfinished and then checks the controller's objects.
+// awaitMirrored waits until all journal entries are finished and then checks the controller's objects.
 func (s *stack) awaitMirrored(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()
@@ -221,7 +221,7 @@ func (c controllerObjects) check(created int) error {
 			present++
 		}
 		if o.Creates != 1 {
-			return fmt.Errorf("the controller created %s %s %d times", o.Type, o.ID, o.Creates)
+			return fmt.Errorf("the controller created %s %s %d times, want once", o.Type, o.ID, o.Creates)
 		}
 	}
 	if created != present {

@@ -13,7 +13,7 @@ import (
 )
 
 // historyDetails returns the average number of workflow tasks and history events of these workflows. A workflow that does not exist counts
-// as 0, because an entry's workflow may also complete other entries, which then get no workflow.
+// as 0: the workflow of a journal entry may also complete other entries, and these entries then get no workflow.
 func historyDetails(ctx context.Context, c client.Client, whose string, ids []string) ([]detail, error) {
 	var found, events, tasks int
 	for _, id := range ids {

@@ -130,8 +130,9 @@ func checkVariables(f files) (found []string) {
 	return found
 }
 
-// imageVariables lists the environment variables that third-party images read. The image postgres reads them in its entrypoint. Temporal's
-// images read them in the server's configuration template, in temporal-sql-tool, in the temporal CLI and in the UI's configuration.
+// imageVariables lists the environment variables that third-party images read. The image postgres reads its variables in its entrypoint.
+// Temporal's images read their variables in the server's configuration template, in temporal-sql-tool, in the temporal CLI and in the UI's
+// configuration.
 var imageVariables = map[string][]string{
 	"postgres":               {"POSTGRES_USER", "POSTGRES_PASSWORD"},
 	"temporalio/server":      {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL"},

@@ -69,8 +69,8 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	if err != nil {
 		return nil, err
 	}
-	// A running server loads new search attributes with a delay and fails workflow tasks until then. A restarted server has them
-	// immediately.
+	// A running server loads new search attributes with a delay and fails workflow tasks until then. A restarted server has the new search
+	// attributes immediately.
 	t.Kill()
 	if err := t.Start(ctx); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type Ref struct {
 	ID   string
 }
 
-// Change is a change of an object. The transaction that changes the object also records the change in the journal.
+// Change is the creation, update or deletion of an object. The transaction that changes the object also records the change in the journal.
 type Change struct {
 	Object    Ref
 	Operation Operation

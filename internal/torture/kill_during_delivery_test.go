@@ -32,7 +32,7 @@ func controllerWrites(s *servertest.Deployment, method string) []controllerReque
 func isEventSubscription(path string) bool { return strings.HasPrefix(path, "/restconf/") }
 
 // lockEntryDuringRequest waits for the next request with this method and locks its journal entry before the request reaches the controller.
-// berth cannot complete the entry until the test calls unlock. The channel receives the result of the lock.
+// berth cannot complete the entry until the test calls unlock. The returned channel receives the result of the attempt to lock the entry.
 func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-chan error, unlock func()) {
 	s.Helper()
 	c := storetest.Connect(s.T, s.Database)

@@ -19,7 +19,8 @@ type HostConfig struct {
 	Config string `json:"config"`    // a JSON object as a string
 }
 
-// operationalData is the state that the controller reports below /restconf. Changes are also sent as events to the open streams.
+// operationalData is the state that the controller reports below /restconf. Changes of the operational data are also sent as events to the
+// open streams.
 type operationalData struct {
 	features     map[string]string
 	hostConfigs  []HostConfig
