@@ -25,9 +25,10 @@ type Options struct {
 	Store *store.Store
 	ODL   Controller
 	Nova  EventSender
-	// Enforcement, if set, is notified of the ends of leases.
+	// Enforcement, if set, is told when leases end. It calls the external enforcement service of
+	// BERTH_LEASE_ENFORCEMENT_URL.
 	Enforcement *notify.Enforcement
-	// Hypervisors, if set, lists the states of the hosts.
+	// Hypervisors, if set, lists Nova's hypervisors with their states.
 	Hypervisors HypervisorLister
 	// HealingWindow limits healing to reservations that start within this time; 0: no limit.
 	HealingWindow time.Duration
@@ -40,13 +41,13 @@ type Options struct {
 	// Webhook receives the notifications of leases.
 	Webhook NotificationSender
 	Agents  AgentPublisher
-	// HistoryRetention limits the generation history.
+	// HistoryRetention is the maximum age and number of the entries that the generation history keeps.
 	HistoryRetention inventorystore.Retention
 	// JournalRetention is how long completed journal entries are kept; 0: forever.
 	JournalRetention time.Duration
 	// FullSyncInterval is the time from the start of the last full sync to the next scheduled one; 0: no scheduled full syncs.
 	FullSyncInterval time.Duration
-	// OnAttempt, if set, is called after every attempt to mirror a journal entry.
+	// OnAttempt, if set, is called after every attempt to send a journal entry to the controller.
 	OnAttempt func(journal.Entry, journal.Outcome)
 }
 

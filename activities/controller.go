@@ -15,11 +15,12 @@ import (
 type Controller interface {
 	// Send sends one request without a retry. After an error it is unknown whether the request was applied.
 	Send(ctx context.Context, method, path string, body []byte) (odl.Response, error)
-	// List calls each for every object of a collection. Key is the collection's key in the response body.
+	// List calls the function `each` for every object of a collection. The parameter `key` is the collection's key in
+	// the response body.
 	List(ctx context.Context, path, key string, each func(json.RawMessage) error) (odl.Response, error)
 	// BreakerWait returns how long the caller must wait before the next request, and why. It returns 0 if a request may be sent now.
 	BreakerWait() (wait time.Duration, why string)
-	// Readable reports whether the objects can be read back and compared with the rows.
+	// Readable reports whether the controller's objects can be read and compared with the rows.
 	Readable() bool
 }
 
@@ -39,7 +40,8 @@ func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte,
 	return got.Body, err
 }
 
-// listCollection calls each for every object of a collection. It returns false if the controller has no such collection.
+// listCollection calls the function `each` for every object of a collection. It returns false if the controller has
+// no such collection.
 func (a *Activities) listCollection(ctx context.Context, r journal.Request, key string, each func(json.RawMessage) error) (found bool, err error) {
 	got, err := a.ODL.List(ctx, r.Path, key, each)
 	switch {

@@ -9,7 +9,8 @@ import (
 	"berth/internal/journal"
 )
 
-// Times of automatic recoveries: the delay after an entry has failed for the first time, and the interval of repetitions.
+// Times of automatic recoveries: the delay after an entry has failed for the first time, and the interval between two
+// recoveries.
 const (
 	firstRecoveryDelay = 30 * time.Second
 	recoveryInterval   = 5 * time.Minute
@@ -46,8 +47,8 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	return classify(err)
 }
 
-// canaryMissing reports whether the controller is available and lacks the check network (canary), and no journal entry
-// creates it.
+// canaryMissing reports whether the controller is available and lacks the check network, and no journal entry creates
+// it.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	mark, err := a.Store.Journal.Now(ctx)
@@ -62,7 +63,7 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	return !moving[c.Object.ID], err
 }
 
-// canaryPresent reports whether the controller has the check network (canary). A server that answers "not found" to every
+// canaryPresent reports whether the controller has the check network. A server that answers "not found" to every
 // request is not the controller, so the list of networks must exist.
 func (a *Activities) canaryPresent(ctx context.Context) (bool, error) {
 	c := journal.Canary()

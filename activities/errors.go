@@ -22,7 +22,7 @@ const (
 // succeed; the workflow decides how long it retries.
 const BackendError = "Unwilling"
 
-// Types of errors that only this package distinguishes.
+// Types of errors that only this package uses.
 const (
 	// retryRequested is the type of an error that only requests the next attempt.
 	retryRequested = "Again"
@@ -30,7 +30,7 @@ const (
 	objectErrorType = "Odd"
 )
 
-// classify decides whether an error is retried: every error is, except for a final answer of the database.
+// classify decides whether Temporal retries an error. It retries every error except a final answer of the database.
 func classify(err error) error {
 	var fault *lease.Fault
 	switch {

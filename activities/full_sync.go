@@ -9,9 +9,9 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// syncStep compares the objects of one type. It records a create for each object that the controller lacks, and an update
-// for each that differs. A full sync deletes nothing in the controller. The check network (canary) is created last, after
-// all other entries are mirrored: its presence means that the controller has everything.
+// syncStep compares the objects of one type. It records a create for each object that the controller lacks, and an
+// update for each that differs. A full sync deletes nothing in the controller. The check network is created last,
+// after the controller has applied all other entries. Its presence means that the controller has every object.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {
 	case positionSettling:
@@ -32,7 +32,7 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	})
 }
 
-// canaryStep creates the canary and ends the run after the controller has it.
+// canaryStep creates the check network and ends the run after the controller has it.
 func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestFullSync_RestoresEmptyControllerInOrder(t *testing.T) {
 	for i := len(log) - 1; i >= 0; i-- {
 		if log[i].Applied {
 			if log[i].ID != journal.Canary().Object.ID {
-				t.Errorf("the last applied request is %+v, want the create of the canary", log[i])
+				t.Errorf("the last applied request is %+v, want the create of the check network", log[i])
 			}
 			break
 		}
@@ -72,12 +72,13 @@ func TestFullSync_SendsOnlyMissingAndDifferentObjects(t *testing.T) {
 
 	writes := m.appliedWrites(before)
 	if writes["POST"] != len(lost) || writes["PUT"] > len(changed) || writes["PUT"] < len(changed)-1 || writes["DELETE"] != 0 { // a changed canary is not updated
-		t.Errorf("applied writes: %v; want %d creates and %d updates", writes, len(lost), len(changed))
+		t.Errorf("applied writes: got %v; want %d creates and %d updates", writes, len(lost), len(changed))
 	}
 	m.checkInSync()
 }
 
-// A missing canary means that the controller has lost its data. While the controller is unavailable, nothing is started.
+// A missing check network means that the controller has lost its data. No run is started while the controller is
+// unavailable.
 func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -102,17 +103,17 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	}
 	id := startDueRuns()
 	if id == 0 || startDueRuns() != id {
-		t.Fatalf("the open full sync is %d; want one, and the same after a second check", id)
+		t.Fatalf("check twice for due runs: the first check opened run %d; want a full sync, and the same run from the second check", id)
 	}
 	if r := m.finishRun(journal.Run{ID: id, Kind: contract.KeyFullSync}); r.State != journal.RunDone {
 		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
 	if again := startDueRuns(); again != 0 {
-		t.Errorf("run %d was started although the controller has the canary", again)
+		t.Errorf("run %d was started although the controller has the check network", again)
 	}
 }
 
-// A scheduled full sync does not depend on the canary.
+// A scheduled full sync starts even if the controller has the check network.
 func TestStartDueRuns_StartsScheduledFullSync(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -186,7 +187,7 @@ func TestFullSync_ContinuesAfterControllerOutage(t *testing.T) {
 	m.odl.InjectFaults(odltest.Fault{Method: "GET", Status: 503, Times: 2})
 	for range 2 {
 		if p, err := m.stepRun(contract.KeyFullSync); err == nil {
-			t.Errorf("a step succeeded although the controller is unavailable: %+v", p)
+			t.Errorf("full sync while the controller is unavailable: got %+v from a step, want an error", p)
 		}
 	}
 	if r := m.finishRun(r); r.State != journal.RunDone {
@@ -237,7 +238,7 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	r := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
 	if d := cmp.Diff(map[string]int{"PUT": 15, "DELETE": 4}, m.appliedWrites(before)); r.State != journal.RunDone || d != "" {
-		t.Errorf("%s; applied writes: %s", r.Sentence(), d)
+		t.Errorf("result of the repair: %s; want 15 updates and 4 deletes, applied writes (-want +got): %s", r.Sentence(), d)
 	}
 	found, err := m.store.Mirror.Findings(t.Context(), audit.ID, journal.Ref{}, 100)
 	if err != nil {
@@ -245,7 +246,7 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	}
 	for _, f := range found {
 		if newer := f.Object.ID == nets[0].ID.String(); f.Outcome == "" || newer != strings.Contains(f.Outcome, "the journal changes it") {
-			t.Errorf("repair a finding about %s %s: got the outcome %q, want a reason only for the network that was updated after the audit", f.Object.Type, f.Object.ID, f.Outcome)
+			t.Errorf("repair a finding about %s %s: got the outcome %q; want \"the journal changes it\" only for the network that was updated after the audit", f.Object.Type, f.Object.ID, f.Outcome)
 		}
 	}
 	m.checkInSync()
@@ -285,8 +286,8 @@ func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 
 func nameChange(name string) network.NetworkChange { return network.NetworkChange{Name: &name} }
 
-// deleteNetworkRows deletes the rows of a network and of its ports and subnets without journal entries, and makes the existing
-// entries an hour old.
+// deleteNetworkRows deletes the rows of a network, its ports and its subnets without journal entries. It also makes
+// the existing journal entries an hour old.
 func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	m.Helper()
 	for _, sql := range []string{
@@ -298,7 +299,7 @@ func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	storetest.Exec(m, m.url, `update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`)
 }
 
-// A row may change between the read from the controller and the record of the finding.
+// A row may change after a run has read the controller and before the run records its finding.
 func TestMend_SkipsStaleFindings(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -339,7 +340,7 @@ func TestMend_SkipsStaleFindings(t *testing.T) {
 		f := journal.Finding{Object: journal.Ref{Type: tt.typ, ID: tt.id.String()}, Kind: tt.kind, Data: []byte(`{}`)}
 		got, err := m.store.Mirror.RepairFindings(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
 		if err != nil || len(got) != 1 || got[0] != tt.want {
-			t.Errorf("%s: outcome %v, error %v; want %q", name, got, err, tt.want)
+			t.Errorf("repair a stale finding, %s: got the outcome %v, error %v; want %q", name, got, err, tt.want)
 		}
 	}
 	if open, _, err := m.store.Mirror.CountOpenEntries(t.Context(), run.ID); err != nil || open != 0 {

@@ -16,13 +16,14 @@ type HypervisorLister interface {
 const (
 	// healBatch is the maximum number of reservations that one round heals.
 	healBatch = 10_000
-	// healTime is the maximum duration of one round. It is shorter than workflows.LongRunningTimeout; the next round continues.
+	// healTime is the maximum duration of one round. It is shorter than workflows.LongRunningTimeout. The next round
+	// heals the remaining reservations.
 	healTime = 5 * time.Minute
 )
 
-// HealReservations updates the states of the hosts and heals reservations that lost a host, or that lack a resource which is
-// available again. A reservation whose healing fails is logged, does not stop the others, and is tried again in the next
-// round.
+// HealReservations updates the states of the hosts and heals reservations that lost a host, or that lack a resource
+// which is available again. If healing a reservation fails, the error is logged, the round continues with the other
+// reservations, and the next round tries again.
 func (a *Activities) HealReservations(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	log := activity.GetLogger(ctx)

@@ -13,9 +13,9 @@ import (
 // drainConcurrency is how many entries of the backlog are sent at the same time.
 const drainConcurrency = 32
 
-// drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until none is left or
-// the time is over. Otherwise each entry would retry later in a workflow task of its own. One activity per process drains the
-// backlog. The workflows of the entries find them completed.
+// drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until none is
+// left or the time is over. Otherwise each entry would be retried later in a workflow task of its own. One activity
+// per process drains the backlog. The workflows of the entries then find them completed.
 func (a *Activities) drainBacklog(ctx context.Context, key string) {
 	if !a.drainLock.TryLock() {
 		return

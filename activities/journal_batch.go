@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// carriedPerEntry is the maximum number of unblocked entries that one entry carries. The workflows of the others send them.
+	// carriedPerEntry is the maximum number of entries that are sent together with the entry that unblocked them.
+	// Further entries are sent by their own workflows.
 	carriedPerEntry = 8
-	// minRemainingTime: if an attempt has less time left than this, it sends no further entries together with its own.
+	// minRemainingTime is the time below which an attempt sends no further entries together with its own.
 	minRemainingTime = 2 * time.Second
 )
 
-// batch is the set of entries that one activity sends: an entry, and the entries that it unblocks (the carried entries). It
-// must take less time than journalstore.ClaimDuration.
+// batch is the set of entries that one activity sends: one entry, and the entries that it unblocks (the carried
+// entries). Sending a batch must take less time than journalstore.ClaimDuration.
 type batch struct {
 	sync.WaitGroup
 	maxCarried int  // maximum number of carried entries per entry
@@ -31,7 +32,7 @@ type batch struct {
 	completed  []int64 // sequence numbers of the completed carried entries
 }
 
-// free returns how many entries may be carried now.
+// free returns how many entries that an attempt unblocks may be claimed now.
 func (b *batch) free(ctx context.Context) int {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < minRemainingTime {
 		return 0
@@ -39,7 +40,8 @@ func (b *batch) free(ctx context.Context) int {
 	return b.maxCarried
 }
 
-// mirrorCarried sends a carried entry. If it fails, the entry's own workflow retries.
+// mirrorCarried sends an entry that another entry of the batch has unblocked. If the attempt fails, the entry's own
+// workflow retries it.
 func (a *Activities) mirrorCarried(ctx context.Context, e journal.Entry, b *batch) {
 	e, o, err := a.attemptEntry(ctx, journal.ClaimResult{Entry: e}, b)
 	if err != nil && activity.IsActivity(ctx) {
@@ -52,7 +54,7 @@ func (a *Activities) mirrorCarried(ctx context.Context, e journal.Entry, b *batc
 	}
 }
 
-// sentence lists the completed carried entries.
+// sentence lists the completed entries of the batch, except the first one.
 func (b *batch) sentence() string {
 	if len(b.completed) == 0 {
 		return ""

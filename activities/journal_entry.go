@@ -29,8 +29,8 @@ func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryPr
 	return p, classify(err)
 }
 
-// MirrorEntry makes one attempt to send a journal entry to the controller. If the controller is unavailable, it returns an
-// error, so that Temporal shows the attempt and retries.
+// MirrorEntry makes one attempt to send a journal entry to the controller. If the controller is unavailable, it
+// returns an error, so that Temporal shows the attempt and retries.
 func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	defer startHeartbeat(ctx)()
 	if wait, why := a.ODL.BreakerWait(); wait > 0 { // the first attempt has stored the failure in the row
@@ -51,9 +51,9 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	})
 }
 
-// mirrorEntry claims an entry and makes an attempt. If the entry cannot be claimed, the outcome contains only the time of the
-// next attempt. Entries that were blocked only by this one are sent in the same activity, because each would otherwise need a
-// workflow task of its own.
+// mirrorEntry claims an entry and makes one attempt to send it to the controller. If the entry cannot be claimed, the
+// outcome contains only the time of the next attempt. Entries that were blocked only by this one are sent in the same
+// activity, because each would otherwise need a workflow task of its own.
 func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p contract.EntryProgress, o journal.Outcome, err error) {
 	seq, err := parseSequence(key)
 	if err != nil {
@@ -70,9 +70,9 @@ func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p c
 	return p, o, err
 }
 
-// attemptEntry makes the requests of one attempt, stores the outcome, and starts the attempts of entries that may be carried.
-// If the process dies in between, the entry stays in processing; the next attempt reads from the controller before it writes
-// again.
+// attemptEntry makes the requests of one attempt, stores the outcome, and starts the attempts of the entries that
+// this one has unblocked. If the process dies between the requests and the outcome, the entry stays in processing;
+// the next attempt reads from the controller before it writes again.
 func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, b *batch) (journal.Entry, journal.Outcome, error) {
 	attempt := journal.BeginAttempt(t)
 	for r, more := attempt.NextRequest(); more; r, more = attempt.NextRequest() {
@@ -85,7 +85,7 @@ func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, b 
 	o := attempt.Outcome()
 	e, next, err := a.settleEntry(ctx, t.Entry, o, b)
 	if errors.Is(err, db.ErrConflict) { // another attempt has claimed or settled the entry; the next read shows the result
-		return t.Entry, journal.Outcome{}, fmt.Errorf("entry %d: another attempt was faster", t.Entry.Seq)
+		return t.Entry, journal.Outcome{}, fmt.Errorf("entry %d: another attempt has claimed or completed it", t.Entry.Seq)
 	}
 	if err != nil {
 		return e, o, err
@@ -99,7 +99,7 @@ func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, b 
 	return e, o, nil
 }
 
-// settleEntry stores the outcome of an attempt and claims the entries that may be carried.
+// settleEntry stores the outcome of an attempt and claims the entries that this one has unblocked.
 func (a *Activities) settleEntry(ctx context.Context, of journal.Entry, o journal.Outcome, b *batch) (e journal.Entry, next []journal.Entry, err error) {
 	if b.queued {
 		e, err = a.Store.Journal.SaveOutcomeInBatch(ctx, of.Seq, of.Attempt, o)

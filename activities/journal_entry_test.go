@@ -64,8 +64,8 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 	m.odl.ClearFaults()
 }
 
-// Without a controller, entries are completed without a request and runs fail. A controller that is configured later gets all
-// objects from a full sync.
+// Without a controller, entries are completed without a request, and runs such as a full sync fail. A controller that
+// is configured later gets all objects from a full sync.
 func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -75,7 +75,7 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	m.drainJournal()
 	live, err := m.store.Journal.JournalState(t.Context())
 	if err != nil || live.Open[journal.Pending]+live.Open[journal.Processing]+live.Open[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
-		t.Errorf("without a controller: open entries %+v, error %v, %d requests; want none of them", live, err, len(m.odl.Requests()))
+		t.Errorf("without a controller: got the open entries %+v, error %v and %d requests; want no entries, no error and no requests", live, err, len(m.odl.Requests()))
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
 		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {

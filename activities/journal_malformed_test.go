@@ -50,7 +50,8 @@ func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 	m.checkInSync()
 }
 
-// A failed entry of the canary starts no further full sync. A recovery retries it like any other entry.
+// If the journal entry that creates the check network fails, no further full sync is started. A recovery retries it
+// like any other entry.
 func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -65,7 +66,7 @@ func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 		m.drainJournal()
 	}
 	if f := m.failedEntries(); len(f) != 1 || f[0].Object != canary {
-		t.Fatalf("failed entries: %v, want only the canary", f)
+		t.Fatalf("failed entries: got %v, want only the create of the check network", f)
 	}
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestPortWithoutProject_IsSentWithProjectOfNetwork(t *testing.T) {
 	m.drainJournal()
 	rec := m.odl.Record("port", made[0].ID.String())
 	if rec.Object["tenant_id"] != "demo" || rec.Object["project_id"] != "demo" || made[0].Project != "" {
-		t.Errorf("port in the controller: got %v, want the project %q of the row", rec.Object, made[0].Project)
+		t.Errorf("tenant_id of the port in the controller: got %v, want the project %q of the row", rec.Object, made[0].Project)
 	}
 	m.checkInSync()
 }
@@ -111,10 +112,10 @@ func TestJournal_RolledBackOperationLeavesNoEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := m.store.Network.DeleteNetwork(t.Context(), n.ID, nil); err == nil {
-		t.Fatal("the store deleted a network with ports")
+		t.Fatal("delete a network with ports: got no error, want a refusal")
 	}
 	if after := m.countEntries(); after != before {
-		t.Errorf("journal has %d entries before the rejected operations and %d after them, want the same number", before, after)
+		t.Errorf("the journal has %d entries before the refused operations and %d after them, want the same number", before, after)
 	}
 }
 

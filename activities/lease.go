@@ -10,7 +10,7 @@ import (
 	"berth/internal/lease"
 )
 
-// ReadLease reads a lease. Leases that are requested while a read runs are read together by the next one.
+// ReadLease reads a lease. Leases that are requested during a read are read together by the next read.
 func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, error) {
 	id, err := parseUUID(key)
 	if err != nil {
@@ -20,7 +20,8 @@ func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, er
 	return a.withOperatorSettings(l), classify(err)
 }
 
-// readLeases reads leases. For those that wait, it also counts the leases that are due at the same instant with a lower rank.
+// readLeases reads leases. For each lease that waits for its start or end, it also sets the rank: how many leases are
+// due at the same instant and come before it.
 func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
 	found, err := a.Store.Lease.LeasesByID(ctx, ids)
 	if err != nil {
@@ -42,8 +43,8 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 	return all, err
 }
 
-// withOperatorSettings returns a copy of a lease with the operator's settings for its steps, and without the fields that no
-// step needs: the history would contain a copy of them for every read.
+// withOperatorSettings returns a copy of a lease with the operator's settings for its steps. It omits the fields that
+// no step needs, because the workflow's history contains a copy of every lease that was read.
 func (a *Activities) withOperatorSettings(l lease.Lease) lease.Lease {
 	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(l.Reservations) // other callers share the same lease
 	for i := range l.Reservations {

@@ -38,9 +38,10 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	return advanced, classify(err)
 }
 
-// advanceDueLeases is one round of the sweep. It begins the steps of some due leases in one transaction, applies them at Nova and
-// Neutron, and finishes them in a second transaction. A lease whose step fails on the way, or whose process crashes, stays in
-// its transitional status, and its own workflow completes the step. It returns the numbers of leases begun and finished.
+// advanceDueLeases is one round of the sweep. It begins the steps of some due leases in one transaction, makes their
+// Nova and Neutron calls, and finishes the steps in a second transaction. If a step fails or the process crashes, the
+// lease stays in its transitional status, and its own workflow completes the step. It returns the numbers of leases
+// begun and finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
 	started, ready, err := a.Store.Lease.BeginDueLeases(ctx, a.Cloud != nil)
 	if err != nil || len(started) == 0 {
@@ -52,7 +53,7 @@ func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int,
 	}
 	finished, abandoned, err := a.Store.Lease.FinishStartedLeases(ctx, started, applied)
 	if a.Cloud != nil {
-		// A step whose calls failed may have created something too.
+		// A step may have created something in Nova or Neutron even if some of its calls failed.
 		undo := slices.DeleteFunc(ready, func(s leasestore.StartedStep) bool { return !abandoned[s.ID] })
 		reservationBackend{a}.Undo(ctx, undo)
 	}

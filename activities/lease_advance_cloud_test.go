@@ -63,8 +63,9 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 	return all
 }
 
-// A sweep provisions the reservations between the transaction that begins the starts and the one that finishes them. A call
-// that fails leaves its lease to its own workflow. A lease that is deleted meanwhile is deprovisioned again.
+// Between the transaction that begins the starts and the one that finishes them, a sweep provisions the reservations.
+// If a call fails, the lease's own workflow completes the step. If a lease is deleted during the sweep, its
+// reservations are deprovisioned again.
 func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -95,7 +96,7 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	n, err := acts.AdvanceLeases(t.Context(), time.Now())
 
 	if n != 1 || err != nil {
-		t.Errorf("advance two leases, one of which fails: got %d advanced, want 1; error %v", n, err)
+		t.Errorf("advance two leases, one of which fails: got %d advanced, error %v; want 1 and no error", n, err)
 	}
 	good := status("good")
 	if r := good.Reservations[0]; good.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 {
@@ -105,9 +106,9 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 		t.Errorf("lease whose call failed: got %s, want STARTING", got)
 	}
 	if got := status("deleted"); got.Status != lease.Starting || !got.DeleteRequested {
-		t.Errorf("lease that was deleted during the sweep: got %s, want STARTING with the deletion requested", got.Status)
+		t.Errorf("lease that was deleted during the sweep: got status %s; want STARTING with DeleteRequested set", got.Status)
 	}
 	if len(cloud.deprovisioned) != 1 || cloud.deprovisioned[0] != "deleted" {
-		t.Errorf("deprovisioned %v, want only the deleted lease", cloud.deprovisioned)
+		t.Errorf("deprovisioned the leases of the projects %v, want only \"deleted\"", cloud.deprovisioned)
 	}
 }

@@ -41,7 +41,7 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	var ahead bool
 	if err := storetest.Connect(t, u.String()).QueryRow(t.Context(), `select clock_timestamp() > pg_catalog.clock_timestamp() + interval '1 second'`).Scan(&ahead); err != nil ||
 		ahead != (by > 0) {
-		t.Fatalf("the database's clock is ahead of the test's clock: got %t, error %v", ahead, err)
+		t.Fatalf("whether the database's clock is ahead of the test's clock: got %t, error %v; want true only for a positive difference", ahead, err)
 	}
 	return s, at
 }
@@ -63,8 +63,8 @@ func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	return l
 }
 
-// The slower clock decides: a lease never starts before its time by the worker's or the database's clock, and then starts at
-// once, so its delay is at most the difference of the two clocks.
+// The slower clock decides: a lease never starts before its time by the worker's or the database's clock. It then
+// starts immediately, so its delay is at most the difference between the two clocks.
 func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-2 * time.Second, 0, 2 * time.Second} {

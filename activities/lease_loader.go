@@ -51,8 +51,9 @@ func newLeaseLoader(read leaseReader) *leaseLoader {
 	})}
 }
 
-// load reads a lease. If a read of several leases fails, each is read alone, so that one unreadable lease fails only itself;
-// after a timeout it is not, because a busy database has no time for single reads.
+// load reads a lease. If a read of several leases fails, load reads its lease alone, so that one unreadable lease
+// fails only itself. After a timeout it returns the error instead, because a busy database has no time for single
+// reads.
 func (r *leaseLoader) load(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	loaded, err := r.batcher.Do(ctx, id)
 	if err != nil && loaded.shared && !errors.Is(err, context.DeadlineExceeded) {

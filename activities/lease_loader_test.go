@@ -39,7 +39,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 			go func() {
 				l, err := loader.load(t.Context(), id)
 				if err == nil && l.ID != id {
-					err = errors.New("the loader returned another lease")
+					err = errors.New("load a lease: got a lease with another ID than the requested one")
 				}
 				result <- err
 			}()
@@ -52,7 +52,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 		close(release)
 
 		if err := <-alone; err != nil {
-			t.Errorf("load the first lease: got error %v", err)
+			t.Errorf("load the first lease: got error %v, want none", err)
 		}
 		for n, want := range []int{1, 3} {
 			if ids := <-reads; len(ids) != want {
@@ -67,7 +67,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 	})
 }
 
-// After a timeout, the database is busy, so single reads would take even longer.
+// After a timeout, the database is busy, so reading each lease alone would take even longer.
 func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 			}
 		}
 		if reads != 2 {
-			t.Errorf("the loader ran %d reads, want 2: one for the first lease, one for all others together", reads)
+			t.Errorf("the loader ran %d reads, want 2: one for the first lease, and one for all other leases together", reads)
 		}
 	})
 }
@@ -104,6 +104,6 @@ func TestWithOperatorSettings_LeavesTheSharedLeaseUnchanged(t *testing.T) {
 	got := New(Options{SnapshotByDefault: true}).withOperatorSettings(shared)
 
 	if shared.Reservations[0].Min != 1 || got.Reservations[0].Min != 0 {
-		t.Errorf("change a copy of a shared lease: got the shared lease %+v and the copy %+v; want Min 1 and 0", shared, got)
+		t.Errorf("apply the operator's settings: got Min in the shared lease %+v and in the returned copy %+v; want 1 in the shared lease and 0 in the copy", shared, got)
 	}
 }

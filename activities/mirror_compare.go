@@ -16,7 +16,8 @@ import (
 const (
 	// comparePageSize is how many objects are compared in one query, and the maximum number of entries in one transaction.
 	comparePageSize = 100
-	// maxListed is the maximum number of objects of one type in the controller. Their IDs are kept in memory, about 50 bytes each.
+	// maxListed is the maximum number of objects of one type that a run can list from the controller. Their IDs are
+	// kept in memory, about 50 bytes each.
 	maxListed = 5_000_000
 )
 
@@ -28,8 +29,9 @@ func positionOf(r *journal.Run) string {
 	return r.Position
 }
 
-// compare compares all objects of the run's current type, calls handle for the findings of each page, and moves the run to the
-// next type that has objects. With extras, it also finds objects of the controller that have no row.
+// compare compares all objects of the run's current type, calls the function `handle` for the findings of each page,
+// and moves the run to the next type that has objects. If `extras` is true, it also finds objects of the controller
+// that have no row.
 func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, handle func([]journal.Finding, journalstore.Timestamp) error) error {
 	types := journal.Types()
 	for i := slices.Index(types, positionOf(r)); ; i++ {
@@ -71,8 +73,8 @@ func withProgress(all []journal.TypeProgress, p journal.TypeProgress) []journal.
 	return all
 }
 
-// comparison compares the objects of one type: first all that the controller lists, then all that have a row. Of the listed
-// objects, only the IDs are kept in memory.
+// comparison compares the objects of one type: first all objects that the controller lists, then all objects that
+// have a row. Only the IDs of the listed objects are kept in memory.
 type comparison struct {
 	*Activities
 	run            *journal.Run
@@ -84,7 +86,7 @@ type comparison struct {
 	seen           map[fingerprint]struct{}
 }
 
-// fingerprint is a hash of an ID, because IDs may be long.
+// fingerprint is a hash of an ID. It takes less memory than a long ID.
 type fingerprint [16]byte
 
 func fingerprintOf(id string) fingerprint {
@@ -178,7 +180,8 @@ func (c *comparison) findMissing(ctx context.Context) error {
 	})
 }
 
-// countFindings counts the findings and passes them on, except for objects that an entry of the journal is about to change.
+// countFindings counts the findings and passes them to the function `handle`, except for objects that an open journal
+// entry is about to change.
 func (c *comparison) countFindings(ctx context.Context, found []journal.Finding) error {
 	ids := make([]string, len(found))
 	for i, f := range found {
@@ -205,7 +208,8 @@ func (c *comparison) countFindings(ctx context.Context, found []journal.Finding)
 	return c.handleFindings(found, c.since)
 }
 
-// listObjects calls each for every object of a type in the controller. It returns false if the controller has no such collection.
+// listObjects calls the function `each` for every object of a type in the controller. It returns false if the
+// controller has no such collection.
 func (a *Activities) listObjects(ctx context.Context, typ string, each func(id string, raw json.RawMessage) error) (known bool, err error) {
 	var parentIDs []string
 	if parent := journal.ParentType(typ); parent != "" {
@@ -235,7 +239,7 @@ func (a *Activities) listObjects(ctx context.Context, typ string, each func(id s
 	return known || len(parentIDs) > 0, nil
 }
 
-// eachExpected calls each for the objects of a type that have a row, page by page.
+// eachExpected calls the function `each` for the objects of a type that have a row, page by page.
 func (a *Activities) eachExpected(ctx context.Context, typ string, each func([]journal.Change) error) error {
 	for after := uuid.Nil.String(); ; {
 		page, err := a.Store.Mirror.ObjectsAfter(ctx, typ, after, comparePageSize)

@@ -31,7 +31,8 @@ func (m *mirrorFixture) addUnknownObject(collection, typ string, attributes map[
 	return id
 }
 
-// The lists are longer than one page, and larger than the largest response that the client reads into memory at once.
+// The controller's lists in this test are longer than one page, and larger than the largest response that the client
+// reads into memory in one piece.
 func TestAudit_ComparesLargeController(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -55,7 +56,7 @@ func TestAudit_ComparesLargeController(t *testing.T) {
 	}
 	found, err := m.store.Mirror.Findings(t.Context(), r.ID, journal.Ref{}, 1000)
 	if err != nil || len(found) != 282 {
-		t.Errorf("list the findings of the audit: got %d, error %v; want 282", len(found), err)
+		t.Errorf("list the findings of the audit: got %d findings, error %v; want 282 findings and no error", len(found), err)
 	}
 	if r := m.finishRun(m.startRun(contract.KeyFullSync, 0)); r.State != journal.RunDone {
 		t.Errorf("state of the full sync: got %q, want it to end successfully", r.Sentence())
@@ -67,7 +68,7 @@ func TestAudit_ComparesLargeController(t *testing.T) {
 	}
 }
 
-// PostgreSQL can store neither the zero byte nor the number in this object.
+// PostgreSQL can store neither the zero byte in the name of this object nor the number in its mtu.
 func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -77,6 +78,6 @@ func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 	repair := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
 	if audit.Note != "0 missing, 0 different, 1 extra" || repair.State != journal.RunDone || m.odl.Record("network", id).Object != nil {
-		t.Errorf("audit and repair of an object that PostgreSQL cannot store: audit %q; repair %q; the controller has %v", audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
+		t.Errorf("an object that PostgreSQL cannot store: got the audit %q and the repair %q, and the controller has %v; want 1 extra object, a successful repair, and no object", audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
 	}
 }

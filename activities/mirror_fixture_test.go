@@ -156,14 +156,15 @@ func (m *mirrorFixture) finishRun(r journal.Run) journal.Run {
 	return r
 }
 
-// checkInSync checks that an audit finds no difference and that the controller got all requests in the right order.
+// checkInSync checks that an audit finds no difference, and that the controller received all requests in the right
+// order.
 func (m *mirrorFixture) checkInSync() {
 	m.Helper()
 	if r := m.finishRun(m.startRun(contract.KeyAudit, 0)); r.Note != "0 missing, 0 different, 0 extra" {
 		m.Errorf("audit of the controller: got %q, want no difference", r.Sentence())
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		m.Errorf("the controller got requests in the wrong order: %s", strings.Join(v[:min(len(v), 5)], "; "))
+		m.Errorf("the controller received requests in the wrong order: %s", strings.Join(v[:min(len(v), 5)], "; "))
 	}
 }
 
@@ -192,7 +193,7 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	m.Helper()
 	ports, err := m.store.Network.Ports(m.Context(), db.Listing{})
 	if err != nil || len(ports) < 2 {
-		m.Fatalf("list the ports of the test: got %d, error %v", len(ports), err)
+		m.Fatalf("list the ports of the test: got %d ports, error %v; want at least 2 and no error", len(ports), err)
 	}
 	ids := map[string]string{}
 	id := func(name string) string {
@@ -232,7 +233,8 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	}
 }
 
-// appliedWrites counts the requests that the controller has applied after the first since ones, by HTTP method.
+// appliedWrites counts the requests that the controller has applied, by HTTP method. It skips the first `since`
+// requests.
 func (m *mirrorFixture) appliedWrites(since int) map[string]int {
 	counts := map[string]int{}
 	for _, s := range m.odl.Requests()[since:] {
@@ -252,7 +254,8 @@ func (m *mirrorFixture) journalEntry(seq int64) journal.Entry {
 	return e
 }
 
-// failEntries makes the controller answer the given status to all requests for a type until their entries are failed.
+// failEntries makes the controller answer all requests for a type with the given status until their entries are
+// failed.
 func (m *mirrorFixture) failEntries(typ string, status int) {
 	m.Helper()
 	m.odl.InjectFaults(odltest.Fault{Type: typ, Status: status, Times: 1000})
@@ -267,7 +270,7 @@ func (m *mirrorFixture) stepRun(kind string) (contract.RunProgress, error) {
 	return m.acts.StepRun(m.Context(), kind)
 }
 
-// onePort returns the request for one port on the network.
+// onePort returns drafts with one port on the network.
 func onePort(n network.Network, project string) []network.PortChange {
 	return []network.PortChange{{Network: &n.ID, Project: &project}}
 }

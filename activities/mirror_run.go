@@ -32,7 +32,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 		r, err = a.Store.Mirror.SaveRun(ctx, r)
 	}
 	if errors.Is(err, db.ErrConflict) { // another attempt of this step was faster; the next read shows the result
-		err = fmt.Errorf("%s %d: another attempt was faster", kind, r.ID)
+		err = fmt.Errorf("%s %d: another attempt has already performed this step", kind, r.ID)
 	}
 	p := contract.RunProgress{State: string(r.State), Sentence: r.Sentence(), Delay: delay}
 	if r.State == journal.Running && delay > 0 {
@@ -47,10 +47,10 @@ const (
 	positionCanary   = "canary"   // the run waits for the canary's entry
 )
 
-// settleInterval is the pause before a run checks its entries again.
+// settleInterval is the pause before a run checks again whether its entries are settled.
 const settleInterval = 2 * time.Second
 
-// settleDelay returns the pause before the next step: none if the run's entries are settled.
+// settleDelay returns the pause before the run's next step: none if the run's entries are settled.
 func settleDelay(settled bool) time.Duration {
 	if settled {
 		return 0
@@ -58,8 +58,8 @@ func settleDelay(settled bool) time.Duration {
 	return settleInterval
 }
 
-// entriesSettled reports whether no entry of the run is pending any more, and stores the numbers in the run's note. Entries
-// that wait for an administrator count as settled.
+// entriesSettled reports whether no entry of the run is pending any more, and stores the number of pending entries in
+// the run's note. Failed entries, which wait for an administrator, count as settled.
 func (a *Activities) entriesSettled(ctx context.Context, r *journal.Run) (bool, error) {
 	open, held, err := a.Store.Mirror.CountOpenEntries(ctx, r.ID)
 	r.Note = ""

@@ -13,7 +13,7 @@ type AgentPublisher interface {
 	Publish(ctx context.Context, all []network.AgentNotification) (published []int64, err error)
 }
 
-// announcementBatch is how many notifications are read at once.
+// announcementBatch is the maximum number of notifications that one query reads.
 const announcementBatch = 100
 
 // NotifyAgents publishes the recorded notifications of a network, oldest first, until none is left. A notification is

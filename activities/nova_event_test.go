@@ -49,7 +49,8 @@ func newNovaFixture(t *testing.T) novaFixture {
 	if _, err := n.store.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
 		t.Fatal(err)
 	}
-	// No agent has to wire a port of this VNIC type: the port is ACTIVE at once, and an event for Nova is recorded.
+	// No agent has to wire a port of this VNIC type. So the port becomes ACTIVE immediately, and an event for Nova is
+	// recorded.
 	ports, err := n.store.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
 	if err != nil {
 		t.Fatal(err)
@@ -90,14 +91,14 @@ func TestNotifyNova_RetriesUndeliveredEvent(t *testing.T) {
 				left, err := n.notifyNova()
 				var app *temporal.ApplicationError
 				if d := cmp.Diff([]string{network.NovaVIFPlugged}, left); d != "" || err == nil || errors.As(err, &app) && app.NonRetryable() {
-					t.Fatalf("NotifyNova during a failure of Nova: events that are left (- is wanted): %s; error %v, want a retryable one", d, err)
+					t.Fatalf("NotifyNova during a failure of Nova: events that are left (-want +got): %s; error %v, want a retryable one", d, err)
 				}
 			}
 			if left, err := n.notifyNova(); len(left) != 0 || err != nil {
-				t.Errorf("NotifyNova: events that are left %v, error %v; want neither", left, err)
+				t.Errorf("NotifyNova: got the remaining events %v, error %v; want no events and no error", left, err)
 			}
 			if got := n.Events(); len(got) == 0 || got[len(got)-1].Name != network.NovaVIFPlugged || got[len(got)-1].Code != 200 {
-				t.Errorf("events that Nova received: got %+v, want network-vif-plugged last, with code 200", got)
+				t.Errorf("events that Nova received: got %+v; want the last one to be network-vif-plugged with code 200", got)
 			}
 		})
 	}
@@ -111,6 +112,6 @@ func TestNotifyNova_DropsEventsOfDeletedPortIfServerIsUnknown(t *testing.T) {
 	}
 	n.InjectFaults(notifytest.Fault{Status: 404})
 	if left, err := n.notifyNova(); len(left) != 0 || err != nil {
-		t.Errorf("events of a deleted port after NotifyNova: got %v, error %v; want none, because otherwise its workflow never ends", left, err)
+		t.Errorf("events of a deleted port after NotifyNova: got %v, error %v; want no events, because the port's workflow ends only without events", left, err)
 	}
 }

@@ -12,13 +12,14 @@ import (
 
 const (
 	recoveryPage = 50
-	// maxRecoveryRounds is the maximum number of rounds in one recovery. Each round decides about the entries whose parents
+	// maxRecoveryRounds is the maximum number of rounds in one recovery. Each round handles the entries whose parents
 	// an earlier round has recreated.
 	maxRecoveryRounds = 30
 )
 
-// recoveryStep decides about some failed entries, oldest first. An entry whose parents are missing in the controller waits for
-// a later round, after the parents are recreated. The run's position contains the round and the last entry of the step.
+// recoveryStep decides how some failed entries are recovered, oldest first. An entry whose parents are missing in the
+// controller waits for a later round, after the parents are recreated. The run's position contains the round and the
+// last entry of the step.
 func (a *Activities) recoveryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	first, second, _ := strings.Cut(r.Position, "/")
 	round, _ := strconv.Atoi(first) // 0 at the beginning, when the position is empty
@@ -69,8 +70,8 @@ func (a *Activities) endRound(ctx context.Context, r *journal.Run, round int) (t
 	return settleInterval, nil
 }
 
-// recoverEntry decides about one entry. An error about its objects leaves only this entry undecided. If the controller is
-// unavailable, it returns an error.
+// recoverEntry decides how one entry is recovered. If an error concerns only the entry's own objects, only this entry
+// stays undecided. If the controller is unavailable, it returns an error.
 func (a *Activities) recoverEntry(ctx context.Context, r *journal.Run, e journal.Entry, seen map[journal.Ref]bool) error {
 	if e.Operation != journal.Delete {
 		needs, _, err := journal.References(e.Object.Type, e.Data)
@@ -101,8 +102,9 @@ func ignoreObjectErrors(err error) error {
 	return err
 }
 
-// recreateMissing records creates for the given objects that are missing in the controller although they have a row, and first
-// for their own parents. It reports whether any of them is not yet recreated.
+// recreateMissing records creates for those of the given objects that are missing in the controller although they
+// have a row. It first records creates for their parents. It reports whether any of these objects is not yet
+// recreated.
 func (a *Activities) recreateMissing(ctx context.Context, r *journal.Run, refs []journal.Ref, seen map[journal.Ref]bool) (pending bool, err error) {
 	for _, ref := range refs {
 		if present, known := seen[ref]; known {

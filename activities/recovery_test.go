@@ -25,14 +25,14 @@ func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 	m.createNetworks(1)
 	m.failEntries("network", 400)
 	if f := m.failedEntries(); len(f) != 1 || f[0].Seq != 1 || m.journalEntry(3).State != journal.Pending {
-		t.Fatalf("want only entry 1 failed and its child pending; failed: %v; the child is %s", f, m.journalEntry(3).State)
+		t.Fatalf("create a network that the controller rejects: got the failed entries %v and the child %s; want only entry 1 failed and the child pending", f, m.journalEntry(3).State)
 	}
 
 	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
 	m.drainJournal()
 	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
-		t.Errorf("state after the recovery: %s; failed entries: %v, want none", r.Sentence(), m.failedEntries())
+		t.Errorf("state after the recovery: %s; failed entries: %v; want a successful end and no failed entries", r.Sentence(), m.failedEntries())
 	}
 	_, _, decisions, err := m.store.Journal.JournalEntry(t.Context(), 1)
 	if err != nil || len(decisions) != 1 || decisions[0].Action != "recover" || decisions[0].Reason != "the controller lacks it" {
@@ -41,8 +41,8 @@ func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 	m.checkInSync()
 }
 
-// The controller has lost a trunk and the objects that the trunk refers to. An update of the trunk fails until they are
-// recreated.
+// The controller has lost a trunk, and also the objects that the trunk refers to. An update of the trunk fails until
+// they are recreated.
 func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -68,17 +68,17 @@ func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 
 	m.drainJournal()
 	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
-		t.Errorf("state after the recovery: %s; failed entries: %v, want none", r.Sentence(), m.failedEntries())
+		t.Errorf("state after the recovery: %s; failed entries: %v; want a successful end and no failed entries", r.Sentence(), m.failedEntries())
 	}
 	if got := m.odl.Record("trunk", entries[0].Object.ID); got.Object == nil {
 		t.Error("the recovery did not recreate the trunk in the controller")
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		t.Errorf("the controller got requests in the wrong order: %s", strings.Join(v, "; "))
+		t.Errorf("the controller received requests in the wrong order: %s", strings.Join(v, "; "))
 	}
 }
 
-// The controller has lost the parent of a new object, so it answers every create with 442.
+// The controller has lost the parent of a new object, so it answers every create of the object with the status 442.
 func TestRecovery_RecreatesParentOfPendingEntry(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -117,14 +117,15 @@ func TestRecovery_UnrecoverableEntryDoesNotStopOthers(t *testing.T) {
 	m.odl.ClearFaults()
 	m.drainJournal()
 	if f := m.failedEntries(); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq || !strings.Contains(r.Note, "could not be recovered") {
-		t.Fatalf("state after the recovery: %s; failed entries: %v, want none", r.Sentence(), f)
+		t.Fatalf("state after the recovery: %s; failed entries: %v; want a successful end, and only the entry whose object cannot be read", r.Sentence(), f)
 	}
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 	m.drainJournal()
 	m.checkInSync()
 }
 
-// A network is updated twice while its create has failed. The updates follow the create in their order.
+// A network is updated twice after its create has failed. The recovery keeps the order: the create, then both
+// updates.
 func TestRecovery_KeepsOrderOfLaterEntries(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -140,7 +141,7 @@ func TestRecovery_KeepsOrderOfLaterEntries(t *testing.T) {
 
 	m.drainJournal()
 	if got := m.odl.Record("network", n.ID.String()); got.Creates != 1 || got.Updates != 2 || got.Object["name"] != "c" {
-		t.Errorf("the controller has %+v, want 1 create and 2 updates", got)
+		t.Errorf("requests for the network after the recovery: got %+v; want 1 create, 2 updates and the name c", got)
 	}
 	m.checkInSync()
 }

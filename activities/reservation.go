@@ -77,7 +77,7 @@ func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error
 	})
 }
 
-// callCloud reads a reservation and calls the cloud, unless its resource type does not exist there.
+// callCloud reads a reservation and makes a call to the cloud if the reservation's resource type exists there.
 func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.CloudReservation, error),
 	call func(context.Context, lease.CloudReservation) error) error {
 	if a.Cloud == nil {

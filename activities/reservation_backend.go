@@ -12,14 +12,15 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// backendTimeout limits the calls for leases that are advanced together, because a call that hangs delays the others.
+// backendTimeout limits the calls for leases that are advanced together, because a call that hangs delays the other
+// leases.
 const backendTimeout = 3 * time.Second
 
 // reservationBackend makes the Nova and Neutron calls of several leases' steps at the same time.
 type reservationBackend struct{ *Activities }
 
-// Apply makes the calls of the given steps concurrently. It returns the steps whose calls all succeeded in time, with the IDs
-// that the cloud has assigned.
+// Apply makes the calls of the given steps concurrently. It returns the steps whose calls all succeeded in time, with
+// the IDs that the cloud has assigned.
 func (b reservationBackend) Apply(ctx context.Context, started []leasestore.StartedStep) []leasestore.StartedStep {
 	succeeded := make([]bool, len(started))
 	steps := slices.Clone(started)
@@ -53,8 +54,8 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 	return nil
 }
 
-// Undo removes the reservations of leases that were deleted while Apply provisioned them. It ignores errors: the deletion
-// of a lease removes what is left.
+// Undo removes the reservations of leases that were deleted while Apply provisioned them. It ignores errors, because
+// the later deletion of each lease removes everything that is left.
 func (b reservationBackend) Undo(ctx context.Context, started []leasestore.StartedStep) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
 		for _, c := range started[i].CloudReservations {
@@ -63,7 +64,7 @@ func (b reservationBackend) Undo(ctx context.Context, started []leasestore.Start
 	})
 }
 
-// forEach calls do for every step concurrently.
+// forEach calls the function `do` for every step concurrently.
 func (b reservationBackend) forEach(ctx context.Context, steps []leasestore.StartedStep, do func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()

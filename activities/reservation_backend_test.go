@@ -62,7 +62,7 @@ func startedStep(step lease.Step, name, typ string) leasestore.StartedStep {
 	return leasestore.StartedStep{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, CloudReservations: []lease.CloudReservation{{Reservation: r, Project: name}}}
 }
 
-// Each step makes its own call. A call that fails or hangs affects no other lease.
+// Each step makes its own call. A call that fails or hangs does not affect other leases.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,11 +78,11 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 		}
 
 		if d := cmp.Diff(map[string]int{"start": 1, "warning": 0, "end": 0, "other type": 0}, succeeded); d != "" {
-			t.Errorf("steps that succeeded, with the IDs from the cloud (- is wanted):\n%s", d)
+			t.Errorf("steps that succeeded, with the IDs from the cloud (-want +got):\n%s", d)
 		}
 		want := []string{"deprovision end", "provision hanging", "provision rejected", "provision start", "snapshot warning"}
 		if d := cmp.Diff(want, h.sortedCalls()); d != "" {
-			t.Errorf("calls of the cloud (- is wanted):\n%s", d)
+			t.Errorf("calls of the cloud (-want +got):\n%s", d)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// staleAfter is how long an unblocked journal entry may stay unexamined before the sweep assumes that its workflow is lost.
 	staleAfter = 10 * time.Minute
-	// sweepBatch is the maximum number of journal entries that one sweep nudges.
+	// sweepBatch is the maximum number of journal entries whose workflows one sweep nudges.
 	sweepBatch = 500
 	// trimBatch is how many rows of the generation history one statement deletes.
 	trimBatch = 5000
@@ -25,9 +25,9 @@ const (
 	journalBatch = 1000
 )
 
-// Sweep finds rows without a running workflow and nudges their workflows: unblocked journal entries that no workflow has
-// examined lately, and rows whose workflow was terminated, cancelled or failed after the given time. It also deletes old
-// rows of the generation history, of the notifications to agents and of the journal.
+// Sweep finds rows without a running workflow and nudges their workflows: unblocked journal entries that no workflow
+// has examined lately, and rows whose workflow was terminated, cancelled or failed after the given time. It also
+// deletes old rows of the generation history, of the notifications to agents and of the journal.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
 	entries, err := a.Store.Journal.SweepEntries(ctx, staleAfter, sweepBatch)
@@ -55,8 +55,8 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	return result, err
 }
 
-// trimJournal deletes finished runs and completed journal entries that are older than their retention, the entries batch by
-// batch. After trimTimeLimit, it leaves the rest to the next round.
+// trimJournal deletes finished runs and completed journal entries that are older than their retention. It deletes the
+// entries in batches. After trimTimeLimit, it leaves the remaining rows to the next sweep.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil
@@ -76,7 +76,7 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	return deleted, nil
 }
 
-// trimHistory deletes old rows of the generation history. After trimTimeLimit, it leaves the rest to the next round.
+// trimHistory deletes old rows of the generation history. After trimTimeLimit, it leaves the remaining rows to the next sweep.
 func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
 	deleted := int64(0)
 	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {

@@ -24,10 +24,10 @@ func (NoController) List(context.Context, string, string, func(json.RawMessage) 
 	return odl.Response{Status: 404}, nil
 }
 
-// BreakerWait returns 0: no request leaves the process.
+// BreakerWait returns 0, because no request leaves the process.
 func (NoController) BreakerWait() (time.Duration, string) { return 0, "" }
 
-// Readable returns false: nothing is stored.
+// Readable returns false, because no objects are stored.
 func (NoController) Readable() bool { return false }
 
 // NoWebhook replaces the webhook if none is configured.

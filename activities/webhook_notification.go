@@ -11,7 +11,7 @@ import (
 	"berth/internal/notify"
 )
 
-// noticeBatch is how many notifications are read at once.
+// noticeBatch is the maximum number of notifications that one query reads.
 const noticeBatch = 100
 
 // NotificationSender sends notifications of leases.
@@ -39,8 +39,9 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	}
 }
 
-// sendNotices sends notifications in order and returns the IDs of the notifications that must not be sent again. A
-// notification that the webhook rejects finally is dropped, because the next ones must not wait for it.
+// sendNotices sends notifications in order. It returns the IDs of the notifications that are finished: sent, or
+// finally rejected. A notification that the webhook finally rejects is dropped, because otherwise the next ones would
+// wait for it.
 func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notification) (sent []int64, err error) {
 	for _, n := range notices {
 		if a.Enforcement != nil && n.ReleasesResources() {

@@ -67,12 +67,13 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 			t.Errorf("notification to the webhook: got %+v, want the lease ID, the publisher blazar.lease and a UUID as message ID", h)
 		}
 	}
-	// The webhook received the first update twice, because the first response was lost, and rejected the second update finally.
+	// The webhook received the first update twice, because its first response was lost. It finally rejected the
+	// second update.
 	want := []string{"lease.create l", "lease.update m", "lease.update m", "lease.update o", "lease.delete o"}
 	if d := cmp.Diff(want, got); d != "" || len(ids) != 4 {
 		t.Error(d, ids)
 	}
 	if left, err := s.Lease.LeaseNotifications(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
-		t.Errorf("notifications that are left after both calls: got %v, error %v; want none", left, err)
+		t.Errorf("notifications that are left after both calls: got %v, error %v; want no notifications and no error", left, err)
 	}
 }

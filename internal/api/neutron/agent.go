@@ -47,7 +47,8 @@ var agentAttributes = []attribute.Definition[network.Agent, agentChange]{
 	{Name: heldAttribute}, {Name: awaitedAttribute},
 }
 
-// Attributes that only berth has: the number of networks or ports that the agent serves, and the number of ports that wait for its report.
+// Attributes that only berth has: the number of networks or ports that the agent serves, and the number of ports that
+// wait for its report.
 const (
 	heldAttribute    = "berth:held"
 	awaitedAttribute = "berth:awaited"

@@ -23,7 +23,7 @@ func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
 	c.must(204, "DELETE", hosted+"/"+net, `{}`)
 	why := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)["berth:why"].(object)
 	if n := len(why["waiting"].([]any)); n != 1 {
-		t.Errorf("berth:why of the port after the DHCP agent was unscheduled: got %v, want one waiting entity", why)
+		t.Errorf("berth:why of the port after the DHCP agent was unscheduled: got %v, want one entity for whose report the port waits", why)
 	}
 	if got := c.fault("DELETE", hosted+"/"+net, ""); got != "409 NetworkNotHostedByDhcpAgent" {
 		t.Errorf("unschedule the network a second time: got %s, want 409 NetworkNotHostedByDhcpAgent", got)

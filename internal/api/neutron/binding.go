@@ -50,12 +50,12 @@ func (b bindings) routes() []osapi.Route {
 	return routes
 }
 
-// port finds the port that the path names.
+// port finds the port whose ID is in the path.
 func (b bindings) port(r *http.Request) (network.Port, uuid.UUID, error) {
 	return ports(b.store).find(r, pathValue(r, "id"))
 }
 
-// bindingOn finds the binding of the port to the host.
+// bindingOn finds the port's binding to the given host.
 func bindingOn(p network.Port, host string) (network.Binding, error) {
 	all := p.AllBindings()
 	at := slices.IndexFunc(all, func(b network.Binding) bool { return b.Host == host })

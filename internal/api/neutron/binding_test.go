@@ -90,7 +90,7 @@ func TestBinding_ErrorTypes(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
-				t.Errorf("%s %s %s: got %s, want %s", tc.method, tc.path, tc.body, got, tc.want)
+				t.Errorf("%s %s with the body %s: got %s, want %s", tc.method, tc.path, tc.body, got, tc.want)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func discovery() []osapi.Route {
 	}
 }
 
-// baseURL is the address of the API as the client sees it.
+// The parameter `baseURL` is the address of the API as the client sees it.
 func baseURL(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {

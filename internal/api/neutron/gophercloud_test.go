@@ -80,7 +80,7 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	hosted, err := agents.ListDHCPNetworks(ctx, client, list[0].ID).Extract()
 	check("list hosted networks", err)
 	if len(hosted) != 1 || !list[0].Alive || list[0].HeartbeatTimestamp.IsZero() {
-		t.Errorf("agent %+v hosts the networks %v: want one network, and an agent that is alive with a heartbeat time", list[0], hosted)
+		t.Errorf("agent %+v hosts the networks %v: want one network, and an agent that is alive and has a heartbeat time", list[0], hosted)
 	}
 
 	for _, p := range all {

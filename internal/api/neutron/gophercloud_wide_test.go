@@ -47,7 +47,7 @@ func (l library) same(what string, want, got any) {
 	}
 }
 
-// all reads every page of a list.
+// all reads every page of a list and returns all objects.
 func all[T any](l library, pager pagination.Pager, read func(pagination.Page) ([]T, error)) []T {
 	l.Helper()
 	pages, err := pager.AllPages(l.ctx)

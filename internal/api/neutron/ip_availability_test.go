@@ -51,7 +51,7 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("GET", "/v2.0/network-ip-availabilities"+path, ""); got != refused {
-				t.Errorf("%s: want %s, got %s", path, refused, got)
+				t.Errorf("GET network-ip-availabilities%s: want %s, got %s", path, refused, got)
 			}
 		})
 	}

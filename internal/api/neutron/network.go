@@ -66,7 +66,7 @@ func mtu(raw json.RawMessage) (int, error) {
 	return attribute.Int(68, 65535)(raw)
 }
 
-// oneSegment reads the provider attributes from a list of segments. A network in berth has exactly one segment.
+// oneSegment reads the provider attributes from a list of segments. In berth a network has exactly one segment.
 func oneSegment(c *networkChange, raw json.RawMessage) error {
 	list, err := attribute.List(func(raw json.RawMessage) (map[string]json.RawMessage, error) {
 		return attribute.Dict(raw, "provider:network_type", "provider:physical_network", "provider:segmentation_id")

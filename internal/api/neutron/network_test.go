@@ -29,7 +29,7 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 			if tc.want == "" {
 				c.must(201, "POST", "/v2.0/networks", tc.body)
 			} else if got := c.fault("POST", "/v2.0/networks", tc.body); got != tc.want {
-				t.Errorf("%s: want %s, got %s", tc.body, tc.want, got)
+				t.Errorf("create a network with the body %s: want %s, got %s", tc.body, tc.want, got)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 
 const prefix = "/networking"
 
-// New returns the Networking API, which reads and writes that store.
+// New returns the Networking API, which reads and writes the given store.
 func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	a := agents{s}
 	routes := slices.Concat(
@@ -51,7 +51,8 @@ func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
 }
 
-// withSuffix adds each path again with the ending ".json", which old clients send. Where a path ends in a value, pathValue removes the ending.
+// withSuffix adds each path a second time with the suffix ".json", which old clients send. If a path ends in a
+// parameter, pathValue removes the suffix from the parameter's value.
 func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 	for _, r := range routes {
 		all = append(all, r)
@@ -63,7 +64,7 @@ func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 	return all
 }
 
-// pathValue is a segment of the request's path, without the ending ".json".
+// pathValue returns a parameter of the request's path without the suffix ".json".
 func pathValue(r *http.Request, name string) string {
 	return strings.TrimSuffix(r.PathValue(name), ".json")
 }
@@ -95,7 +96,7 @@ func toAPIError(err error) error {
 	return osapi.Fault(status, string(f.Kind), "%s", f.Message)
 }
 
-// defaultErrorTypes are the type names of errors without a name of their own, by status.
+// defaultErrorTypes are the type names, by status, of errors that have no type name of their own.
 var defaultErrorTypes = map[int]string{
 	http.StatusBadRequest:            "HTTPBadRequest",
 	http.StatusUnauthorized:          "HTTPUnauthorized",
@@ -145,7 +146,7 @@ func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }
 
-// rule is the name of the route's policy rule in Neutron.
+// The parameter `rule` is the name of the route's policy rule in Neutron.
 func rule(r osapi.Route) string {
 	verb := map[string]string{http.MethodPost: "create_", http.MethodPut: "update_", http.MethodDelete: "delete_"}[r.Method]
 	if verb == "" {

@@ -53,7 +53,7 @@ func (c cloud) heartbeat(kind, host string) {
 	}
 }
 
-// in returns the client for a subtest.
+// in returns the same client, but failures are reported to the given subtest.
 func (c cloud) in(t testing.TB) cloud {
 	c.t = t
 	return c
@@ -64,7 +64,7 @@ func (c cloud) as(token string) cloud {
 	return c
 }
 
-// raw sends a request. header holds names and values in turn.
+// raw sends a request. The parameter `header` contains names and values alternately.
 func (c cloud) raw(method, path, body string, header ...string) (int, object, http.Header) {
 	c.t.Helper()
 	url := c.url + path
@@ -93,13 +93,13 @@ func (c cloud) raw(method, path, body string, header ...string) (int, object, ht
 	var o object
 	if len(bytes.TrimSpace(text)) > 0 {
 		if err := json.Unmarshal(text, &o); err != nil {
-			c.t.Fatalf("%s %s answered %d and a body that is no JSON: %q", method, path, answer.StatusCode, text)
+			c.t.Fatalf("%s %s answered %d and a body that is not JSON: %q", method, path, answer.StatusCode, text)
 		}
 	}
 	return answer.StatusCode, o, answer.Header
 }
 
-// must sends a request and fails the test unless the answer has that status.
+// must sends a request and fails the test unless the response has the given status.
 func (c cloud) must(status int, method, path, body string, header ...string) object {
 	c.t.Helper()
 	got, o, _ := c.raw(method, path, body, header...)
@@ -109,7 +109,7 @@ func (c cloud) must(status int, method, path, body string, header ...string) obj
 	return o
 }
 
-// fault sends a request and returns the status and the type of the error.
+// fault sends a request that must fail, and returns the status and the type of the error.
 func (c cloud) fault(method, path, body string, header ...string) string {
 	c.t.Helper()
 	status, o, _ := c.raw(method, path, body, header...)
@@ -118,12 +118,12 @@ func (c cloud) fault(method, path, body string, header ...string) string {
 		return fmt.Sprintf("%d %v", status, o)
 	}
 	if message, _ := e["message"].(string); message == "" || e["detail"] != "" {
-		c.t.Errorf("%s %s: got the error %v, want a message and an empty detail", method, path, e)
+		c.t.Errorf("%s %s: got the error %v, want an error with a message and an empty detail", method, path, e)
 	}
 	return fmt.Sprintf("%d %s", status, e["type"])
 }
 
-// createNetwork creates a network and a subnet with that CIDR and returns their IDs.
+// createNetwork creates a network and a subnet with the given CIDR, and returns their IDs.
 func (c cloud) createNetwork(cidr string) (net, subnet string) {
 	c.t.Helper()
 	n := c.must(201, "POST", "/v2.0/networks", `{"network":{"name":"blue"}}`)["network"].(object)
@@ -137,7 +137,7 @@ func (c cloud) port(net, more string) object {
 	return c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q%s}}`, net, more))["port"].(object)
 }
 
-// journaledChanges are the changes in the journal for the controller, in their order.
+// journaledChanges returns the changes for the controller that the journal contains, in their order.
 func (c cloud) journaledChanges() (changes []string) {
 	c.t.Helper()
 	all, err := c.store.Journal.JournalEntries(c.t.Context(), journalstore.EntryFilter{Limit: 1000})

@@ -58,7 +58,8 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 	}
 }
 
-// authorizePortChange checks whether the caller, who sees the port, may change or delete (c is nil) it.
+// authorizePortChange checks whether the caller, who sees the port, may change or delete it. The parameter c is nil
+// for a deletion.
 func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port, c *portChange) error {
 	if c == nil {
 		return nil // the caller sees the port, so it owns the port or the port's network, and may delete it
@@ -85,7 +86,7 @@ func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port,
 	return err
 }
 
-// addTrunkDetails adds to each port the trunk whose parent it is.
+// addTrunkDetails adds to each port the details of the trunk whose parent port it is.
 func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network.Port) error {
 	if len(ports) == 0 {
 		return nil
@@ -101,8 +102,9 @@ func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network
 	return err
 }
 
-// authorizePortCreate refuses a port on a network that the caller does not see, and values that only the network's owner may choose. For an
-// administrator it does not read the network, because the creation reads it anyway.
+// authorizePortCreate refuses a port on a network that the caller does not see. It also refuses values that only the
+// network's owner may choose. For an administrator it does not read the network, because the creation of the port
+// reads it anyway.
 func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange) error {
 	if caller(r).Admin() {
 		return nil
@@ -122,9 +124,9 @@ func ownsNetwork(requester identity.Caller, n network.Network) bool {
 	return requester.Admin() || n.Project == requester.Project
 }
 
-// ownerOnlyAttribute returns the first attribute of the change that only the network's owner may set, or "". On a shared network only the
-// owner chooses fixed IPs, MAC addresses and address pairs, disables port security, and creates ports of network services. Another project
-// could otherwise take over an address, for example the gateway's.
+// ownerOnlyAttribute returns the first attribute of the change that only the network's owner may set, or "". On a
+// shared network only the owner chooses fixed IPs, MAC addresses and address pairs, disables port security, and
+// creates ports of network services. Another project could otherwise take over an address, for example the gateway's.
 func ownerOnlyAttribute(c portChange, p network.Port) string {
 	address := func(f network.FixedIP) bool {
 		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
@@ -195,7 +197,7 @@ func securityGroupFilter(values []string) ([]db.Condition, error) {
 	return []db.Condition{c}, nil
 }
 
-// waiting is one entity for whose report the port waits.
+// waiting is one entity (such as an agent) for whose report the port waits.
 type waiting struct {
 	For      string     `json:"for"`
 	Since    time.Time  `json:"since"`

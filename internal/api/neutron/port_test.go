@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// addresses are the port's IP addresses in their order.
+// addresses returns the port's IP addresses in their order.
 func addresses(p object) []string {
 	list := []string{}
 	for _, f := range p["fixed_ips"].([]any) {
@@ -63,13 +63,14 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	const created = "fd00::f816:3eff:fe11:2233"
 	path := "/v2.0/ports/" + p["id"].(string)
 
-	// A new SLAAC subnet gives an address to the existing ports. No agent has to report for it.
+	// The existing ports on a network get an address in a new SLAAC subnet. No agent has to report that it has
+	// configured this address.
 	after := c.must(200, "GET", path, "")["port"].(object)
 	if d := cmp.Diff(append(addresses(p), created), addresses(after)); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" || after["revision_number"] != p["revision_number"].(float64)+1 {
-		t.Errorf("the port after a SLAAC subnet was added: revision %v, want the next one; berth:why (-want +got):\n%s", after["revision_number"], d)
+		t.Errorf("the port after a SLAAC subnet was added: got revision %v, want the next one; berth:why (-want +got):\n%s", after["revision_number"], d)
 	}
 	if n := len(addresses(c.must(200, "GET", "/v2.0/ports/"+router, "")["port"].(object))); n != 1 {
 		t.Errorf("addresses of a router port after a SLAAC subnet was added: got %d, want 1", n)
@@ -85,14 +86,15 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 		t.Run(fixed, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"fixed_ips":[%s]}}`, net, fixed)); got != want {
-				t.Errorf("a new port with %s: want %s, got %s", fixed, want, got)
+				t.Errorf("create a port with the fixed IP %s: want %s, got %s", fixed, want, got)
 			}
 			if got := c.fault("PUT", path, fmt.Sprintf(`{"port":{"fixed_ips":[%s]}}`, fixed)); got != want {
-				t.Errorf("a port with %s: want %s, got %s", fixed, want, got)
+				t.Errorf("update a port to the fixed IP %s: want %s, got %s", fixed, want, got)
 			}
 		})
 	}
-	// A client may send back the addresses that it read, with one more, and it may send the SLAAC address that it computed itself.
+	// A client may send back the addresses that it has read together with a new one. It may also send the SLAAC
+	// address that it has computed itself.
 	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, created, v4)
 	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != created {
 		t.Errorf("addresses after the client sent back what it had read and one more: got %v, want 3 with the same SLAAC address", got)
@@ -117,7 +119,7 @@ func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 	id := p["id"].(string)
 	shown := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
 	if d := cmp.Diff(p, shown); d != "" {
-		t.Errorf("GET of the new port (-POST's answer +got):\n%s", d)
+		t.Errorf("GET of the new port, compared with the response to its POST (-POST +GET):\n%s", d)
 	}
 	why := shown["berth:why"].(object)
 	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") ||
@@ -189,7 +191,7 @@ func TestPort_AddressPairsAndDHCPOptionsRoundTrip(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("PUT", path, `{"port":{`+body+`}}`); got != want {
-				t.Errorf("%.80s: want %s, got %s", body, want, got)
+				t.Errorf("update a port with %.80s: want %s, got %s", body, want, got)
 			}
 		})
 	}
@@ -265,7 +267,7 @@ func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 
 	changed := c.must(200, "PUT", path, `{"port":{"security_groups":["`+web+`"]}}`)["port"].(object)
 	if d := cmp.Diff([]any{web}, changed["security_groups"]); d != "" || changed["revision_number"] != 2.0 {
-		t.Errorf("the port after its groups changed: revision %v, want 2; groups (-want +got):\n%s", changed["revision_number"], d)
+		t.Errorf("the port after its groups changed: got revision %v, want 2; groups (-want +got):\n%s", changed["revision_number"], d)
 	}
 	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for got, want := range map[string]string{
@@ -280,7 +282,7 @@ func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 	} {
 		t.Run(got, func(t *testing.T) {
 			if what, got, _ := strings.Cut(got, ": "); got != want {
-				t.Errorf("%s: want %s, got %s", what, want, got)
+				t.Errorf("request about the security groups of a port, %s: want %s, got %s", what, want, got)
 			}
 		})
 	}

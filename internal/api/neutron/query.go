@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// listOptions are the query keys that control sorting, paging and the shown fields. All other keys are filters.
+// listOptions are the query keys that control sorting, paging and the returned attributes. All other keys are
+// filters.
 var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
 
 // listRequest reads the filters, the order and the page from the query of a list request.
@@ -56,15 +57,15 @@ func sortedKeys(q url.Values) []string {
 	return keys
 }
 
-// nonEmpty drops empty values.
+// nonEmpty returns the values that are not empty.
 func nonEmpty(values []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
-// excerpt shortens a text of the client for an error message.
+// excerpt shortens a text from the client for an error message.
 func excerpt(s string) string { return attribute.Excerpt(json.RawMessage(s)) }
 
-// filter reads one query key: the attribute must have one of the values.
+// filter reads one query key and its values. An object passes the filter if its attribute has one of the values.
 func (res resource[N, C]) filter(name string, values []string, requester identity.Caller) ([]db.Condition, error) {
 	if special, ok := res.filters[name]; ok {
 		return special(values)
@@ -118,7 +119,8 @@ func (res resource[N, C]) sortOrder(keys, directions []string, requester identit
 	return order, nil
 }
 
-// marker is the ID of the object after which the page begins. The caller must be able to see that object.
+// marker reads the query parameter `marker`: the ID of the object after which the page begins. The caller must be
+// able to see that object.
 func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error) {
 	if text == "" {
 		return uuid.Nil, nil
@@ -130,14 +132,14 @@ func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error
 	return id, nil
 }
 
-// requestedFields are the attributes that the query names; none means all.
+// requestedFields returns the attributes that the query names; none means all attributes.
 func requestedFields(r *http.Request) []string {
 	names := nonEmpty(r.URL.Query()["fields"])
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// selectFields keeps the named attributes; no names keep all.
+// selectFields keeps only the named attributes; without names it keeps all attributes.
 func selectFields(names []string, o object) object {
 	if len(names) == 0 {
 		return o
@@ -151,7 +153,7 @@ func selectFields(names []string, o object) object {
 	return kept
 }
 
-// pageLinks are the links from a page with these objects to its neighbours.
+// pageLinks returns the links from a page that contains the given objects to the next and the previous page.
 func pageLinks[N, C any](r *http.Request, res resource[N, C], l db.Listing, found []N) []object {
 	var first, last uuid.UUID
 	if len(found) > 0 {

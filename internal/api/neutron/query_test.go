@@ -49,7 +49,7 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			if got := names(query); got != want {
-				t.Errorf("%s: want %q, got %q", query, want, got)
+				t.Errorf("list ports with the query %s: want the names %q, got %q", query, want, got)
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 	}
 	c.must(200, "GET", "/v2.0/networks?sort_key=status&sort_dir=desc", "")
 	if n := len(ids(c.must(200, "GET", "/v2.0/agents?description=&host=cmp-1", ""), "agents")); n != 1 {
-		t.Errorf("agents with an empty description on cmp-1: got %d, want 1", n)
+		t.Errorf("agents on cmp-1, listed with the empty filter description=: got %d, want 1", n)
 	}
 	o := c.must(200, "GET", "/v2.0/ports?fields=name&fields=security_group_ids&name=a", "")
 	if d := cmp.Diff(object{"ports": []any{object{"name": "a"}}}, o); d != "" {

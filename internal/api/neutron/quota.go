@@ -50,7 +50,7 @@ func currentProject(word string) osapi.Handler {
 	}
 }
 
-// project is the project in the path. It fails if the caller may not read that project's quota.
+// project returns the project that the path names. It fails if the caller may not read that project's quota.
 func (q quotas) project(r *http.Request) (string, error) {
 	project := pathValue(r, "project")
 	if requester := caller(r); !requester.Admin() && requester.Project != project {
@@ -151,7 +151,8 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	return q.respond(r, project)
 }
 
-// decodeQuota reads the new limits of the project. The result check is true if a limit below the current usage must be refused.
+// decodeQuota reads the new limits of the project. The result `check` is true if a limit below the current usage must
+// be refused.
 func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
 	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.QuotaResources()...)...)
 	if err != nil {
@@ -180,7 +181,7 @@ func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, che
 	return limits, flags["check_limit"] && !flags["force"], checkBodyProject(given, project)
 }
 
-// checkBodyProject refuses a body that names another project than the path.
+// checkBodyProject refuses a body that names another project than the path does.
 func checkBodyProject(given map[string]json.RawMessage, project string) error {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		if raw, ok := given[name]; ok {

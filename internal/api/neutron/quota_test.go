@@ -32,7 +32,7 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 	for what, got := range map[string]object{"answered": set, "shown": show(c, "/demo"), "shown to its project": show(ann, "/demo.json")} {
 		t.Run(what, func(t *testing.T) {
 			if d := cmp.Diff(own, got); d != "" {
-				t.Errorf("quota of the project, read %s (-want +got):\n%s", what, d)
+				t.Errorf("quota of the project, %s (-want +got):\n%s", what, d)
 			}
 		})
 	}
@@ -60,7 +60,7 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 	for path, want := range map[string]object{"/v2.0/quotas/tenant": {"tenant": object{"tenant_id": "demo"}}, "/v2.0/quotas/project.json": {"project": object{"project_id": "demo"}}} {
 		t.Run(path, func(t *testing.T) {
 			if d := cmp.Diff(want, ann.must(200, "GET", path, "")); d != "" {
-				t.Errorf("GET %s (-want +got):\n%s", path, d)
+				t.Errorf("body of GET %s (-want +got):\n%s", path, d)
 			}
 		})
 	}

@@ -14,7 +14,8 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// decode reads the request's body: one object under its singular name, or several under the plural name. bulk says which.
+// decode reads the request's body: one object under its singular name, or several objects under the plural name. The
+// result `bulk` is true for several.
 func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (changes []C, bulk bool, err error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {

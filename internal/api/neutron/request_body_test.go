@@ -131,7 +131,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
-				t.Errorf("%s %s %.120s: want %s, got %s", tc.method, tc.path, tc.body, tc.want, got)
+				t.Errorf("%s %s with the body %.120s: want %s, got %s", tc.method, tc.path, tc.body, tc.want, got)
 			}
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// resource handles one kind of object: it has the table of its attributes and the functions that authorize, read and change it. N is the
-// object, C is what a request says about it.
+// resource handles one kind of object: it has the table of the object's attributes and the functions that authorize,
+// read and change the object. The type parameter N is the object, and C is the change that a request asks for.
 type resource[N, C any] struct {
 	singular     string // key of a body with one object
 	notFoundType string // error type for an unknown ID
@@ -78,8 +78,8 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	return http.StatusOK, body, nil
 }
 
-// find returns the object with that ID if the caller can see it. Text that is not a UUID is not found rather than invalid, because clients try
-// a name as an ID first.
+// find returns the object with the given ID if the caller can see it. If the text is not a UUID, the error is "not
+// found" and not "invalid", because clients first try a name as an ID.
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
@@ -174,7 +174,7 @@ func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
 
 var revisionTag = regexp.MustCompile(`revision_number=([^",\s]*)`)
 
-// expectedRevision is the revision that the If-Match header demands; nil if it demands none.
+// expectedRevision returns the revision that the If-Match header demands; nil if it demands none.
 func expectedRevision(r *http.Request) (*int64, error) {
 	tags := revisionTag.FindAllStringSubmatch(strings.Join(r.Header.Values("If-Match"), ","), -1)
 	switch len(tags) {
@@ -205,7 +205,8 @@ func fillProject(r *http.Request, project **string, rule string) error {
 	return nil
 }
 
-// authorizeProject lets the caller change or delete (c is nil) an object of its own project.
+// authorizeProject lets the caller change or delete an object of its own project. The parameter c is nil for a
+// deletion.
 func authorizeProject[C any](r *http.Request, project string, c *C, resourceName string) error {
 	verb := "update_"
 	if c == nil {
@@ -217,7 +218,8 @@ func authorizeProject[C any](r *http.Request, project string, c *C, resourceName
 	return nil
 }
 
-// findNetwork reads the network of a new subnet or port. The caller must be able to see it.
+// findNetwork returns the network on which a new subnet or port is created. The caller must be able to see the
+// network.
 func findNetwork(r *http.Request, s *networkstore.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())
 	return n, err

@@ -26,14 +26,14 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 			c := c.in(t)
 			for _, method := range []string{"PUT", "DELETE"} {
 				if got := c.fault(method, path, `{"port":{"name":"b"}}`, "If-Match", header); got != want {
-					t.Errorf("%s If-Match %s: want %s, got %s", method, header, want, got)
+					t.Errorf("%s with the header If-Match: %s: want %s, got %s", method, header, want, got)
 				}
 			}
 		})
 	}
 	same := c.must(200, "PUT", path, `{"port":{}}`, "If-Match", `"etag"`)["port"].(object)
 	if same["revision_number"] != 2.0 {
-		t.Errorf("update without attributes: got revision %v, want 2 as before", same["revision_number"])
+		t.Errorf("update without attributes: got revision %v, want the unchanged revision 2", same["revision_number"])
 	}
 	c.must(204, "DELETE", path, "", "If-Match", "revision_number=2")
 }
@@ -50,7 +50,7 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 	paths := []string{"/v2.0/networks/" + net, "/v2.0/subnets/" + subnet, "/v2.0/ports/" + p["id"].(string)}
 	for key := range p {
 		if strings.HasPrefix(key, "binding:") && key != "binding:vnic_type" {
-			t.Errorf("a member sees %s; want no binding attribute but binding:vnic_type", key)
+			t.Errorf("a member sees the attribute %s; want no binding attribute except binding:vnic_type", key)
 		}
 	}
 
@@ -59,11 +59,11 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 		resourceName := strings.TrimSuffix(strings.Split(path, "/")[2], "s")
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
 			if got := theirs.fault(method, path, `{"`+resourceName+`":{}}`); !strings.HasPrefix(got, "404 ") {
-				t.Errorf("another project's %s of %s: got %s, want 404", method, path, got)
+				t.Errorf("another project sends %s for %s: got %s, want 404", method, path, got)
 			}
 		}
 		if got := ids(theirs.must(200, "GET", "/v2.0/"+resourceName+"s", ""), resourceName+"s"); len(got) != 0 {
-			t.Errorf("list of %ss by another project: got %v, want none", resourceName, got)
+			t.Errorf("another project lists %ss: got %v, want none", resourceName, got)
 		}
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`"}}`); got != "404 NetworkNotFound" {
@@ -106,20 +106,21 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			path := map[string]string{"POST": "/v2.0/networks", "PUT": "/v2.0/networks/" + net}[method]
 			if got := ann.fault(method, path, `{"network":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("a member sends %s network with %s: got %s, want 403 PolicyNotAuthorized", method, said, got)
+				t.Errorf("a member sends %s for a network with %s: got %s, want 403 PolicyNotAuthorized", method, said, got)
 			}
 		})
 	}
 
-	// The administrator and the member see the rule that the administrator adds to the member's group.
+	// The administrator adds a rule to the member's security group. Both the administrator and the member see the
+	// rule.
 	group := ann.group("g")
 	rule := c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"}}`, group))["security_group_rule"].(object)["id"].(string)
 	path := "/v2.0/security-group-rules/" + rule
 	ann.must(200, "GET", path, "")
 	if got := ann.fault("DELETE", path, ""); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member deletes an administrator's rule in its group: got %s, want 403 PolicyNotAuthorized", got)
+		t.Errorf("a member deletes the rule that an administrator added to its group: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	if got := c.as("u:other").fault("GET", path, ""); got != "404 SecurityGroupRuleNotFound" {
-		t.Errorf("another project shows the rule: got %s, want 404 SecurityGroupRuleNotFound", got)
+		t.Errorf("another project shows the rule of the member's group: got %s, want 404 SecurityGroupRuleNotFound", got)
 	}
 }

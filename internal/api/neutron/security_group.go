@@ -31,7 +31,7 @@ func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, secur
 		tags: tagAccess[network.SecurityGroup, securityGroupChange]{read: func(g network.SecurityGroup) []string { return g.Tags },
 			write: func(c *securityGroupChange, tags *[]string) { c.Tags = tags }},
 		list: func(ctx context.Context, l db.Listing) ([]network.SecurityGroup, error) {
-			// Clients expect that the default group of their project always exists.
+			// Clients expect that each project always has its default security group.
 			named := slices.ContainsFunc(l.Where, func(c db.Condition) bool { return c.Field == "id" })
 			if project := identity.From(ctx).Project; project != "" && !named {
 				if err := s.EnsureDefaultGroup(ctx, project); err != nil {
@@ -125,7 +125,7 @@ var securityRuleAttributes = []attribute.Definition[network.SecurityRule, securi
 	{Name: "normalized_cidr"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// etherType reads IPv4 or IPv6 in upper or lower case.
+// etherType reads the text IPv4 or IPv6 in upper or lower case.
 func etherType(raw json.RawMessage) (string, error) {
 	for _, kind := range []string{network.IPv4, network.IPv6} {
 		if strings.EqualFold(strings.Trim(string(raw), `"`), kind) {
@@ -152,7 +152,7 @@ func protocol(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-// ipPrefix reads an address or an address block.
+// ipPrefix reads an IP address or an address block in CIDR notation.
 func ipPrefix(raw json.RawMessage) (netip.Prefix, error) {
 	s, _ := attribute.Text(64)(raw)
 	if p, err := netip.ParsePrefix(s); err == nil && !p.Addr().Is4In6() {
@@ -165,7 +165,8 @@ func ipPrefix(raw json.RawMessage) (netip.Prefix, error) {
 	return netip.PrefixFrom(a, a.BitLen()), err
 }
 
-// groupName reads a name other than that of the default group, which every project has already.
+// groupName reads the name of a security group. It refuses "default", because every project already has its default
+// group.
 func groupName(raw json.RawMessage) (string, error) {
 	s, err := attribute.Text(255)(raw)
 	if strings.EqualFold(s, network.DefaultGroup) {

@@ -11,12 +11,12 @@ import (
 	"berth/internal/network"
 )
 
-// groupOf is the ID of the project's group of that name.
+// groupOf returns the ID of the project's group with the given name.
 func (c cloud) groupOf(project, name string) string {
 	c.t.Helper()
 	found := ids(c.must(200, "GET", "/v2.0/security-groups?project_id="+project+"&name="+name, ""), "security_groups")
 	if len(found) != 1 {
-		c.t.Fatalf("got %d groups named %s of project %s, want 1", len(found), name, project)
+		c.t.Fatalf("security groups: got %d groups named %s of project %s, want 1", len(found), name, project)
 	}
 	return found[0]
 }
@@ -26,7 +26,7 @@ func (c cloud) group(name string) string {
 	return c.must(201, "POST", "/v2.0/security-groups", `{"security_group":{"name":"`+name+`"}}`)["security_group"].(object)["id"].(string)
 }
 
-// rulesOf counts the group's rules by a short description.
+// rulesOf counts the group's rules, by a short description of each rule.
 func rulesOf(group object) map[string]int {
 	short := map[string]int{}
 	for _, v := range group["security_group_rules"].([]any) {
@@ -79,7 +79,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, admin.port(net, tc.more)["security_groups"]); d != "" {
-				t.Errorf("security groups of a new port, %s (-want +got):\n%s", name, d)
+				t.Errorf("security groups of a new port, case %s (-want +got):\n%s", name, d)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	} {
 		t.Run(got, func(t *testing.T) {
 			if got != want {
-				t.Errorf("want %s, got %s", want, got)
+				t.Errorf("request about a default security group: want %s, got %s", want, got)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 		requests.Go(func() { gone, _, _ = c.raw("DELETE", "/v2.0/security-groups/"+g, "") })
 		requests.Wait()
 		if !(created == http.StatusCreated && gone == http.StatusConflict || created == http.StatusNotFound && gone == http.StatusNoContent) {
-			t.Fatalf("delete a group while a port joins it: got %d for the port and %d for the group, want exactly one success", created, gone)
+			t.Fatalf("delete a group while a port joins it: got status %d for the port and %d for the group, want exactly one success", created, gone)
 		}
 	}
 }
@@ -140,14 +140,14 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		"ingress IPv4 icmp 8-0 any": 1, "ingress IPv4 112 <nil>-<nil> any": 1, "ingress IPv6 <nil> <nil>-<nil> any": 1,
 		"ingress IPv6 icmpv6 <nil>-<nil> fd00::1/128": 1, "ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv4 <nil> <nil>-<nil> any": 1}
 	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 8.0 {
-		t.Errorf("the group after its rules changed: revision %v, want 8; rules (-want +got):\n%s", shown["revision_number"], d)
+		t.Errorf("the group after its rules changed: got revision %v, want 8; rules (-want +got):\n%s", shown["revision_number"], d)
 	}
 	for query, n := range map[string]int{"security_group_id=" + web: 9, "protocol=tcp": 1, "direction=egress": 2, "remote_ip_prefix=10.0.0.0/8": 1, "port_range_min=443": 1,
 		"remote_group_id=" + web: 1, "ethertype=IPv6&direction=ingress": 2, "description=": 9} {
 		t.Run(query, func(t *testing.T) {
 			c := c.in(t)
 			if got := len(ids(c.must(200, "GET", rules+"?"+query, ""), "security_group_rules")); got != n {
-				t.Errorf("%s: %d rules, want %d", query, got, n)
+				t.Errorf("list rules with the filter %s: got %d rules, want %d", query, got, n)
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		t.Run(more, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("POST", rules, rule(more)); got != want {
-				t.Errorf("%s: want %s, got %s", more, want, got)
+				t.Errorf("create a rule with %s: want %s, got %s", more, want, got)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 }
 
-// The journal has a group before its rules, and both before the ports in the group.
+// The journal contains a group before its rules, and both before the ports in the group.
 func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)

@@ -26,7 +26,7 @@ func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
 		t.Run(more, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, net, more)); got != want {
-				t.Errorf("%s: want %s, got %s", more, want, got)
+				t.Errorf("create a subnet with %s: want %s, got %s", more, want, got)
 			}
 		})
 	}

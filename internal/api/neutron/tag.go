@@ -135,8 +135,9 @@ func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, err
 }
 
-// updateTags replaces the tags of the object in the path by change's result. If another request changes the object at the same time, it reads
-// the object again and retries, unless the request has an If-Match header.
+// updateTags replaces the tags of the object in the path by the result of the function `change`. If another request
+// changes the object at the same time, it reads the object again and retries, unless the request has an If-Match
+// header.
 func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
 	expect, err := expectedRevision(r)
 	for err == nil {
@@ -169,10 +170,11 @@ func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string)
 	return none, err
 }
 
-// tagFilters maps a filter key to the field of the store's condition. The tags in one value are separated by commas.
+// tagFilters maps a filter key to the field of the store's condition. The tags in one value of a filter are separated
+// by commas.
 var tagFilters = map[string]string{"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
 
-// tagCondition is the store's condition for a key of tagFilters.
+// tagCondition returns the store's condition for a key of tagFilters and its values.
 func tagCondition(field string, values []string) []db.Condition {
 	c := db.Condition{Field: field, In: []string{}}
 	for _, v := range values {

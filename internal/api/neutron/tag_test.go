@@ -22,7 +22,7 @@ func TestTag_EveryResource(t *testing.T) {
 			before := c.must(200, "GET", path, "")[kind].(object)
 
 			if d := cmp.Diff(object{"tags": []any{"red", "a b.json"}}, c.must(200, "PUT", path+"/tags", `{"tags":["red","a b.json","red"]}`)); d != "" {
-				t.Errorf("%s: replace the tags (-want +got):\n%s", kind, d)
+				t.Errorf("%s: response to replacing the tags (-want +got):\n%s", kind, d)
 			}
 			c.must(201, "PUT", path+"/tags/blue", "")
 			c.must(201, "PUT", path+"/tags/blue", "")
@@ -31,10 +31,10 @@ func TestTag_EveryResource(t *testing.T) {
 
 			after := c.must(200, "GET", path, "")[kind].(object)
 			if d := cmp.Diff([]any{"red", "blue"}, after["tags"]); d != "" {
-				t.Errorf("%s: shown tags (-want +got):\n%s", kind, d)
+				t.Errorf("%s: tags shown by GET (-want +got):\n%s", kind, d)
 			}
 			if after["revision_number"] != before["revision_number"].(float64)+3 {
-				t.Errorf("%s: three changes of tags moved revision %v to %v, want three more", kind, before["revision_number"], after["revision_number"])
+				t.Errorf("%s: three changes of tags increased the revision from %v to %v, want an increase of three", kind, before["revision_number"], after["revision_number"])
 			}
 			for _, method := range []string{"GET", "DELETE"} {
 				if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {
@@ -47,14 +47,14 @@ func TestTag_EveryResource(t *testing.T) {
 			for body, want := range map[string]string{`{"tags":[""]}`: "400 HTTPBadRequest", `{"tags":"red"}`: "400 HTTPBadRequest", `{"tag":[]}`: "400 HTTPBadRequest",
 				`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest"} {
 				if got := c.fault("PUT", path+"/tags", body); got != want {
-					t.Errorf("%s: replace the tags by %.40s: got %s, want a refusal", kind, body, got)
+					t.Errorf("%s: replace the tags by the invalid body %.40s: got %s, want 400 HTTPBadRequest", kind, body, got)
 				}
 			}
 			if got := c.fault("DELETE", path+"/tags/red", "", "If-Match", "revision_number=0"); got != "412 RevisionNumberConstraintFailed" {
 				t.Errorf("%s: delete a tag with an old revision in If-Match: got %s, want 412 RevisionNumberConstraintFailed", kind, got)
 			}
 			if d := cmp.Diff(object{"tags": []any{"red", "blue", "gold"}}, c.must(201, "POST", path+"/tags", `{"tags":["gold","red"]}`)); d != "" {
-				t.Errorf("%s: add tags (-want +got):\n%s", kind, d)
+				t.Errorf("%s: tags after one was added (-want +got):\n%s", kind, d)
 			}
 			many := strings.TrimSuffix(strings.Repeat(`"%d",`, 48), ",")
 			numbers := make([]any, 48)
@@ -77,7 +77,7 @@ func TestTag_SetOnPortCreate(t *testing.T) {
 	for i, want := range [][]any{{"a", "b"}, {}} {
 		p := created[i].(object)
 		if d := cmp.Diff(want, p["tags"]); d != "" || p["revision_number"] != 1.0 {
-			t.Errorf("port created with tags: revision %v, want 1; tags (-want +got):\n%s", p["revision_number"], d)
+			t.Errorf("port created with tags: got revision %v, want 1; tags (-want +got):\n%s", p["revision_number"], d)
 		}
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/ports?tags=b", ""), "ports"); len(got) != 1 {
@@ -112,7 +112,7 @@ func TestTag_Filters(t *testing.T) {
 				got += n.(object)["name"].(string)
 			}
 			if got != want {
-				t.Errorf("%s: want %q, got %q", query, want, got)
+				t.Errorf("list networks with the filter %s: want the names %q, got %q", query, want, got)
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestTag_ConcurrentAddsAreAllKept(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			if status, o, _ := c.raw("PUT", fmt.Sprintf("/v2.0/networks/%s/tags/t%d", net, i), ""); status != 201 {
-				t.Errorf("concurrent PUT of a tag: got %d %v, want 201", status, o)
+				t.Errorf("PUT of a tag during eight concurrent additions: got %d %v, want 201", status, o)
 			}
 		})
 	}

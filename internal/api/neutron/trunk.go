@@ -78,7 +78,7 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 // maxVLAN is the largest VLAN ID (IEEE 802.1Q).
 const maxVLAN = 4094
 
-// subport reads a port and its segmentation on the trunk.
+// subport reads the port of a subport and its segmentation on the trunk.
 func subport(raw json.RawMessage) (s network.Subport, err error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
@@ -107,7 +107,8 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	return s, err
 }
 
-// removedSubport reads the port of a subport that is removed. Clients may send its segmentation too; it is ignored.
+// removedSubport reads the ID of the port that is removed from the trunk. Clients may also send the subport's
+// segmentation, which is ignored.
 func removedSubport(raw json.RawMessage) (uuid.UUID, error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
@@ -187,7 +188,7 @@ func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessag
 	return list, id, err
 }
 
-// trunkResponse answers with the trunk without an envelope.
+// trunkResponse answers with the trunk, without the envelope {"trunk": …}.
 func trunkResponse(r *http.Request) func(network.Trunk, error) (int, any, error) {
 	return func(t network.Trunk, err error) (int, any, error) {
 		if err != nil {

@@ -26,7 +26,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	shown := c.must(200, "GET", path, "")["trunk"].(object)
 
 	if d := cmp.Diff(shown, grown); d != "" {
-		t.Errorf("GET of the new trunk (-POST's answer +got):\n%s", d)
+		t.Errorf("GET of the new trunk, compared with the response to its POST (-POST +GET):\n%s", d)
 	}
 	if d := cmp.Diff(object{"sub_ports": []any{on(one, 7), on(two, 8)}}, listed); d != "" {
 		t.Error(d)
@@ -56,7 +56,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/ports/"+parent, "")
 }
 
-// The parent port shows the trunk's subports, and in its VIF details the trunk's bridge.
+// The parent port shows the trunk's subports. Its VIF details contain the name of the trunk's bridge.
 func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -76,7 +76,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			bridge := p["binding:vif_details"].(object)["bridge_name"]
 			if d := cmp.Diff(want, p["trunk_details"]); d != "" || bridge != "tbr-"+trunk[:10] {
-				t.Errorf("parent port %s: bridge %v, want the trunk's; trunk_details (-want +got):\n%s", how, bridge, d)
+				t.Errorf("parent port %s: got bridge %v, want the trunk's; trunk_details (-want +got):\n%s", how, bridge, d)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	of := c.must(200, "GET", "/v2.0/ports/"+parent+"/bindings/cmp-1", "")["binding"].(object)["vif_details"].(object)["bridge_name"]
 	carried := c.must(200, "GET", "/v2.0/ports/"+sub, "")["port"].(object)["binding:vif_details"].(object)["bridge_name"]
 	if journaled != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
-		t.Errorf("ports with trunk_details: %d, want 1; bridge of the parent's binding %v, of the subport %v; want the trunk's bridge and br-int", journaled, of, carried)
+		t.Errorf("ports with trunk_details: got %d, want 1; bridge of the parent's binding: got %v, want the trunk's bridge; bridge of the subport's binding: got %v, want br-int", journaled, of, carried)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 	} {
 		t.Run(got, func(t *testing.T) {
 			if what, got, _ := strings.Cut(got, ": "); got != want {
-				t.Errorf("%s: want %s, got %s", what, want, got)
+				t.Errorf("request about a trunk, case %s: want %s, got %s", what, want, got)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 	vxlan := net(`"mtu":1400`)
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"inherit"}]}}`, port(vlan), port(vlan)))["trunk"].(object)
 	if got := trunk["sub_ports"].([]any)[0].(object); got["segmentation_type"] != "vlan" || got["segmentation_id"] != 30.0 {
-		t.Errorf("subport with segmentation_type inherit: got %v, want VLAN 30 of its network", got)
+		t.Errorf("subport with segmentation_type inherit: got %v, want the VLAN 30 of its network", got)
 	}
 
 	path := "/v2.0/trunks/" + trunk["id"].(string) + "/add_subports"
@@ -210,7 +210,7 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("PUT", tc.path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,%s}]}`, tc.port, tc.said)); got != tc.want {
-				t.Errorf("%s: want %s, got %s", name, tc.want, got)
+				t.Errorf("add a subport, case %s: want %s, got %s", name, tc.want, got)
 			}
 		})
 	}

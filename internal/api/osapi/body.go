@@ -21,8 +21,8 @@ const (
 // maxDepth is the maximum nesting of a JSON body: more than the schema of any API needs, and far less than would exhaust the stack.
 const maxDepth = 64
 
-// Body reads the request's body. A body that is too large becomes a 413. While the bodies of other requests use the whole memory
-// limit, the error is a 503.
+// Body reads the request's body. A body that is too large causes a 413 error. It returns a 503 error while the bodies
+// of other requests use the whole memory limit.
 func Body(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxBodyBytes is the memory that all request bodies of the process may use at a time, in bytes. The values decoded from a body can be twenty
-// times its size.
+// maxBodyBytes is the memory, in bytes, that all request bodies of the process may use together. The values decoded
+// from a body can be twenty times its size.
 const maxBodyBytes = 32 << 20
 
 var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
@@ -17,8 +17,8 @@ var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
 // errBodiesFull means that the bodies of other requests use the whole limit.
 var errBodiesFull = errors.New("the bodies of other requests use the whole memory limit")
 
-// limitedBody acquires memory from the limit as it is read and keeps it until the request is answered. A client that sends slowly holds no
-// more than it has sent.
+// limitedBody acquires memory from the limit while the body is read, and keeps it until the request is answered. The
+// body of a client that sends slowly takes only as much memory as the client has already sent.
 type limitedBody struct {
 	io.ReadCloser
 	limit *semaphore.Weighted

@@ -9,7 +9,7 @@ import (
 	"berth/internal/identity"
 )
 
-// post sends a body to an API whose handler reads the body and then calls the function meanwhile.
+// post sends a body to an API. The API's handler reads the body and then calls the function `meanwhile`.
 func post(t *testing.T, body string, meanwhile func()) *httptest.ResponseRecorder {
 	t.Helper()
 	api := &API{
@@ -44,7 +44,7 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 
 	w := post(t, body, func() {
 		if n := free(); n != maxBodyBytes-100 {
-			t.Errorf("while a body of 100 bytes is held, %d bytes are free, want all but 100", n)
+			t.Errorf("memory limit during a request with a body of 100 bytes: %d bytes are free, want all but 100", n)
 		}
 	})
 	if w.Code != 204 {
@@ -61,6 +61,6 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 		t.Errorf("POST while the memory limit is used up: got %d, headers %v, body %s; want 503 with Retry-After 1", w.Code, w.Header(), w.Body)
 	}
 	if n := free(); n != maxBodyBytes {
-		t.Errorf("after all requests %d of %d bytes are free, want all", n, maxBodyBytes)
+		t.Errorf("memory limit after all requests: %d of %d bytes are free, want all", n, maxBodyBytes)
 	}
 }

@@ -17,7 +17,7 @@ func TestParseJSON_RefusesInvalidUTF8AndLoneSurrogates(t *testing.T) {
 	} {
 		t.Run(raw, func(t *testing.T) {
 			if err := CheckJSON([]byte(raw)); (err == nil) != want {
-				t.Errorf("check JSON %s: got error %v, want the opposite", raw, err)
+				t.Errorf("check the JSON text %s: got error %v, want an error if and only if the text is invalid", raw, err)
 			}
 		})
 	}
@@ -41,10 +41,10 @@ func FuzzCheckJSON(f *testing.F) {
 		}
 		const replacement = "\ufffd"
 		if bytes.Contains(again, []byte(replacement)) && !bytes.Contains(raw, []byte(replacement)) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
-			t.Errorf("%q was read as %q: the decoder replaced characters", raw, again)
+			t.Errorf("ParseJSON accepted %q, which encoding/json decodes as %q: want an error, because the decoder replaced characters", raw, again)
 		}
 		if bytes.Contains(again, []byte(`\u0000`)) && !bytes.Contains(raw, []byte(`\\u0000`)) {
-			t.Errorf("%q was accepted although it contains NUL", raw)
+			t.Errorf("ParseJSON accepted %q, want an error because of the NUL character", raw)
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestParseJSON_RefusesNUL(t *testing.T) {
 	} {
 		t.Run(raw, func(t *testing.T) {
 			if err := CheckJSON([]byte(raw)); (err == nil) != want {
-				t.Errorf("check JSON %s: got error %v, want the opposite", raw, err)
+				t.Errorf("check the JSON text %s: got error %v, want an error if and only if the text is invalid", raw, err)
 			}
 		})
 	}

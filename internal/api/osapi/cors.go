@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// CORS lets web pages of other origins call the APIs, as oslo.middleware's CORS filter does. Without origins it does nothing, and OPTIONS is a
-// method like any other.
+// CORS lets web pages of other origins call the APIs, as oslo.middleware's CORS filter does. Without allowed origins
+// it adds no headers, and OPTIONS is a method like any other.
 type CORS struct {
 	Origins     []string // allowed origins, scheme://host[:port] each; "*" allows any
 	Credentials bool     // pages may send credentials; has no effect on origins that only "*" allows

@@ -14,7 +14,8 @@ import (
 
 const page = "https://horizon.example.com"
 
-// sendCORS sends a request and returns the status and the CORS headers of the response, without their common prefix.
+// sendCORS sends a request and returns the status and the CORS headers of the response. It removes the prefix
+// Access-Control- from their names.
 func sendCORS(t *testing.T, c osapi.CORS, method string, headers map[string]string) (int, map[string]string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/placement/traits", nil)
@@ -82,7 +83,7 @@ func TestCORS_OnlyAllowedOrigins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status, got := sendCORS(t, tc.cors, tc.method, tc.headers)
 			if d := cmp.Diff(tc.want, got); d != "" || status != tc.status {
-				t.Errorf("%s: got status %d; CORS headers (-want +got):\n%s", name, status, d)
+				t.Errorf("case %s: got status %d; CORS headers (-want +got):\n%s", name, status, d)
 			}
 		})
 	}

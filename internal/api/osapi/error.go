@@ -30,7 +30,7 @@ func Fault(status int, typ, format string, args ...any) *Error {
 // maxMessage limits an error message, in bytes. Some messages repeat input of any length.
 const maxMessage = 2048
 
-// shorten removes the middle of a message that is too long, because the beginning and the end describe the error.
+// shorten removes the middle of a message that is too long. The beginning and the end describe the error.
 func shorten(e *Error) *Error {
 	if len(e.Message) <= maxMessage {
 		return e

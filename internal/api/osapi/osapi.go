@@ -39,7 +39,7 @@ type API struct {
 	Prefix   string                 // for example "/placement"
 	Identity identity.Authenticator // authenticates the caller
 	Routes   []Route
-	// Fail writes an error in the API's own format, with e.Status as the status.
+	// Fail writes the error e in the API's own format, with the status e.Status.
 	Fail func(w http.ResponseWriter, r *http.Request, e *Error)
 	// Before, if set, runs before routing and negotiates for the whole API (microversions). It may return a request with another context.
 	Before func(r *http.Request) (*http.Request, error)
@@ -94,7 +94,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, status, body)
 }
 
-// handle authenticates the request, finds its route and calls the handler. It replaces *rp by the request with the caller and the negotiated version.
+// handle authenticates the request, finds its route and calls the handler. It replaces *rp by the request with the
+// caller and the negotiated version.
 func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
@@ -144,7 +145,8 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 // ValidText reports whether s is UTF-8 without NUL. PostgreSQL stores no other text.
 func ValidText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// maxName limits the names of users and projects, in bytes. Indexes and Temporal's search attributes cannot hold more.
+// maxName limits the names of users and projects, in bytes. Longer names do not fit into database indexes and
+// Temporal's search attributes.
 const maxName = 255
 
 func validName(s string) bool { return ValidText(s) && len(s) <= maxName }
@@ -165,8 +167,8 @@ func checkQuery(r *http.Request) error {
 	return nil
 }
 
-// match finds the route of a request and sets its path values. Without a route it returns the methods that the path allows, nil for an unknown
-// path. open reports whether the path needs no credentials.
+// match finds the route of a request and sets its path values. If no route matches, it returns the methods that the
+// path allows, or nil for an unknown path. The result `open` is true if the path needs no credentials.
 func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	path := strings.TrimPrefix(r.URL.Path, a.Prefix)
 	if path == "" {
@@ -191,8 +193,9 @@ func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	return nil, allow, open
 }
 
-// matchPath compares the segments of a path with a route's pattern. It passes the value of each segment in braces to set, unless set is nil.
-// Routes are tried in the table's order, so a literal path must stand before a pattern that also matches it.
+// matchPath compares the segments of a path with a route's pattern. It passes the value of each segment in braces to
+// the function `set`, unless `set` is nil. Routes are tried in the table's order, so a literal path must stand before
+// a pattern that also matches it.
 func matchPath(pattern string, segments []string, set func(name, value string)) bool {
 	i := 0
 	for part := range strings.SplitSeq(pattern, "/") {

@@ -31,7 +31,7 @@ func TestRequest_InvalidTextIsRefusedBeforeTheHandler(t *testing.T) {
 			w := httptest.NewRecorder()
 			api.ServeHTTP(w, r)
 			if w.Code != want {
-				t.Errorf("%s: want %d, got %d %s", target, want, w.Code, w.Body)
+				t.Errorf("GET %s: want status %d, got %d %s", target, want, w.Code, w.Body)
 			}
 		})
 	}
@@ -42,7 +42,7 @@ func TestRequest_InvalidTextIsRefusedBeforeTheHandler(t *testing.T) {
 			r.Header.Set("X-Auth-Token", token)
 			w := httptest.NewRecorder()
 			if api.ServeHTTP(w, r); w.Code != want {
-				t.Errorf("token %.20q of %d bytes: want %d, got %d", token, len(token), want, w.Code)
+				t.Errorf("request with the token %.20q of %d bytes: want status %d, got %d", token, len(token), want, w.Code)
 			}
 		})
 	}

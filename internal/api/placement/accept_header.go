@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// accepts reports whether the Accept header admits the media type kind/subtype. A malformed header admits everything.
+// accepts reports whether the request's Accept header admits the media type kind/subtype. A malformed header admits
+// everything.
 func accepts(r *http.Request, kind, subtype string) bool {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
@@ -32,7 +33,7 @@ func isZeroQuality(q string) bool {
 	return q != "" && strings.Trim(q, "0.") == ""
 }
 
-// mediaType is the Content-Type without its parameters; "None" without the header.
+// mediaType returns the Content-Type without its parameters, or "None" without the header.
 func mediaType(r *http.Request) string {
 	header := r.Header.Get("Content-Type")
 	if header == "" {

@@ -8,8 +8,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationSchema is the schema of one consumer's allocations. Empty allocations remove them: in a POST at any version, in a PUT from 1.28
-// on.
+// allocationSchema is the schema of one consumer's allocations. Empty allocations delete the consumer's allocations:
+// in a POST at any version, in a PUT from 1.28 on.
 func allocationSchema(v int, post bool) *schema {
 	bodySchema := &schema{kind: "object", required: []string{"allocations"}, fields: map[string]*schema{}}
 	require := func(name string, field *schema) {
@@ -51,8 +51,8 @@ func providersSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// consumerWrite reads a checked body about one consumer. Before 1.8 clients name no project and user; the consumer then gets those of
-// Options.Incomplete.
+// consumerWrite returns the change of one consumer that a checked body requests. Before 1.8 clients name no project and user; the
+// consumer then gets those of Options.Incomplete.
 func (h *handler) consumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := readConsumerWrite(v, consumer, in)
 	if v < 8 {
@@ -61,7 +61,7 @@ func (h *handler) consumerWrite(v int, consumer string, in map[string]any) inven
 	return w
 }
 
-// readConsumerWrite reads a checked body about one consumer.
+// readConsumerWrite reads the change of one consumer from a checked body.
 func readConsumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := inventory.ConsumerWrite{Consumer: consumer, Allocations: readAllocations(in["allocations"])}
 	if v >= 8 {
@@ -79,7 +79,8 @@ func readConsumerWrite(v int, consumer string, in map[string]any) inventory.Cons
 	return w
 }
 
-// readAllocations reads both formats. If a list names a provider twice, the later entry counts.
+// readAllocations reads both formats of allocations: the list and the object. If a list names a provider twice, the
+// later entry counts.
 func readAllocations(v any) inventory.Allocations {
 	all := inventory.Allocations{}
 	add := func(provider string, in any) {

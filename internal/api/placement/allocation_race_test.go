@@ -71,8 +71,8 @@ func TestRace_OneWriterOfAProviderWins(t *testing.T) {
 		own[i] = uuid.NewString()
 	}
 	generation, avx := 1, false
-	// Each function returns a write and the text that the answer of a GET contains after it. Replacing traits by the same traits does not change the generation, so consecutive writes differ in
-	// HW_CPU_X86_AVX.
+	// Each function returns a write and the text that the response to a later GET must contain. Replacing traits by
+	// the same traits does not change the generation, so consecutive writes differ in HW_CPU_X86_AVX.
 	kinds := []func(i int) (path, body, shown string){
 		func(i int) (string, string, string) {
 			shown := fmt.Sprintf(`"aggregates":[%q,%q]`, min(shared, own[i]), max(shared, own[i]))
@@ -124,7 +124,7 @@ func TestRace_OneWriterOfAProviderWins(t *testing.T) {
 		})
 		generation += 2
 		if at := a.generation(p); at != float64(generation) {
-			t.Fatalf("the provider has not the expected generation: want %d, got %v", generation, at)
+			t.Fatalf("generation of the provider after the writes: want %d, got %v", generation, at)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestRace_LastUnitIsAllocatedOnce(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("used units of the provider: got %v of 4, want %v", seen, want)
+		t.Errorf("used units of the provider: got %v of 4, want one of %v", seen, want)
 	}
 	over, sampled := make(chan struct{}), make(chan struct{})
 	go func() {

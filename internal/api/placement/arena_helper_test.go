@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// writers is how many requests compete.
+// writers is how many requests compete in one round.
 const writers = 64
 
 // rounds is how many times they compete.
@@ -36,7 +36,8 @@ func newArena(t *testing.T) *arena {
 	return &arena{serveOver(t, s, identity.Noauth{}, policy.Options{}), storetest.Connect(t, url), &http.Client{Transport: connections}}
 }
 
-// request is one competing request. Every loser must be answered with this status and code.
+// request is one competing request. If the request loses, its response must have the status `lost` and the error code
+// `code`.
 type request struct {
 	version, method, path, body string
 	lost                        int
@@ -45,7 +46,7 @@ type request struct {
 
 const concurrent = "placement.concurrent_update"
 
-// contend sends the requests of all writers in parallel and returns the index of the winner.
+// contend sends the requests of all writers in parallel and returns the index of the request that succeeded.
 func (a *arena) contend(want func(writer int) request) int {
 	a.t.Helper()
 	var start, all sync.WaitGroup
@@ -57,7 +58,7 @@ func (a *arena) contend(want func(writer int) request) int {
 			start.Wait()
 			status, code := a.do(r)
 			if statuses[i] = status; status >= 300 && (status != r.lost || code != r.code) {
-				a.t.Errorf("%s %s: a request that lost the race got %d %s, want the expected refusal", r.method, r.path, status, code)
+				a.t.Errorf("%s %s by a competing request: got %d %s, want success or the expected refusal", r.method, r.path, status, code)
 			}
 		})
 	}
@@ -68,13 +69,13 @@ func (a *arena) contend(want func(writer int) request) int {
 		switch {
 		case status == 0 || status >= 300:
 		case winner >= 0:
-			a.t.Fatalf("both the requests %d and %d succeeded, want one; the request is %+v", winner, i, want(i))
+			a.t.Fatalf("the competing requests %d and %d both succeeded, want exactly one success; the request is %+v", winner, i, want(i))
 		default:
 			winner = i
 		}
 	}
 	if winner < 0 {
-		a.t.Fatalf("no competing request succeeded, want one; the request is %+v", want(0))
+		a.t.Fatalf("no competing request succeeded, want exactly one success; the request is %+v", want(0))
 	}
 	return winner
 }
@@ -102,7 +103,7 @@ func (a *arena) do(r request) (int, string) {
 	return w.StatusCode, ""
 }
 
-// none fails the test if the query finds a row.
+// none fails the test if the query returns a row.
 func (a *arena) none(what, sql string) {
 	a.t.Helper()
 	rows, err := a.db.Query(a.t.Context(), sql)
@@ -110,11 +111,11 @@ func (a *arena) none(what, sql string) {
 		a.t.Fatal(err)
 	}
 	if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
-		a.t.Errorf("rows that violate the invariant %s: %v, error %v; want none", what, found, err)
+		a.t.Errorf("rows that violate the invariant %s: got %v, error %v; want no rows and no error", what, found, err)
 	}
 }
 
-// checkInvariants checks what must hold in every database with allocations.
+// checkInvariants checks the conditions that hold in every database with allocations.
 func (a *arena) checkInvariants() {
 	a.t.Helper()
 	a.none("consumers without allocations", `select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`)

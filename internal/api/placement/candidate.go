@@ -44,8 +44,8 @@ func (h *handler) listCandidates(c *call) (int, any, error) {
 	return http.StatusOK, c.candidates(found), nil
 }
 
-// encodeCandidates writes the candidates as JSON text. The answer may be large, and its UUIDs, class names, trait names, suffixes and numbers
-// need no escaping.
+// encodeCandidates writes the candidates as JSON text. It writes the text directly, because the response may be large
+// and its UUIDs, names, suffixes and numbers need no escaping.
 func (c *call) candidates(f *inventory.SearchResult) []byte {
 	described := f.SummarizedProviders()
 	b := append([]byte(nil), `{"allocation_requests":[`...)

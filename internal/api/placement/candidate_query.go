@@ -14,7 +14,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// Codes of query errors from 1.23 on.
+// Codes of query errors from microversion 1.23 on.
 const (
 	queryDuplicateKey = "placement.query.duplicate_key"
 	queryBadValue     = "placement.query.bad_value"
@@ -100,7 +100,7 @@ func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, e
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// groupSuffix is the suffix of a group parameter; ok is false for any other parameter.
+// groupSuffix returns the suffix of a group parameter; ok is false for any other parameter.
 func (c *call) groupSuffix(name string) (suffix string, ok bool) {
 	for _, p := range groupParameters {
 		suffix, ok := strings.CutPrefix(name, p.name)
@@ -117,7 +117,7 @@ func (c *call) groupSuffix(name string) (suffix string, ok bool) {
 	return "", false
 }
 
-// unexpectedParameter is the error for a parameter that the version does not have.
+// unexpectedParameter returns the error for a parameter that the version does not have.
 func (c *call) unexpected(name string) error {
 	if c.v < 25 {
 		return badQuery(invalidQuery+"Additional properties are not allowed (%s was unexpected) "+
@@ -137,7 +137,8 @@ func (c *call) unexpected(name string) error {
 		repr(name), strings.Join(forms, ", "))
 }
 
-// readGlobalParameters reads the parameters that apply to all groups. The first limit and the first group_policy count.
+// readGlobalParameters reads the parameters that apply to all groups. If the query repeats limit or group_policy, the
+// first value counts.
 func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQuery, err error) {
 	q = inventory.CandidateQuery{SingleProviders: c.v < 29, AllClasses: c.v >= 27, WithTraits: c.v >= 17, GroupPolicyIsolate: values.Get("group_policy") == "isolate"}
 	if values.Has("limit") {
@@ -170,7 +171,8 @@ func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQue
 	return q, nil
 }
 
-// conflictingTraits are the required traits whose alternatives are all forbidden.
+// conflictingTraits returns the required traits that no provider can have, because all their alternatives are
+// forbidden.
 func conflictingTraits(r inventory.Rule) []string {
 	var conflicting []string
 	for _, alternatives := range r.Required {
@@ -182,7 +184,7 @@ func conflictingTraits(r inventory.Rule) []string {
 	return slices.Compact(conflicting)
 }
 
-// readGroup reads the parameters of the group with that suffix.
+// readGroup reads the parameters of the group with the given suffix.
 func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, err error) {
 	g.Suffix = suffix
 	if resources := values["resources"+suffix]; len(resources) > 0 {
@@ -206,7 +208,7 @@ func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, e
 	return g, nil
 }
 
-// checkGroups checks the groups against each other.
+// checkGroups checks the rules that concern several groups.
 func (c *call) checkGroups(q inventory.CandidateQuery) error {
 	err := checkSubtrees(q)
 	if c.v < 36 {
@@ -227,7 +229,7 @@ func (c *call) checkGroups(q inventory.CandidateQuery) error {
 	return nil
 }
 
-// refuseGroupsWithoutResources is the check before 1.36: every group needs resources.
+// refuseGroupsWithoutResources refuses groups without resources, as microversions before 1.36 do.
 func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	var traits, aggregates []string
 	empty := false
@@ -258,7 +260,8 @@ func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	return nil
 }
 
-// checkSubtrees is the check from 1.36 on: only groups in same_subtree may lack resources, and same_subtree names only existing groups.
+// checkSubtrees checks the rules from 1.36 on: only groups in same_subtree may lack resources, and same_subtree names
+// only existing groups.
 func checkSubtrees(q inventory.CandidateQuery) error {
 	var empty, unknown []any
 	some := false

@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// site is a deployment: two compute nodes with two NUMA cells each, one node with a network card below each cell, a disk pool that both nodes
-// share, and a separate node.
+// site is a test deployment. Its first compute node has two NUMA cells and a network card below each cell. Its second
+// compute node has one NUMA cell. Both nodes share a disk pool; a third node is separate.
 type site struct {
 	*client
 	store *store.Store
@@ -68,7 +68,7 @@ func (s *site) add(name, parent, stock string, traits []string, aggregates ...st
 	s.want(200, "", "1.18", "PUT", "/resource_providers/"+id+"/aggregates", string(raw))
 }
 
-// named replaces the UUIDs in an answer by the providers' names.
+// named replaces the UUIDs in a response by the providers' names.
 func (s *site) named(raw string) string {
 	for name, id := range s.ids {
 		raw = strings.ReplaceAll(raw, id, name)
@@ -76,7 +76,7 @@ func (s *site) named(raw string) string {
 	return raw
 }
 
-// query replaces names in braces by UUIDs.
+// query replaces provider names in braces by UUIDs.
 func (s *site) query(q string) string {
 	for name, id := range s.ids {
 		q = strings.ReplaceAll(q, "{"+name+"}", id)
@@ -84,7 +84,8 @@ func (s *site) query(q string) string {
 	return strings.NewReplacer("{rack}", rack, "{zone}", zone, "{nowhere}", nowhere, "!", "%21").Replace(q)
 }
 
-// candidates requests candidates and writes each as provider:CLASS=n, sorted, with mappings if the version has them.
+// candidates requests allocation candidates. It returns each as text with provider:CLASS=n, sorted, and with mappings
+// if the version has them.
 func (s *site) candidates(version, query string) []string {
 	s.t.Helper()
 	raw := s.named(s.want(200, "", version, "GET", "/allocation_candidates?"+s.query(query), "").raw)
@@ -154,7 +155,8 @@ func TestCandidates_EveryKindOfGroup(t *testing.T) {
 		{"1.39", "resources=SRIOV_NET_VF:1&required=in:CUSTOM_SLOW,CUSTOM_FAST", []string{`n1f0:SRIOV_NET_VF=1 "">n1f0`, `n1f1:SRIOV_NET_VF=1 "">n1f1`}},
 		{"1.39", "resources=SRIOV_NET_VF:1&required=in:CUSTOM_SLOW,CUSTOM_FAST&required=!CUSTOM_FAST", []string{`n1f1:SRIOV_NET_VF=1 "">n1f1`}},
 		{"1.35", "resources=VCPU:1&root_required=COMPUTE_NODE,!CUSTOM_FAST", []string{`n1c0:VCPU=1 "">n1c0`, `n1c1:VCPU=1 "">n1c1`}},
-		// aggregates: the root's count for the whole tree, but a group with a suffix needs the provider's own
+		// aggregates: an aggregate of the root applies to the whole tree, but a group with a suffix needs an
+		// aggregate of the provider itself
 		{"1.29", "resources=VCPU:1&member_of={zone}", []string{"alone:VCPU=1", "n1c0:VCPU=1", "n1c1:VCPU=1"}},
 		{"1.29", "resources1=VCPU:1&member_of1={zone}", []string{"alone:VCPU=1"}},
 		{"1.29", "resources=MEMORY_MB:1,DISK_GB:1&member_of={zone}", []string{"alone:DISK_GB=1 alone:MEMORY_MB=1"}},
@@ -185,7 +187,7 @@ func TestCandidates_EveryKindOfGroup(t *testing.T) {
 	for limit, want := range map[string]int{"1": 1, "3": 3, "4": 4, "1000": 4, "99999999999999999999999": 4, "1&limit=3": 1} {
 		t.Run(limit, func(t *testing.T) {
 			if got := s.candidates("1.29", "resources=VCPU:1,MEMORY_MB:10&limit="+limit); len(got) != want {
-				t.Errorf("allocation candidates with limit %s: got %v, which is the wrong number", limit, got)
+				t.Errorf("allocation candidates with limit %s: got %v, want another number of them", limit, got)
 			}
 		})
 	}
@@ -229,12 +231,12 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 	}
 	early := s.want(200, "", "1.10", "GET", "/allocation_candidates?resources=DISK_GB:101", "")
 	if early.raw != `{"allocation_requests":[],"provider_summaries":{}}` || early.header.Get("Last-Modified") != "" {
-		t.Errorf("candidates at 1.10 for more disk than exists: got %s, want none and no Last-Modified", early.raw)
+		t.Errorf("candidates at 1.10 for more disk than exists: got %s, want no candidates and no Last-Modified header", early.raw)
 	}
 	list := s.named(s.want(200, "", "1.11", "GET", "/allocation_candidates?resources=DISK_GB:10", "").raw)
 	if !strings.Contains(list, `{"allocations":[{"resource_provider":{"uuid":"alone"},"resources":{"DISK_GB":10}}]}`) ||
 		!strings.Contains(list, `"alone":{"resources":{"DISK_GB":{"capacity":13,"used":3}}}`) {
-		t.Errorf("candidates at 1.11: got %s, want 10 GB of the separate node with its capacity and usage", list)
+		t.Errorf("candidates at 1.11: got %s, want 10 GB of the separate node, and its capacity 13 and its usage 3", list)
 	}
 	if h := s.want(200, "", "1.15", "GET", "/allocation_candidates?resources=VCPU:1", "").header; h.Get("Last-Modified") == "" || h.Get("Cache-Control") != "no-cache" {
 		t.Errorf("headers at 1.15: got %v, want Last-Modified and Cache-Control no-cache", h)
@@ -270,7 +272,7 @@ func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
 	}
 	raw := s.named(s.want(200, "", "1.29", "GET", "/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "").raw)
 	if !strings.Contains(raw, `"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`) {
-		t.Errorf("the answer is not the expected text: %s", raw)
+		t.Errorf("summary of provider n1f0: got %s, want its resources, traits, parent and root", raw)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// operation is one operation as the contract describes it.
+// operation is one operation of the Placement API, as the API contract describes it.
 type operation struct {
 	method, path string
 	from         int    // minor number of the first microversion with the operation
@@ -18,7 +18,8 @@ type operation struct {
 	body         string
 }
 
-// operations of a provider P with an aggregate, a trait, VCPU and a consumer C. G is P's generation, NEW an unused UUID or name.
+// operations lists all operations. In their paths and bodies, P stands for a provider with an aggregate, a trait and
+// VCPU, and C for a consumer. G stands for P's generation, NEW for an unused UUID or name.
 var operations = []operation{
 	{"GET", "/", 0, "M", 200, ""},
 	{"GET", "/resource_providers", 0, "AM", 200, ""},
@@ -58,7 +59,8 @@ var operations = []operation{
 	{"DELETE", "/resource_providers/P", 0, "", 204, ""},
 }
 
-// prepare creates the objects for the operations and returns the function that fills in their templates.
+// prepare creates the objects for the operations. It returns the function that replaces P, C, G and NEW by their
+// values.
 func prepare(c *client) func(string) string {
 	c.t.Helper()
 	p, consumer := c.provider("p"), uuid.NewString()
@@ -105,13 +107,13 @@ func TestOperations_HeadersAndStatuses(t *testing.T) {
 			"typed": a.header.Get("Content-Type") == "application/json", "untyped": a.header["Content-Type"] == nil}
 		want := map[string]bool{"M": strings.Contains(o.flags, "M"), "L": strings.Contains(o.flags, "L"), "typed": a.raw != "", "untyped": a.raw == ""}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: response headers differ (-want +got):\n%s\nall headers: %v", name, d, a.header)
+			t.Errorf("%s: response headers (-want +got):\n%s\nall headers: %v", name, d, a.header)
 		}
 		if at := a.header.Get("Location"); at != "" && !strings.HasPrefix(at, c.url+"/") {
 			t.Errorf("%s: got Location %q, want a URL of this server", name, at)
 		}
 		if a.header.Get("OpenStack-API-Version") != "placement 1.39" || a.header.Get("Vary") != "openstack-api-version" || !strings.HasPrefix(a.header.Get("X-OpenStack-Request-Id"), "req-") {
-			t.Errorf("%s: got headers %v, want the version, Vary and a request ID", name, a.header)
+			t.Errorf("%s: got headers %v, want OpenStack-API-Version, Vary and a request ID", name, a.header)
 		}
 	}
 }
@@ -132,7 +134,7 @@ func TestResponse_LastModifiedFrom115(t *testing.T) {
 			_, dated := a.header["Last-Modified"]
 			_, fresh := a.header["Cache-Control"]
 			if want := minor >= 15; dated != want || fresh != want {
-				t.Errorf("%s at 1.%d: got headers %v, want Last-Modified and Cache-Control exactly from 1.15 on", o.path, minor, a.header)
+				t.Errorf("%s at 1.%d: got headers %v, want Last-Modified and Cache-Control from 1.15 on, and neither before", o.path, minor, a.header)
 			}
 		}
 	}

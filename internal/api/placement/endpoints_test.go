@@ -20,7 +20,7 @@ func TestRouting_LongAndOddPaths(t *testing.T) {
 			c := c.in(t)
 			a := c.want(status, "", "1.39", "GET", strings.ReplaceAll(path, " ", "%20"), "")
 			if len(a.raw) > 8192 || a.header.Get("Content-Type") != "application/json" {
-				t.Errorf("GET %.60s: got %.200s, want a short JSON error", path, a.raw)
+				t.Errorf("GET %.60s: got %.200s, want a JSON body of at most 8192 bytes", path, a.raw)
 			}
 		})
 	}

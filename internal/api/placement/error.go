@@ -22,7 +22,7 @@ const (
 	cannotDeleteParent = "placement.resource_provider.cannot_delete_parent"
 )
 
-// explanations begin every error message, by status.
+// explanations are the texts, by status, with which every error message begins.
 var explanations = map[int]string{
 	http.StatusBadRequest:           "The server could not comply with the request since it is either malformed or otherwise incorrect.",
 	http.StatusForbidden:            "Access was denied to this resource.",
@@ -34,7 +34,7 @@ var explanations = map[int]string{
 	http.StatusInternalServerError:  "The server has either erred or is incapable of performing the requested operation.",
 }
 
-// fault is an error without a code of its own.
+// fault returns an error that has no code of its own.
 func fault(status int, format string, args ...any) *osapi.Error {
 	return osapi.Fault(status, "", format, args...)
 }
@@ -67,7 +67,8 @@ func translate(err error) error {
 	return osapi.Fault(status, code, "%s", p.Message)
 }
 
-// prefixMessage puts a prefix before the message of a problem of one of these kinds; no kinds match every problem.
+// prefixMessage puts a prefix before the message of a problem of one of the given kinds; without kinds, it does so
+// for every problem.
 func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
 	var p *inventory.Fault
 	if !errors.As(err, &p) {
@@ -84,7 +85,7 @@ func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
 	return err
 }
 
-// changeKind changes the kind of a problem from one kind to another.
+// changeKind changes the kind of a problem from the kind `from` to the kind `to`. It returns other errors unchanged.
 func changeKind(err error, from, to inventory.Kind) error {
 	var p *inventory.Fault
 	if errors.As(err, &p) && p.Kind == from {
@@ -93,7 +94,7 @@ func changeKind(err error, from, to inventory.Kind) error {
 	return err
 }
 
-// explain is the explanation of a status, with the media type that it is about.
+// explain returns the explanation of a status. For 406 and 415 the explanation names the media type.
 func explain(r *http.Request, status int) string {
 	const long = 100 // limit for the name of a media type, in bytes
 	media := mediaType(r)
@@ -108,7 +109,7 @@ func explain(r *http.Request, status int) string {
 	return fmt.Sprintf(explanations[status], media[:min(len(media), long)])
 }
 
-// fail writes an error as JSON, HTML or plain text, as the client accepts.
+// fail writes an error as JSON, HTML or plain text, depending on what the client accepts.
 func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	title := http.StatusText(e.Status)
 	if e.Status == http.StatusUnauthorized {

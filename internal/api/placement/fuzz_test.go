@@ -17,7 +17,7 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// FuzzBody checks that every JSON body is read or refused with a reason.
+// FuzzBody checks that every JSON body is either accepted or refused with a reason.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"allocations":{"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001":{"resources":{"VCPU":1},"generation":1}},"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T","mappings":{"":["x"]}}`,
@@ -41,7 +41,7 @@ func FuzzBody(f *testing.F) {
 		takes := func(form *schema) bool {
 			m := form.check(v)
 			if m != nil && (m.why == "" || m.keyword == "") {
-				t.Errorf("%s is refused without a reason: %+v", raw, m)
+				t.Errorf("body %s is refused without a reason: %+v; want a reason and a keyword", raw, m)
 			}
 			return m == nil
 		}
@@ -79,7 +79,8 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzUUID checks that every text gets the verdict of Python's UUID parser and one canonical form.
+// FuzzUUID checks that canonicalUUID accepts the same texts as Python's UUID parser, and returns one canonical form
+// for each UUID.
 func FuzzUUID(f *testing.F) {
 	const id = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001"
 	for _, seed := range []string{id, strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), "-" + id + "-", "{{" + id, "uuid:urn:" + id,
@@ -99,7 +100,7 @@ func FuzzUUID(f *testing.F) {
 			return
 		}
 		if id, err := uuid.Parse(got); err != nil || id.String() != got || strings.ReplaceAll(got, "-", "") != strings.ToLower(hex) {
-			t.Errorf("UUID %q: got the canonical form %q, which is wrong", s, got)
+			t.Errorf("UUID %q: got the canonical form %q, want lower-case digits in Python's order with four hyphens", s, got)
 		}
 		if again, _ := canonicalUUID(got); again != got {
 			t.Errorf("UUID %q: the canonical form %q changes to %q when it is converted again", s, got, again)
@@ -107,7 +108,7 @@ func FuzzUUID(f *testing.F) {
 	})
 }
 
-// FuzzVersion checks that a header names a version or is refused with 400 or 406.
+// FuzzVersion checks that a version header is either accepted with a known version or refused with 400 or 406.
 func FuzzVersion(f *testing.F) {
 	for _, seed := range []string{"", "placement 1.39", "placement latest", "compute 2.1, Placement\t1.7", "placement 1.40", "placement 1.2.3", "placement", "placement 1.-1", ",,", "placement 01.1", "placement 1.99999999999999999999"} {
 		f.Add(seed)
@@ -127,7 +128,7 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// FuzzAccept checks that a client that accepts everything accepts JSON, whatever it says about other types.
+// FuzzAccept checks that a request with "*/*" in its Accept header accepts JSON, whatever else the header contains.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "application/json", "application/json;q=0", "text/html, application/*;q=0.5", "x", ",", ";", "a/b;c", "text/html;q=x", `a/b;c="d,e"`} {
 		f.Add(seed, seed)
@@ -142,12 +143,12 @@ func FuzzAccept(f *testing.F) {
 		}
 		header["Accept"] = []string{accept, "*/*"}
 		if !accepts(r, "application", "json") {
-			t.Errorf("Accept %q and */*: JSON is refused", accept)
+			t.Errorf("Accept header with %q and */*: JSON is refused, want it accepted", accept)
 		}
 	})
 }
 
-// FuzzQuery checks that a query is refused with 400 or read as the schema says.
+// FuzzQuery checks that a query is either refused with 400 or read as the schema requires.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"project_id=p&user_id=u&consumer_type=T", "project_id=&project_id=x", "consumer_type=allx&project_id=%00", "name=in:A,B&associated=TRUE", "name=startswith:%25", "name=x", "%zz", "a;b", "name=%ff"} {
 		f.Add(seed, uint8(39))
@@ -176,7 +177,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		if slices.Contains([]string{"true", "false"}, strings.ToLower(query["associated"])) != (filter.Associated != nil) {
-			t.Errorf("query %q: got filter %+v, want Associated only for true or false", raw, filter)
+			t.Errorf("query %q: got the filter %+v, want Associated set if and only if the query's associated is true or false", raw, filter)
 		}
 	})
 }

@@ -21,7 +21,8 @@ type inventoryView struct {
 	Generation      *int64 `json:"resource_provider_generation,omitempty"`
 }
 
-// ratio is always written with a fraction, as Placement does, because some clients distinguish integers from floats.
+// ratio is an allocation ratio. Its JSON always has a fraction, as in Placement, because some clients distinguish
+// integers from floats.
 type ratio float64
 
 // MarshalJSON implements json.Marshaler.
@@ -38,7 +39,7 @@ func inventoryViewOf(i inventory.Inventory) inventoryView {
 		AllocationRatio: ratio(i.AllocationRatio)}
 }
 
-// inventorySchema is the schema of an inventory, with additional and required fields.
+// inventorySchema returns the schema of an inventory; the caller names additional properties and required ones.
 func inventorySchema(required []string, more map[string]*schema) *schema {
 	counted := func(from float64) *schema {
 		return &schema{kind: "integer", minimum: bound(from), maximum: bound(inventory.MaxInt)}
@@ -69,7 +70,8 @@ func readInventory(in map[string]any) inventory.Inventory {
 	return i
 }
 
-// checkInventory refuses an inventory whose reserved amount is too large. operation is create or update.
+// checkInventory refuses an inventory whose reserved amount is too large. The parameter `operation` is create or
+// update.
 func (c *call) checkInventory(operation, class string, i inventory.Inventory) error {
 	provider := c.PathValue("uuid")
 	if why := i.CheckReserved(c.v >= 26); why != "" {
@@ -118,7 +120,7 @@ func (h *handler) createInventory(c *call) (int, any, error) {
 	return http.StatusCreated, c.oneInventory(s, class), nil
 }
 
-// oneInventory is the view of one inventory of a provider.
+// oneInventory returns the view of one inventory of a provider.
 func (c *call) oneInventory(s inventory.ProviderInventories, class string) inventoryView {
 	view := inventoryViewOf(s.Classes[class])
 	view.Generation = &s.Generation

@@ -18,7 +18,7 @@ func TestInventory_GenerationMustMatch(t *testing.T) {
 	a := c.want(201, "", "1.39", "POST", all, `{"resource_class":"VCPU","total":8,"resource_provider_generation":77}`)
 	c.same(a, `{"resource_provider_generation":1,"total":8,`+full+`}`)
 	if !strings.Contains(a.raw, `"allocation_ratio":1.0`) {
-		t.Errorf("allocation_ratio 1 in %s: want it written as 1.0", a.raw)
+		t.Errorf("inventory %s: want the allocation_ratio 1 written as 1.0", a.raw)
 	}
 	if at := a.header.Get("Location"); at != c.url+all+"/VCPU" {
 		t.Error(at)
@@ -82,7 +82,7 @@ func TestInventory_InUseCannotBeDeleted(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if a := c.want(409, tc.text, "1.39", tc.method, tc.path, tc.body); a.code() != tc.code {
-				t.Errorf("%s %s: got the wrong error code %v", tc.method, tc.path, a.code())
+				t.Errorf("%s %s: got the error code %v, want another one", tc.method, tc.path, a.code())
 			}
 		})
 	}

@@ -1,5 +1,6 @@
-// Package placement implements the Placement API, microversions 1.0 to 1.39: the formats of requests and answers at each version, and the
-// order of the checks. The rules of providers and allocations are in internal/inventory and the store.
+// Package placement implements the Placement API, microversions 1.0 to 1.39: the formats of requests and responses at
+// each version, and the order of the checks. The rules of providers and allocations are in internal/inventory and the
+// store.
 package placement
 
 import (
@@ -23,7 +24,7 @@ type Options struct {
 	Store    *inventorystore.Store
 	Identity identity.Authenticator
 	Policy   *policy.Policy // contains the rules of Policy
-	// Incomplete is the project and user of consumers for which clients named none.
+	// Incomplete is the project and user of consumers for which a client names no project or user.
 	Incomplete inventory.Owner
 	Candidates Candidates
 }
@@ -64,7 +65,7 @@ const (
 
 type versionKey struct{}
 
-// New returns the API on a store.
+// New returns the Placement API, which reads and writes the given store.
 func New(o Options) *osapi.API {
 	id := o.Identity
 	if _, ok := id.(identity.Noauth); ok {
@@ -111,7 +112,7 @@ func (h *handler) serve(e endpoint) osapi.Handler {
 	}
 }
 
-// checkHeaders checks the version and the headers.
+// checkHeaders checks the requested microversion and the request's headers.
 func (c *call) checkHeaders(e endpoint) error {
 	isJSON := mediaType(c.Request) == "application/json"
 	unsupported := fault(http.StatusUnsupportedMediaType,
@@ -138,7 +139,7 @@ func last(values []string) string {
 	return values[len(values)-1]
 }
 
-// setLastModified sets Last-Modified from 1.15 on. The zero time means now.
+// setLastModified sets Last-Modified from 1.15 on. The zero time stands for the current time.
 func (c *call) setLastModified(at time.Time) {
 	if c.v < 15 {
 		return

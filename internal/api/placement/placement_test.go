@@ -30,7 +30,7 @@ type client struct {
 	url string
 }
 
-// in returns the client for a subtest.
+// in returns the same client, but failures are reported to the given subtest.
 func (c *client) in(t *testing.T) *client { return &client{t: t, url: c.url} }
 
 func serve(t *testing.T) *client {
@@ -38,7 +38,7 @@ func serve(t *testing.T) *client {
 	return serveTo(t, identity.Noauth{}, policy.Options{})
 }
 
-// serveTo is serve with another authenticator and policy.
+// serveTo does the same as serve, with another authenticator and policy.
 func serveTo(t *testing.T, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	return serveOver(t, storetest.New(t), id, o)
@@ -64,7 +64,8 @@ type answer struct {
 	body   map[string]any
 }
 
-// send sends one request at a microversion. headers are pairs that replace the defaults.
+// send sends one request at a microversion. The parameter `headers` contains names and values alternately; they
+// replace the default headers.
 func (c *client) send(version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
@@ -101,7 +102,7 @@ func (c *client) send(version, method, path, body string, headers ...string) ans
 	return a
 }
 
-// want sends a request and fails the test unless it is answered with the status, and an error contains part.
+// want sends a request. It fails the test unless the response has the given status and contains the text `part`.
 func (c *client) want(status int, part, version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	a := c.send(version, method, path, body, headers...)
@@ -111,7 +112,7 @@ func (c *client) want(status int, part, version, method, path, body string, head
 	return a
 }
 
-// same fails the test unless the answer is that JSON.
+// same fails the test unless the response body equals the given JSON.
 func (c *client) same(a answer, want string) {
 	c.t.Helper()
 	var w any
@@ -131,7 +132,7 @@ func (c *client) provider(name string) string {
 	return id
 }
 
-// stock sets the provider's inventories at its current generation.
+// stock sets the provider's inventories, with the provider's current generation.
 func (c *client) stock(provider, inventories string) {
 	c.t.Helper()
 	g := c.generation(provider)
@@ -144,7 +145,7 @@ func (c *client) generation(provider string) any {
 	return c.want(200, "", "1.39", "GET", "/resource_providers/"+provider, "").body["generation"]
 }
 
-// code is the error's code.
+// code returns the error code in the response body.
 func (a answer) code() any {
 	errors, _ := a.body["errors"].([]any)
 	if len(errors) != 1 {

@@ -7,11 +7,11 @@ import (
 	"berth/internal/identity/policy"
 )
 
-// Policy has the rules of Placement's operations with their defaults. By default an operation is for administrators and services with a
-// project-scoped token; older releases required an administrator.
+// Policy contains the policy rules of Placement's operations with their defaults. By default an operation is for
+// administrators and services with a project-scoped token; older releases required an administrator.
 var Policy = rules()
 
-// exceptions are the operations with another default.
+// exceptions are the operations with a different default rule.
 var exceptions = map[string]string{
 	"placement:reshaper:reshape": "rule:service_api",
 	"placement:usages":           "rule:admin_or_project_reader_or_service_api",
@@ -43,7 +43,8 @@ func rules() []policy.Default {
 
 func ruleName(rule string) string { return "placement:" + rule }
 
-// allowed checks the policy. The target is the project whose usages are requested, otherwise the caller's own.
+// allowed checks whether the policy allows the request. The target of the check is the project whose usages are
+// requested, otherwise the caller's own project.
 func (h *handler) allowed(c *call, rule string) error {
 	caller := identity.From(c.Context())
 	target := policy.Target{"project_id": caller.Project, "user_id": caller.User}

@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// routes are the API's routes with values for the path parameters.
+// routes returns the API's routes with values for the path parameters.
 func routes(t *testing.T) []osapi.Route {
 	t.Helper()
 	all := patterns(t)
@@ -27,7 +27,7 @@ func routes(t *testing.T) []osapi.Route {
 	return all[1:] // without the root path
 }
 
-// patterns are the API's routes as its table has them.
+// patterns returns the API's routes with the path parameters, as the table of endpoints contains them.
 func patterns(t *testing.T) []osapi.Route {
 	t.Helper()
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)
@@ -37,7 +37,7 @@ func patterns(t *testing.T) []osapi.Route {
 	return placement.New(placement.Options{Store: storetest.New(t).Inventory, Identity: identity.Noauth{}, Policy: rules}).Routes
 }
 
-// refused is the policy rule that refused a request; empty if none did.
+// refused returns the policy rule that refused a request; empty if no rule did.
 func refused(t *testing.T, a answer) string {
 	t.Helper()
 	if a.status != http.StatusForbidden {
@@ -46,7 +46,7 @@ func refused(t *testing.T, a answer) string {
 	_, after, ok := strings.Cut(a.raw, "Policy does not allow placement:")
 	name, _, closed := strings.Cut(after, " to be performed.")
 	if !ok || !closed {
-		t.Errorf("a refusal does not name its policy rule: %s", a.raw)
+		t.Errorf("a refusal must name its policy rule, got: %s", a.raw)
 	}
 	return name
 }
@@ -62,12 +62,12 @@ func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 		}
 		rule := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "ann:demo", "X-Roles", "member,reader"))
 		if rule == "" && !strings.HasPrefix(r.Path, "/usages") {
-			t.Errorf("%s %s: a member is not refused, want 403", r.Method, r.Path)
+			t.Errorf("%s %s by a member: the request is not refused, want 403", r.Method, r.Path)
 		}
 		seen["placement:"+rule] = true
 		for roles, may := range map[string]bool{"admin": rule != "reshaper:reshape", "service": true, "Service,x": true, "manager": false} {
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles)); (got == "") != may {
-				t.Errorf("%s %s with the role %s: refused by rule %q, which is not as expected", r.Method, r.Path, roles, got)
+				t.Errorf("%s %s with the role %s: got refused by the rule %q (empty if it is allowed), want the opposite", r.Method, r.Path, roles, got)
 			}
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles, "OpenStack-System-Scope", "all")); got == "" {
 				t.Errorf("%s %s with the role %s and a system-scoped token: not refused, want 403", r.Method, r.Path, roles)
@@ -187,7 +187,7 @@ func TestPolicy_OldDefaultsAdmitAdministrators(t *testing.T) {
 		for headers, may := range map[[2]string]bool{{"admin", ""}: true, {"member", ""}: false, {"admin", "all"}: false} {
 			a := c.send("1.39", r.Method, r.Path, "{", "X-Auth-Token", "u:p", "X-Roles", headers[0], "OpenStack-System-Scope", headers[1])
 			if (refused(t, a) == "") != may {
-				t.Errorf("%s %s with roles and scope %q: got the wrong verdict, status %d", r.Method, r.Path, headers, a.status)
+				t.Errorf("%s %s with roles and scope %q: got status %d, want the opposite verdict", r.Method, r.Path, headers, a.status)
 			}
 		}
 	}

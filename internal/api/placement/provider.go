@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// provider is the JSON format of a resource provider. The parent is missing before 1.14 and null for a root from 1.14 on; the two pointers
-// tell these apart.
+// provider is the JSON format of a resource provider. The parent is missing before 1.14 and null for a root from 1.14
+// on. The pointer to a pointer distinguishes the two cases.
 type provider struct {
 	UUID       string   `json:"uuid"`
 	Name       string   `json:"name"`
@@ -46,7 +46,7 @@ func (c *call) provider(p inventory.Provider) provider {
 	return view
 }
 
-// notFound replaces the store's error for a missing provider by a 404 with that message.
+// notFound replaces the store's error for a missing provider by a 404 with the given message.
 func notFound(err error, format, uuid string) error {
 	if errors.Is(err, db.ErrNotFound) {
 		return fault(http.StatusNotFound, format, uuid)
@@ -59,8 +59,8 @@ const (
 	noProviderWrapped = "No resource provider with uuid %s found : No resource provider with that uuid."
 )
 
-// unlessStale returns the error of the body, unless the provider does not exist or is at another generation than the given one. Placement
-// reports these first.
+// unlessStale returns the error of the body. If the provider does not exist or has another generation than the given
+// one, it returns that error instead. Placement reports these two errors before an error of the body.
 func (h *handler) unlessStale(c *call, generation *int64, isZeroQuality error) error {
 	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
 	switch {

@@ -10,12 +10,13 @@ import (
 	"berth/internal/inventory"
 )
 
-// maxQuery limits a query with filters, in bytes. It is above the limit of common HTTP servers and bounds the work for one query.
+// maxQuery limits a query string with filters, in bytes. It is larger than the limit of common HTTP servers. It
+// bounds the work for one query.
 const maxQuery = 16 << 10
 
 const invalidQuery = "Invalid query string parameters: "
 
-// badQuery is the error for an invalid query.
+// badQuery returns the error for an invalid query.
 func badQuery(format string, args ...any) error { return fault(http.StatusBadRequest, format, args...) }
 
 // filters reads the parameters of a query with filters.
@@ -205,7 +206,7 @@ func (c *call) providerFilter() (f inventory.ProviderFilter, err error) {
 	return f, err
 }
 
-// unknownNames words the error for classes and traits in a filter that do not exist.
+// unknownNames returns the error for resource classes and traits in a filter that do not exist.
 func unknownNames(err error) error {
 	err = prefixMessage(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
 	return prefixMessage(err, `Invalid trait(s) in "required" parameter: `, inventory.Invalid)

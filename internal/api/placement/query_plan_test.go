@@ -13,8 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// cloud fills the tables that grow with a cloud and runs ANALYZE: 1,000 trees of two providers each, and consumers of three resources. One of
-// a hundred providers has the rare traits, classes and aggregates.
+// cloud fills the tables whose size depends on the size of a cloud, and runs ANALYZE. It creates 1,000 trees of two
+// providers each, and consumers of three resources. One of a hundred providers has the rare traits, classes and
+// aggregates.
 const cloud = `
 	insert into trait (name) values ('CUSTOM_RARE');
 	insert into resource_class (name) values ('CUSTOM_RARE');
@@ -39,10 +40,10 @@ const cloud = `
 	join provider p on p.id = 1 + k.id % 2000;
 	analyze`
 
-// large are the tables that no request may read in full.
+// large lists the tables that no request may read in full.
 var large = []string{"provider", "inventory", "provider_aggregate", "provider_trait", "consumer", "allocation", "generation_change"}
 
-// routeCaller calls the routes of the API in a cloud. It knows one object of each kind.
+// routeCaller calls the routes of the API on the database that `cloud` has filled. It knows one object of each kind.
 type routeCaller struct {
 	*client
 	provider, aggregate, consumer string
@@ -50,12 +51,13 @@ type routeCaller struct {
 	class, trait                  string // new ones
 }
 
-// allocated is the body of a new consumer with an allocation from the caller's own provider.
+// allocated returns the body of a new consumer with an allocation from the caller's own provider.
 func (w routeCaller) allocated(generation string) string {
 	return fmt.Sprintf(`{%s,"project_id":"p","user_id":"u","consumer_generation":%s,"consumer_type":"T"}`, vcpus(w.own, 1), generation)
 }
 
-// routeCalls call every route. In a cloud each finds or changes a few rows.
+// routeCalls contains a call of every route. Although the tables are large, each call finds or changes only a few
+// rows.
 var routeCalls = map[string]func(routeCaller){
 	"GET /": func(w routeCaller) { w.get("/") },
 
@@ -164,7 +166,7 @@ func (w routeCaller) do(status int, method, path, body string) {
 	w.want(status, "", "1.39", method, path, body)
 }
 
-// repetitions is how often each route is called: often enough that PostgreSQL switches to generic plans.
+// repetitions is how many times each route is called. It is large enough that PostgreSQL switches to generic plans.
 const repetitions = 8
 
 func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
@@ -202,7 +204,8 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 	}
 }
 
-// callRoute runs the calls on new connections. When it returns, the statistics of these connections are complete.
+// callRoute runs the calls of one route on new connections. When it returns, the statistics of these connections are
+// complete.
 func callRoute(t *testing.T, url string, w routeCaller, way func(routeCaller)) {
 	t.Helper()
 	s := storetest.Open(t, url)
@@ -217,8 +220,8 @@ func callRoute(t *testing.T, url string, w routeCaller, way func(routeCaller)) {
 	s.Close()
 }
 
-// sequentialScans counts the full scans of each large table after all connections of the stores are closed. PostgreSQL reports a connection's
-// statistics only then.
+// sequentialScans counts the full scans of each large table after all connections of the stores are closed.
+// PostgreSQL publishes a connection's statistics only after the connection is closed.
 func sequentialScans(t *testing.T, db *pgx.Conn) map[string]int64 {
 	t.Helper()
 	for connected := true; connected; {

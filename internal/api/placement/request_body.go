@@ -43,7 +43,7 @@ func (c *call) decode(expected *schema) (any, error) {
 	return v, nil
 }
 
-// decodeObject is decode for a body that is an object.
+// decodeObject does the same as decode, for a body that is an object.
 func (c *call) decodeObject(expected *schema) (map[string]any, error) {
 	v, err := c.decode(expected)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *call) decodeQuery(expected *schema) (map[string]string, error) {
 	return texts, nil
 }
 
-// optional is the value of a query parameter; nil if the query does not contain it.
+// optional returns the value of a query parameter; nil if the query does not contain it.
 func optional(query map[string]string, name string) *string {
 	if v, ok := query[name]; ok {
 		return &v
@@ -80,7 +80,7 @@ func stringOf(v any) string {
 	return s
 }
 
-// uuidDigits reduces a UUID in any format that Python's parser accepts to its 32 digits.
+// uuidDigits returns the 32 hexadecimal digits of a UUID in any format that Python's parser accepts.
 func uuidDigits(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "urn:", ""), "uuid:", "")
 	return strings.ToLower(strings.ReplaceAll(strings.Trim(s, "{}"), "-", ""))

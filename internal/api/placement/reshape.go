@@ -6,7 +6,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// reshapeSchema is the schema of a reshape: inventories as for a provider, consumers as in POST /allocations.
+// reshapeSchema returns the schema of a reshape: inventories as for a provider, and consumers as in POST
+// /allocations.
 func reshapeSchema(v int) *schema {
 	return &schema{kind: "object", required: []string{"inventories", "allocations"}, fields: map[string]*schema{
 		"inventories": {kind: "object", minKeys: 1, keys: keyPattern, each: inventoriesSchema()},

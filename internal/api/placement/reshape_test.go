@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// reshaped is the part of a body that sets a provider's inventories.
+// reshaped returns the part of a body that sets a provider's inventories.
 func reshaped(provider string, generation any, inventories string) string {
 	return fmt.Sprintf(`%q:{"resource_provider_generation":%v,"inventories":%s}`, provider, generation, inventories)
 }
 
-// holds is the part of a body that sets a consumer's allocations, from 1.38 on.
+// holds returns the part of a body that sets a consumer's allocations, from 1.38 on.
 func holds(consumer string, generation any, allocations string) string {
 	return fmt.Sprintf(`%q:{%s,"project_id":"p","user_id":"u","consumer_generation":%v,"consumer_type":"T"}`, consumer, allocations, generation)
 }
@@ -78,12 +78,12 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	step(1, reshape([]string{reshaped(p, 14, `{}`)}))
 	step(0, reshape([]string{reshaped(q, 1, some)}, holds(consumer, "null", vcpus(q, 1)))) // moves the consumer to the provider q
 	if g := c.generation(q); g != 4.0 {
-		t.Errorf("reshape that moves the consumer to another provider: that provider's generation is %v, want 4", g)
+		t.Errorf("reshape that moves a consumer to another provider: that provider's generation is %v, want 4", g)
 	}
 	step(2, reshape([]string{reshaped(p, 15, some)}))
 	step(1, reshape([]string{reshaped(q, 4, some)}, holds(consumer, 1, vcpus(p, 1)))) // the provider p appears only in the allocations
 	if g := c.generation(q); g != 6.0 {
-		t.Errorf("reshape that moves the consumer away: its old provider's generation is %v, want 6", g)
+		t.Errorf("reshape that moves a consumer away from its provider: the old provider's generation is %v, want 6", g)
 	}
 	c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), fmt.Sprintf(
 		`{"allocations":{%q:{"resources":{"VCPU":1},"generation":18}},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`, p))
@@ -107,7 +107,7 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 		code, text string
 		body       string
 	}{
-		// Each body also has all the errors that are checked later.
+		// Each body also contains every error that is checked later, so the test shows the order of the checks.
 		{400, undefined, "'allocations' is a required property", `{"inventories":{` + reshaped(ghost, 0, `{}`) + `}}`},
 		{400, undefined, "'x' was unexpected", `{"x":1,"inventories":{` + reshaped(ghost, 0, `{}`) + `},"allocations":{}}`},
 		{400, undefined, "does not have enough properties", reshape(nil, holds(mine, 7, vcpus(ghost, 1)))},
@@ -134,7 +134,7 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, tc.text, "1.39", "POST", "/reshaper", tc.body)
 			if a.code() != tc.code {
-				t.Errorf("%s: got the wrong error code %v", tc.text, a.code())
+				t.Errorf("%s: got the error code %v, want another one", tc.text, a.code())
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 	}
 	c.same(c.want(200, "", "1.39", "GET", "/allocations/"+ghost, ""), `{"allocations":{}}`)
 	if g := c.generation(q); g != 0.0 {
-		t.Errorf("refused reshapes: a provider's generation is %v, want 0", g)
+		t.Errorf("after refused reshapes, a provider's generation is %v, want 0", g)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestResourceClasses_FormatOfEveryVersion(t *testing.T) {
 	c.want(409, "Resource class already exists: CUSTOM_B", "1.6", "PUT", "/resource_classes/CUSTOM_A", `{"name":"CUSTOM_B"}`)
 	all := c.want(200, "", "1.39", "GET", "/resource_classes", "").body["resource_classes"].([]any)
 	if first := all[0].(map[string]any)["name"]; len(all) != 23 || first != "VCPU" {
-		t.Errorf("list of resource classes: got %d, the first is %v; want 23 from VCPU on", len(all), first)
+		t.Errorf("list of resource classes: got %d, the first is %v; want 23 classes, the first of them VCPU", len(all), first)
 	}
 
 	p := c.provider("p")

@@ -43,12 +43,12 @@ func (m *mismatch) Error() string {
 	return fmt.Sprintf("%s Failed validating '%s' in schema%s", m.why, m.keyword, m.path)
 }
 
-// mismatchf returns a mismatch with a formatted text, at the top of a schema.
+// mismatchf returns a mismatch with a formatted text. Its path is empty until the method below extends it.
 func mismatchf(keyword, format string, args ...any) *mismatch {
 	return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword}
 }
 
-// below adds the path from an outer schema to the part that failed.
+// below adds the path from an outer schema to the part of the value that has the mismatch.
 func (m *mismatch) below(keys ...string) *mismatch {
 	if m == nil {
 		return nil
@@ -59,7 +59,7 @@ func (m *mismatch) below(keys ...string) *mismatch {
 	return m
 }
 
-// check compares a value that osapi.ParseJSON has read with the schema. It reports only the first mismatch.
+// check compares a value from osapi.ParseJSON with the schema. It reports only the first mismatch.
 func (s *schema) check(v any) *mismatch {
 	if v == nil && s.nullable {
 		return nil
@@ -210,7 +210,7 @@ func isInteger(number json.Number) bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-// intOf returns the value of an integer. It returns the nearest int64 for a number beyond the range of int64.
+// intOf returns a JSON integer as an int64. It returns the nearest int64 for a number beyond the range of int64.
 func intOf(v any) int64 {
 	number, _ := v.(json.Number)
 	if i, err := number.Int64(); err == nil {

@@ -59,7 +59,7 @@ func TestTraits_ListCreateDelete(t *testing.T) {
 	}
 	all := c.want(200, "MISC_SHARES_VIA_AGGREGATE", "1.6", "GET", "/traits", "").body["traits"].([]any)
 	if len(all) != 378 || all[377] != "CUSTOM_A" {
-		t.Errorf("list of traits: got %d, the last is %v; want 378 with CUSTOM_A at the end", len(all), all[len(all)-1])
+		t.Errorf("list of traits: got %d, the last is %v; want 378 traits, the last of them CUSTOM_A", len(all), all[len(all)-1])
 	}
 	c.same(c.want(200, "", "1.6", "GET", "/traits?name=in:CUSTOM_A,COMPUTE_NODE,NO", ""), `{"traits":["COMPUTE_NODE","CUSTOM_A"]}`)
 	c.same(c.want(200, "", "1.6", "GET", "/traits?name=startswith:CUSTOM_&associated=False", ""), `{"traits":["CUSTOM_A"]}`)
