@@ -16,7 +16,8 @@ import (
 // AddressFile is the name of the file, in the folder BERTH_DATA, with the addresses of a running development run.
 const AddressFile = "env"
 
-// WriteAddresses writes variables to the address file, as shell exports, for other programs and shells.
+// WriteAddresses writes variables to the address file, as export commands of a shell. Other programs and shells read
+// the file.
 func WriteAddresses(data string, values map[string]string) error {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -31,6 +31,6 @@ func TestAddresses_ReadReturnsWhatWriteWrote(t *testing.T) {
 		t.Error(err)
 	}
 	if err := config.RemoveAddresses(data); err != nil {
-		t.Errorf("remove addresses a second time: %v", err)
+		t.Errorf("remove addresses a second time: got error %v, want none", err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package config reads the settings of a process from the environment and an optional file, once, at the start of the
-// process. An unknown variable or key is an error, so that a misspelt setting does not stay unnoticed.
-// Temporal's own settings (TEMPORAL_ADDRESS and so on) are read by Temporal's package envconfig.
+// process. An unknown variable or key is an error, so that the user notices a misspelt setting. Temporal's own
+// settings (TEMPORAL_ADDRESS and so on) are read by Temporal's package envconfig.
 package config
 
 import (
@@ -101,8 +101,9 @@ type Candidates struct {
 	Random     bool // a different choice for each request
 }
 
-// Port has the deadlines of provisioning blocks by entity; the key "" stands for all other entities. After the deadline
-// the port keeps waiting, or its status becomes ERROR.
+// Port has the deadlines of ports' provisioning blocks. The deadlines are by entity (such as L2 or DHCP); the key ""
+// stands for all other entities. OverdueIsError means that a port's status becomes ERROR after a deadline; otherwise
+// the port keeps waiting.
 type Port struct {
 	Deadlines      map[string]time.Duration
 	OverdueIsError bool
@@ -161,13 +162,13 @@ type Dev struct {
 	Demo         bool
 }
 
-// check rejects settings that contradict each other.
+// check rejects settings that contradict each other or that lack a setting on which they depend.
 func (c Config) check() error {
 	if c.Auth == Noauth && c.Listen != "" && !loopback(c.Listen) {
-		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth accepts every token and may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1", c.Listen)
+		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1", c.Listen)
 	}
 	if c.Lease.Monitor && c.Nova.URL == "" {
-		return errors.New("BERTH_LEASE_MONITOR=on needs BERTH_NOVA_URL: Nova reports which hypervisors are down")
+		return errors.New("BERTH_LEASE_MONITOR=on needs BERTH_NOVA_URL, because Nova reports which hypervisors are down")
 	}
 	if c.Auth == Keystone && c.Service.AuthURL == "" {
 		return errors.New("BERTH_AUTH=keystone needs OS_AUTH_URL and the other OS_ variables of berth's service user")

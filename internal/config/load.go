@@ -11,14 +11,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// File is the variable that names the optional YAML file. The keys of the file are the other variables in lower case,
-// without the prefix BERTH_. The environment wins over the file.
+// File is the variable whose value is the path of the optional YAML file. The keys of the file are the other
+// variables in lower case, without the prefix BERTH_. The environment wins over the file.
 const File = "BERTH_CONFIG"
 
 const (
 	prefix     = "BERTH_"
 	testPrefix = "BERTH_TEST_" // variables of the tests; Load ignores them
-	// temporalCLI names the temporal binary. Package devstack reads it, because tests use devstack without a Config.
+	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads it, because
+	// tests use devstack without a Config.
 	temporalCLI = "BERTH_TEMPORAL_CLI"
 )
 

@@ -13,7 +13,7 @@ import (
 	"berth/internal/config"
 )
 
-// load loads an environment without errors.
+// load returns the Config of an environment that must have no errors.
 func load(t *testing.T, environ ...string) config.Config {
 	t.Helper()
 	c, err := config.Load(environ)
@@ -23,7 +23,7 @@ func load(t *testing.T, environ ...string) config.Config {
 	return c
 }
 
-// file writes a settings file and returns its path.
+// file writes a settings file and returns the file's path.
 func file(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "berth.yaml")
@@ -71,7 +71,7 @@ func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
 		t.Error(d)
 	}
 	if got.Listen != "[::1]:2" || got.Dev.Demo || len(got.Roles) != 2 || got.ODL.Timeout != 3*time.Second {
-		t.Errorf("the file or the environment has no effect: loaded %+v", got)
+		t.Errorf("load an environment and a file: got %+v, want BERTH_LISTEN of the environment and the other settings of the file", got)
 	}
 }
 
@@ -118,11 +118,11 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 			}
 			_, err := config.Load(c.environ)
 			if err == nil {
-				t.Fatal("load a wrong setting: got no error")
+				t.Fatal("load a wrong setting: got no error, want one")
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error %q lacks %q", err, want)
+					t.Errorf("error %q: want it to contain %q", err, want)
 				}
 			}
 		})
@@ -176,7 +176,7 @@ func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
 			t.Parallel()
 			_, err := config.Load([]string{name + "=hunter2", "BERTH_DEMO=x"})
 			if err == nil || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("load a wrong setting beside a secret: got error %v, want one without the secret", err)
+				t.Errorf("load a wrong setting beside a secret: got error %v, want an error without the secret's value", err)
 			}
 		})
 	}

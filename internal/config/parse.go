@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// setter parses a value and stores it in the Config.
+// setter parses a value and stores the result in the Config.
 type setter = func(*Config, string) error
 
 // ParseRoles parses a list of roles, separated by commas. It drops repeated roles.
@@ -108,7 +108,7 @@ func amqpURLs(c *Config, s string) error {
 	for _, broker := range c.RabbitMQ {
 		u, err := url.Parse(broker)
 		if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
-			return errors.New("must be amqp://user:password@host:port/vhost, or several of them with commas")
+			return errors.New("must be amqp://user:password@host:port/vhost, or several such URLs separated by commas")
 		}
 	}
 	return nil
@@ -126,12 +126,13 @@ func list(field func(*Config) *[]string) setter {
 	}
 }
 
-// origins parses a list of origins in the form of the header Origin. Requests are compared with it literally.
+// origins parses a list of origins in the form of the header Origin. The header of a request must equal one of the
+// origins literally.
 func origins(c *Config, s string) error {
 	_ = list(func(c *Config) *[]string { return &c.CORS.Origins })(c, s)
 	for _, origin := range c.CORS.Origins {
 		if u := parseHTTPURL(origin); origin != "*" && (u == nil || origin != u.Scheme+"://"+u.Host || u.Host != strings.ToLower(u.Host)) {
-			return fmt.Errorf("%q must be scheme://host[:port] in lower case, without a path, or *", origin)
+			return fmt.Errorf("%q must be scheme://host[:port] in lower case and without a path, or *", origin)
 		}
 	}
 	return nil
@@ -149,7 +150,7 @@ func duration(field func(*Config) *time.Duration) setter {
 	}
 }
 
-// durationOrOff parses a positive duration. The word off becomes 0.
+// durationOrOff parses a positive duration. The word "off" becomes 0.
 func durationOrOff(field func(*Config) *time.Duration) setter {
 	return func(c *Config, s string) error {
 		if s == "off" {
@@ -177,7 +178,7 @@ func maximum(field func(*Config) *int) setter {
 	return func(c *Config, s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 {
-			return errors.New("must be a whole number, 0 for no maximum")
+			return errors.New("must be a whole number; 0 means no maximum")
 		}
 		*field(c) = n
 		return nil
@@ -193,7 +194,8 @@ func candidateOrder(c *Config, s string) error {
 	return nil
 }
 
-// deadlines parses one duration for all entities, or several as ENTITY=DURATION.
+// deadlines parses one duration for all entities, or several durations in the form ENTITY=DURATION. The word "off"
+// means no deadlines.
 func deadlines(c *Config, s string) error {
 	c.Port.Deadlines = map[string]time.Duration{}
 	if s == "off" {
@@ -216,7 +218,7 @@ func deadlines(c *Config, s string) error {
 	return nil
 }
 
-// quota parses NAME=NUMBER pairs, separated by commas.
+// quota parses NAME=NUMBER pairs, separated by commas. The word "off" means no limits.
 func quota(c *Config, s string) error {
 	c.Networking.Quota = map[string]int64{}
 	if s == "off" {
@@ -226,7 +228,7 @@ func quota(c *Config, s string) error {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		n, err := strconv.ParseInt(value, 10, 32)
 		if err != nil || n < -1 {
-			return fmt.Errorf("%q must be NAME=NUMBER, -1 for no limit", part)
+			return fmt.Errorf("%q must be NAME=NUMBER; -1 means no limit", part)
 		}
 		if _, twice := c.Networking.Quota[name]; twice {
 			return fmt.Errorf("%q is given twice", name)
@@ -236,7 +238,7 @@ func quota(c *Config, s string) error {
 	return nil
 }
 
-// overdue parses the behaviour of a port whose block passes its deadline.
+// overdue parses what happens to a port when one of its blocks passes its deadline.
 func overdue(c *Config, s string) error {
 	c.Port.OverdueIsError = s == "error"
 	if s != "wait" && s != "error" {
@@ -270,7 +272,7 @@ func parsePort(into *int, s string) error {
 	return nil
 }
 
-// onOff parses on or off.
+// onOff parses the words "on" and "off".
 func onOff(field func(*Config) *bool) setter {
 	return func(c *Config, s string) error {
 		if s != "on" && s != "off" {

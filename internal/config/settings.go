@@ -24,7 +24,7 @@ type Section struct {
 	Settings []Setting
 }
 
-// Sections returns all settings by topic, in the order of docs/settings.md, which is generated from it.
+// Sections returns all settings by topic, in the order of docs/settings.md. That page is generated from Sections.
 func Sections() []Section {
 	return []Section{processSettings, keystoneSettings, placementSettings, networkingSettings, leaseSettings, cloudSettings,
 		odlSettings, corsSettings, cliSettings, devSettings}
@@ -54,7 +54,7 @@ func Usage(w io.Writer) {
 	_ = t.Flush()
 }
 
-// redact returns the value, or a placeholder for the value of a secret.
+// redact returns the value. For a secret it returns a placeholder.
 func (s Setting) redact(value string) string {
 	if s.Secret {
 		return "(secret)"

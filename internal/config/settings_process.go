@@ -16,10 +16,10 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		Description: "YAML file with oslo.policy rules that replace Placement's default rules. berth reads it again when it changes.",
 		set:         text(func(c *Config) *string { return &c.Policy.File })},
 	{Name: "BERTH_ENFORCE_NEW_DEFAULTS", Default: "on", Unit: "on or off",
-		Description: "off: where the policy file has no rule, the default rules of older OpenStack releases allow a request too.",
+		Description: "off: for operations without a rule in the policy file, a request is also allowed if the default rules of older OpenStack releases allow it.",
 		set:         onOff(func(c *Config) *bool { return &c.Policy.EnforceNewDefaults })},
 	{Name: "BERTH_ROLES", Default: "api,relay,temporal", Unit: "list of api, relay, temporal, rpc",
-		Description: "Roles of this process. The flag -roles wins over it.",
+		Description: "Roles of this process. The flag -roles overrides this setting.",
 		set:         func(c *Config, s string) (err error) { c.Roles, err = ParseRoles(s); return err }},
 	{Name: "BERTH_LOG_LEVEL", Default: "info", Unit: "debug, info, warn or error",
 		Description: "Lowest level of the log messages that are written.",
@@ -47,15 +47,15 @@ var keystoneSettings = Section{"Keystone", []Setting{
 
 var corsSettings = Section{"CORS", []Setting{
 	{Name: "BERTH_CORS_ALLOWED_ORIGIN", Unit: "list of origins",
-		Description: "Origins whose pages may call the APIs from a browser, in the form https://host[:port]; * allows all. Without an origin CORS is off.", set: origins},
-	{Name: "BERTH_CORS_ALLOW_CREDENTIALS", Default: "on", Unit: "on or off", Description: "Whether pages may send credentials.",
+		Description: "Origins whose web pages may call the APIs from a browser, in the form https://host[:port]; * allows all. Without this setting CORS is off.", set: origins},
+	{Name: "BERTH_CORS_ALLOW_CREDENTIALS", Default: "on", Unit: "on or off", Description: "Whether pages of the allowed origins may send credentials.",
 		set: onOff(func(c *Config) *bool { return &c.CORS.Credentials })},
 	{Name: "BERTH_CORS_ALLOW_HEADERS", Default: "X-Auth-Token,OpenStack-API-Version,X-OpenStack-Request-ID,X-Project-Id,X-Roles", Unit: "list of headers",
-		Description: "Request headers that pages may send.", set: list(func(c *Config) *[]string { return &c.CORS.Headers })},
+		Description: "Request headers that pages of the allowed origins may send.", set: list(func(c *Config) *[]string { return &c.CORS.Headers })},
 	{Name: "BERTH_CORS_ALLOW_METHODS", Default: "GET,PUT,POST,DELETE,PATCH", Unit: "list of methods",
-		Description: "HTTP methods that pages may use.", set: list(func(c *Config) *[]string { return &c.CORS.Methods })},
+		Description: "HTTP methods that pages of the allowed origins may use.", set: list(func(c *Config) *[]string { return &c.CORS.Methods })},
 	{Name: "BERTH_CORS_EXPOSE_HEADERS", Default: "OpenStack-API-Version,X-OpenStack-Request-ID,Location,Retry-After", Unit: "list of headers",
-		Description: "Response headers that pages may read.", set: list(func(c *Config) *[]string { return &c.CORS.Expose })},
+		Description: "Response headers that pages of the allowed origins may read.", set: list(func(c *Config) *[]string { return &c.CORS.Expose })},
 	{Name: "BERTH_CORS_MAX_AGE", Default: "1h", Unit: "duration", Description: "How long browsers may cache the answer to a preflight request.",
 		set: duration(func(c *Config) *time.Duration { return &c.CORS.MaxAge })},
 }}
@@ -63,7 +63,7 @@ var corsSettings = Section{"CORS", []Setting{
 var cliSettings = Section{"The command line `starter`", []Setting{
 	{Name: "BERTH_URL", Unit: "URL", Description: "The API that starter calls, in the form http://host:port.",
 		set: httpURL(func(c *Config) *string { return &c.Client.URL })},
-	{Name: "BERTH_TOKEN", Default: "admin", Unit: "text", Secret: true, Description: "X-Auth-Token that starter sends.",
+	{Name: "BERTH_TOKEN", Default: "admin", Unit: "text", Secret: true, Description: "X-Auth-Token that starter sends to the API.",
 		set: text(func(c *Config) *string { return &c.Client.Token })},
 }}
 
@@ -76,10 +76,10 @@ var devSettings = Section{"Development run (`worker --dev`) and tests", []Settin
 		set: port(func(c *Config) *int { return &c.Dev.TemporalPort })},
 	{Name: "BERTH_DEV_UI_PORT", Default: "8233", Unit: "port", Description: "Port of Temporal's UI; 0 chooses a free one.",
 		set: port(func(c *Config) *int { return &c.Dev.UIPort })},
-	{Name: "BERTH_DEV_ODL_PORT", Default: "8181", Unit: "port", Description: "Port of the OpenDaylight stand-in; 0 chooses a free one.",
+	{Name: "BERTH_DEV_ODL_PORT", Default: "8181", Unit: "port", Description: "Port of the stub of OpenDaylight; 0 chooses a free one.",
 		set: port(func(c *Config) *int { return &c.Dev.ODLPort })},
 	{Name: "BERTH_DEMO", Default: "on", Unit: "on or off", Description: "Whether `worker --dev` runs `starter demo` after the start.",
 		set: onOff(func(c *Config) *bool { return &c.Dev.Demo })},
 	{Name: temporalCLI, Unit: "path",
-		Description: "The temporal binary that `worker --dev` and the tests run. Without it berth uses the one on PATH, or builds one."},
+		Description: "The temporal binary that `worker --dev` and the tests run. Without this setting, berth uses the temporal binary on PATH, or builds one."},
 }}

@@ -16,7 +16,7 @@ func TestUsage_ListsSettingsWithDefaults(t *testing.T) {
 	config.Usage(&b)
 	for _, want := range []string{"BERTH_LISTEN", "127.0.0.1:8778", "BERTH_DEV_TEMPORAL_PORT", "7233", "BERTH_CONFIG"} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("the printed usage does not contain %s:\n%s", want, b.String())
+			t.Errorf("printed usage: want it to contain the setting %s, got:\n%s", want, b.String())
 		}
 	}
 }
@@ -32,11 +32,11 @@ func TestSections_EverySettingHasUnitAndDescription(t *testing.T) {
 					t.Error("the setting has no unit")
 				}
 				if !regexp.MustCompile(`^(on: |off: |[A-Z]|berth |noauth |breadth-first |The ).*\.$`).MatchString(s.Description) {
-					t.Errorf("the description %q is not a sentence", s.Description)
+					t.Errorf("description of the setting: got %q, want a sentence", s.Description)
 				}
 			})
 			if slices.Contains(names, s.Name) {
-				t.Errorf("%s is in the table twice", s.Name)
+				t.Errorf("the table of settings contains %s twice, want once", s.Name)
 			}
 			names = append(names, s.Name)
 		}

@@ -29,10 +29,11 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// shutdownTimeout is the time that running requests and tasks have to end when the process stops.
+// shutdownTimeout is how long running requests and tasks may continue after the process begins to stop.
 const shutdownTimeout = 10 * time.Second
 
-// App is a process with the roles that its configuration names. Open connects it, Run serves.
+// App is a process with the roles that its configuration names. Open connects the process to its services, Run
+// serves.
 type App struct {
 	cfg            config.Config
 	store          *store.Store
@@ -53,7 +54,8 @@ type App struct {
 	stopping       atomic.Bool
 }
 
-// Open connects to the database, creates all clients and listens. It serves no request yet: Run does.
+// Open connects to the database, creates all clients and listens. The listener accepts connections, but only Run
+// answers requests.
 func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error) {
 	id, err := newAuthenticator(cfg)
 	if err != nil {
@@ -166,8 +168,8 @@ func (a *App) Address() string { return a.listener.Addr().String() }
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
-// Run serves until ctx ends or a part fails for good. Then it stops in this order: no new requests, no new deliveries to Temporal, end of
-// the running tasks, end of the connections.
+// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Then it stops in this
+// order: accept no new requests, receive no new tasks from Temporal, finish the running tasks, close the connections.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	ctx, fail := context.WithCancelCause(ctx)

@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// jsonListener translates into JSON the plain-text answers that net/http itself gives to bytes that it cannot parse as a request: a path with
-// a bad percent encoding, a header that is too long, bytes that are not HTTP. No handler sees such requests, and http.Server has no option
-// for these answers.
+// jsonListener translates error answers of net/http from plain text into JSON. net/http itself gives these answers to
+// bytes that it cannot parse as a request: a path with a bad percent encoding, a header that is too long, bytes that
+// are not HTTP. No handler sees such requests, and http.Server has no option that changes these answers.
 //
-// This depends on the bytes that net/http writes; bad_request_test.go fails when the version of Go changes.
+// This depends on the exact bytes that net/http writes, so bad_request_test.go fails when the version of Go changes.
 type jsonListener struct{ net.Listener }
 
 func (l jsonListener) Accept() (net.Conn, error) {
@@ -24,10 +24,11 @@ func (l jsonListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// jsonConn embeds *net.TCPConn, because net/http looks for its method CloseWrite.
+// jsonConn embeds *net.TCPConn, because net/http looks for the method CloseWrite of a connection.
 type jsonConn struct{ *net.TCPConn }
 
-// plainTextHeader stands between the status line and the body in every error answer of net/http itself. An answer of a handler has a Date header, too.
+// plainTextHeader stands between the status line and the body in every error answer of net/http itself. An answer of
+// a handler also has a Date header.
 const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
 // Write writes p, or the JSON translation if p is an error answer of net/http itself.
@@ -46,7 +47,8 @@ func (c jsonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// badRequest returns the whole HTTP response. The path is unreadable, so the API is unknown, and the body has the error members of every API.
+// badRequest returns the whole HTTP response with the given error. The path is unreadable, so it is unknown which API
+// the client calls. The body therefore has the error members of every API.
 func badRequest(status int, text string) []byte {
 	title := http.StatusText(status)
 	message := "The request could not be read: " + text

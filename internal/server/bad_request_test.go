@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// goChecked is the minor version of Go with whose error answers jsonConn was compared.
+// goChecked is the minor version of Go for which jsonConn was last compared with net/http.
 const goChecked = "go1.26"
 
 // TestBadRequest_CheckedWithThisGo fails when the Go toolchain has another minor version. To repair it, compare net/http's `(*conn).serve`
@@ -19,7 +19,7 @@ const goChecked = "go1.26"
 func TestBadRequest_CheckedWithThisGo(t *testing.T) {
 	t.Parallel()
 	if v := runtime.Version(); v != goChecked && !strings.HasPrefix(v, goChecked+".") {
-		t.Errorf("bad_request.go was checked with %s, the toolchain is %s: check the error answers of net/http and set goChecked", goChecked, v)
+		t.Errorf("bad_request.go was checked with %s, but the toolchain is %s: check the error answers of net/http and set goChecked", goChecked, v)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestBadRequest_IsJSON(t *testing.T) {
 			}
 			err = json.NewDecoder(r.Body).Decode(&body)
 			if err != nil || r.StatusCode != c.status || r.Header.Get("Content-Type") != "application/json" || body.NeutronError.Message != c.text {
-				t.Errorf("answer to a malformed request: status %s, Content-Type %q, message %q, error %v", r.Status, r.Header.Get("Content-Type"), body.NeutronError.Message, err)
+				t.Errorf("answer to a malformed request: got status %s, Content-Type %q, message %q, error %v; want the expected status and message as JSON", r.Status, r.Header.Get("Content-Type"), body.NeutronError.Message, err)
 			}
 		})
 	}

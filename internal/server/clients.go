@@ -113,7 +113,8 @@ func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticato
 	return nil
 }
 
-// newFeedbackListener returns the listener for what the controller reports: port status, hosts and its state. It returns nil without a client.
+// newFeedbackListener returns the listener for the controller's reports about port status, hosts and its own state.
+// It returns nil if no controller is configured.
 func newFeedbackListener(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.Listener, error) {
 	if client == nil {
 		return nil, nil

@@ -33,15 +33,16 @@ func Main() {
 	}
 }
 
-// errUsage means that the command line is invalid; the exit code is 2.
+// errUsage means that the command line is invalid; the process then exits with code 2.
 var errUsage = errors.New("usage")
 
-// run runs the worker until ctx ends. It writes help and the progress of a development run to out, and the log to logOutput.
+// run runs the worker until ctx ends. It writes help and the progress of a development run to `out`, and the log to
+// `logOutput`.
 func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) error {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	roles := flags.String("roles", "", "comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)")
-	dev := flags.Bool("dev", false, "start PostgreSQL, Temporal and stand-ins for OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
+	dev := flags.Bool("dev", false, "start PostgreSQL, Temporal and stubs of OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))

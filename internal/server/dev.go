@@ -18,7 +18,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// devRun is a development run: one process with all roles, and the servers that it needs, with all data in one folder.
+// devRun is a development run: one process with all roles, together with the servers that it needs. All data is in
+// one folder.
 type devRun struct {
 	cfg      config.Config
 	out      io.Writer
@@ -28,7 +29,7 @@ type devRun struct {
 	odl      *devstack.Server
 	nova     *devstack.Server
 	neutron  *devstack.Server
-	closers  []func() error // close the stand-ins (stubs of OpenDaylight, Nova and Neutron)
+	closers  []func() error // close the stubs of OpenDaylight, Nova and Neutron
 	app      *App
 }
 
@@ -65,7 +66,8 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 	return d.serve(ctx)
 }
 
-// devRoles returns all roles, but rpc only if BERTH_RABBITMQ_URL is set: a development run starts no RabbitMQ.
+// devRoles returns all roles. It omits rpc unless BERTH_RABBITMQ_URL is set, because a development run starts no
+// RabbitMQ.
 func devRoles(cfg config.Config) []string {
 	roles := []string{config.API, config.Relay, config.Temporal}
 	if len(cfg.RabbitMQ) > 0 {
@@ -79,7 +81,7 @@ func (d *devRun) printf(format string, args ...any) {
 	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// warnIgnoredSettings names the settings that have no effect, because a development run starts the servers that they point to.
+// warnIgnoredSettings prints the settings that have no effect because a development run starts its own servers.
 func (d *devRun) warnIgnoredSettings(environ []string) {
 	for _, name := range []string{"BERTH_DATABASE_URL", "BERTH_ODL_URL", "BERTH_NOVA_URL", "BERTH_NEUTRON_URL", "TEMPORAL_ADDRESS"} {
 		if value, ok := environment(environ).LookupEnv(name); ok && value != "" {
@@ -88,8 +90,8 @@ func (d *devRun) warnIgnoredSettings(environ []string) {
 	}
 }
 
-// awaitPorts returns an error if a port that a setting names is in use. If a killed run left its address file, its child processes may still
-// hold their ports, so awaitPorts retries for 20 seconds.
+// awaitPorts returns an error if a port that a setting requests is in use. If a killed run left its address file, its
+// child processes may still hold their ports, so awaitPorts retries for 20 seconds.
 func (d *devRun) awaitPorts(ctx context.Context) error {
 	timeout := time.Duration(0)
 	if left, _ := config.ReadAddresses(d.cfg.Dev.Data); left != nil {
@@ -127,7 +129,7 @@ func (d *devRun) checkPorts() error {
 	} {
 		var taken devstack.PortTaken
 		if _, err := devstack.Port(p.port); errors.As(err, &taken) {
-			errs = append(errs, fmt.Errorf("port %d (%s) is already in use; set it to another one, or to 0 for a free one", p.port, p.setting))
+			errs = append(errs, fmt.Errorf("port %d (%s) is already in use; set the setting to another port, or to 0 for a free one", p.port, p.setting))
 		} else if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", p.setting, err))
 		}
@@ -135,7 +137,7 @@ func (d *devRun) checkPorts() error {
 	return errors.Join(errs...)
 }
 
-// start starts PostgreSQL, Temporal and the stand-ins, and opens the app.
+// start starts PostgreSQL, Temporal and the stubs, and opens the app.
 func (d *devRun) start(ctx context.Context) error {
 	v := d.cfg.Dev
 	var err error
@@ -161,14 +163,14 @@ func (d *devRun) start(ctx context.Context) error {
 	if err := d.startStandIns(); err != nil {
 		return err
 	}
-	d.printf("the stand-ins for OpenDaylight, Nova and Neutron are running")
-	// A profile of the temporal CLI may name another server, so it is not read.
+	d.printf("the stubs of OpenDaylight, Nova and Neutron are running")
+	// A profile of the temporal command line may name another server, so the run does not read profiles.
 	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 	d.app, err = Open(ctx, d.cfg, environ)
 	return err
 }
 
-// stop stops the servers. The app must have stopped before.
+// stop stops PostgreSQL, Temporal and the stubs. The caller must stop the app first.
 func (d *devRun) stop() {
 	for _, s := range []*devstack.Server{d.neutron, d.nova, d.odl} {
 		if s != nil {
@@ -274,9 +276,9 @@ func (d *devRun) printAddresses() {
 		{"health, metrics", api + "/readyz   " + api + "/metrics"},
 		{"Temporal UI", d.temporal.UI},
 		{"Temporal", d.temporal.Address},
-		{"OpenDaylight stand-in", d.cfg.ODL.URL},
-		{"Nova stand-in", d.cfg.Nova.URL},
-		{"Neutron stand-in", d.cfg.Neutron.URL + "   (floating IPs)"},
+		{"stub of OpenDaylight", d.cfg.ODL.URL},
+		{"stub of Nova", d.cfg.Nova.URL},
+		{"stub of Neutron", d.cfg.Neutron.URL + "   (floating IPs)"},
 		{"log", filepath.Join(d.cfg.Dev.Data, "log")},
 		{"settings for a shell", ". " + filepath.Join(d.cfg.Dev.Data, config.AddressFile)},
 	} {
@@ -310,8 +312,8 @@ func (d *devRun) demo(ctx context.Context) error {
 	return nil
 }
 
-// startStandIns starts stand-ins for OpenDaylight, Nova and Neutron. The first keeps its objects in a file; the others lose theirs when the run
-// ends.
+// startStandIns starts stubs of OpenDaylight, Nova and Neutron. The stub of OpenDaylight keeps its objects in a file.
+// The other stubs lose their objects when the run ends.
 func (d *devRun) startStandIns() error {
 	controller, err := odltest.OpenFile(filepath.Join(d.cfg.Dev.Data, "odl"))
 	if err != nil {
@@ -320,15 +322,15 @@ func (d *devRun) startStandIns() error {
 	d.closers = append(d.closers, controller.Close)
 	controller.User, controller.Password = d.cfg.ODL.Username, d.cfg.ODL.Password
 	if d.odl, err = devstack.Serve(d.cfg.Dev.ODLPort, controller); err != nil {
-		return fmt.Errorf("start the OpenDaylight stand-in: %w", err)
+		return fmt.Errorf("start the stub of OpenDaylight: %w", err)
 	}
 	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.BasePath, ""
 	if d.nova, err = devstack.Serve(0, &notifytest.Nova{Token: d.cfg.Nova.Token}); err != nil {
-		return fmt.Errorf("start the Nova stand-in: %w", err)
+		return fmt.Errorf("start the stub of Nova: %w", err)
 	}
 	d.cfg.Nova.URL = d.nova.URL
 	if d.neutron, err = devstack.Serve(0, &notifytest.Neutron{}); err != nil {
-		return fmt.Errorf("start the Neutron stand-in: %w", err)
+		return fmt.Errorf("start the stub of Neutron: %w", err)
 	}
 	d.cfg.Neutron.URL = d.neutron.URL
 	return nil

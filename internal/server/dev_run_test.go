@@ -36,13 +36,13 @@ func TestDevRun_ReachableAndKeepsData(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(first.Output(), url) {
-			t.Errorf("the run does not print the URL %s", url)
+			t.Errorf("output of the development run: want it to contain the URL %s", url)
 		}
 	}
 	second := servertest.StartDev(t, settings...)
 	<-second.Done
 	if second.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(second.Output(), "another run (process "+strconv.Itoa(first.Cmd.Process.Pid)+") uses "+data) {
-		t.Errorf("a second run on the same data folder must be refused; it printed %s", second.Output())
+		t.Errorf("a second run on the same data folder: want exit code 1 and the process ID of the first run, got the output %s", second.Output())
 	}
 	storetest.Exec(t, found["BERTH_DATABASE_URL"], `create table kept ()`)
 
@@ -52,7 +52,7 @@ func TestDevRun_ReachableAndKeepsData(t *testing.T) {
 		t.Errorf("after SIGTERM the run exited with code %d, want 0:\n%s", code, first.Output())
 	}
 	if left, _ := config.ReadAddresses(data); left != nil {
-		t.Errorf("the address file remains after the end of the run: %v", left)
+		t.Errorf("the address file after the end of the run: got error %v, want that it does not exist", left)
 	}
 	third := servertest.StartDev(t, settings...)
 	storetest.Exec(t, third.Addresses(t, data)["BERTH_DATABASE_URL"], `drop table kept`)
@@ -79,7 +79,7 @@ func TestDevRun_StartsAgainAfterKill(t *testing.T) {
 	for !strings.Contains(second.Output(), "Ctrl-C") {
 		select {
 		case <-second.Done:
-			t.Fatalf("the second run ended, want it to wait for the ports of the killed run:\n%s", second.Output())
+			t.Fatalf("the second run has ended; want it to wait until the ports of the killed run are free:\n%s", second.Output())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -104,7 +104,7 @@ func TestDevRun_NamesSettingOfPortInUse(t *testing.T) {
 		r := servertest.StartDev(t, append(append([]string{"BERTH_DATA=" + servertest.DataFolder(t)}, servertest.FreePorts...), setting)...)
 		<-r.Done
 		if r.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(r.Output(), name) {
-			t.Errorf("with %s on a port in use, want exit code 1 and the setting in the message, got: %s", setting, r.Output())
+			t.Errorf("start a run with %s although the port is in use: want exit code 1 and the setting in the message, got: %s", setting, r.Output())
 		}
 	}
 }

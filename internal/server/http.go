@@ -52,10 +52,10 @@ func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 	}
 }
 
-// WriteTimeout is the time that a request has from the end of its header to the end of its answer.
+// WriteTimeout is the time from the end of a request's header to the end of the response.
 const WriteTimeout = 60 * time.Second
 
-// NewHTTPServer returns a server whose limits bound what a slow or hostile client may cost.
+// NewHTTPServer returns an HTTP server. Its limits bound the resources that a slow or hostile client can use.
 func NewHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -68,7 +68,7 @@ func NewHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// Listen listens on BERTH_LISTEN. See jsonListener for what it does to connections.
+// Listen returns a listener on the address of BERTH_LISTEN. jsonListener describes what it does with the connections.
 func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -77,7 +77,7 @@ func Listen(address string) (net.Listener, error) {
 	return jsonListener{l}, nil
 }
 
-// listenError names the setting that has to change.
+// listenError returns an error that names the setting BERTH_LISTEN.
 func listenError(address string, err error) error {
 	if _, port, split := net.SplitHostPort(address); split == nil && errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %s (BERTH_LISTEN) is already in use; set it to another host:port, or to port 0 for a free one", port)
@@ -128,7 +128,7 @@ func parentPath(path string) string {
 	return path[:max(i, 0)]
 }
 
-// getOnly answers 405 to other methods than GET and HEAD.
+// getOnly answers 405 to methods other than GET and HEAD.
 func getOnly(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -141,7 +141,7 @@ func getOnly(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// statusRecorder records the status code of an answer.
+// statusRecorder records the status code of a response.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
@@ -153,10 +153,10 @@ func (w *statusRecorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController find the underlying writer.
+// Unwrap returns the underlying writer, so that http.ResponseController finds it.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// measureDuration records how long h takes for each request.
+// measureDuration measures how long the handler h takes for each request.
 func measureDuration(h http.Handler, o prometheus.ObserverVec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
@@ -166,7 +166,8 @@ func measureDuration(h http.Handler, o prometheus.ObserverVec) http.Handler {
 	})
 }
 
-// methodLabel returns the method, or "other" for an unknown one. It bounds the number of the label's values, because a client can send any word.
+// methodLabel returns the HTTP method, or "other" for an unknown one. This bounds the number of the label's values,
+// because a client can send any word as the method.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

@@ -35,7 +35,7 @@ func TestRouteByPrefix_PathsAreNotCleaned(t *testing.T) {
 			got = fmt.Sprint(w.Code)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("path %s reached the wrong handler (-want +got): %s", path, d)
+			t.Errorf("path %s: response of the handler or status (-want +got): %s", path, d)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func registerJournalMetrics(o *activities.Options, controller *odl.Client, regis
 	}
 }
 
-// registerFeedbackMetrics registers the metric of the controller's notification streams.
+// registerFeedbackMetrics registers the metric of the streams over which the controller sends notifications.
 func registerFeedbackMetrics(l *feedback.Listener, registry *prometheus.Registry) {
 	if l == nil {
 		return
@@ -75,7 +75,8 @@ func (c *journalCollector) Describe(all chan<- *prometheus.Desc) {
 	all <- c.oldest
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, the scrape lacks these metrics only.
+// Collect implements prometheus.Collector. If the database does not answer, only these metrics are missing from the
+// scrape.
 func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()

@@ -15,18 +15,21 @@ import (
 )
 
 const (
-	// maxNoteAge is the age of a due note above which the process is not ready.
+	// maxNoteAge is the longest time that a due note may wait for its delivery to Temporal. If one waits longer, the
+	// process is not ready.
 	maxNoteAge = 10 * time.Second
-	// checkTimeout bounds one check of readiness.
+	// checkTimeout is the maximum duration of one check of readiness.
 	checkTimeout = 3 * time.Second
 )
 
-// serveHealth answers /healthz: the process is alive. It does not check other services, because a restart of this process does not repair them.
+// serveHealth answers /healthz with 200: the process is alive. It does not check other services, because a restart of
+// this process does not repair them.
 func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	osapi.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
-// readinessCheck is one condition of readiness. run returns nil or the reason why the condition is not met.
+// readinessCheck is one condition of readiness. Its function `run` returns nil, or the reason why the condition is
+// not met.
 type readinessCheck struct {
 	name string
 	run  func(context.Context) error
@@ -64,7 +67,7 @@ func (a *App) readinessChecks() []readinessCheck {
 	return checks
 }
 
-// checkNotes fails while a due note waits for delivery to Temporal for longer than maxNoteAge.
+// checkNotes fails if a due note has waited longer than maxNoteAge for its delivery to Temporal.
 func (a *App) checkNotes(ctx context.Context) error {
 	b, err := a.store.Outbox.Backlog(ctx)
 	if err != nil {
@@ -102,7 +105,7 @@ func (a *App) checkReadiness(ctx context.Context) readiness {
 	return found
 }
 
-// failures returns the checks that failed as "name: reason", sorted by name.
+// failures returns the failed checks as "name: reason", sorted by name.
 func (r readiness) failures() []string {
 	var failures []string
 	for _, name := range slices.Sorted(maps.Keys(r)) {
@@ -113,7 +116,7 @@ func (r readiness) failures() []string {
 	return failures
 }
 
-// serveReadiness answers /readyz: 200 if all checks pass, otherwise 503. The body has the result of each check.
+// serveReadiness answers /readyz: 200 if all checks pass, otherwise 503. The body contains the result of each check.
 func (a *App) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	found := a.checkReadiness(r.Context())
 	status, code := "ready", http.StatusOK

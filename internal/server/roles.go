@@ -29,7 +29,8 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	}
 }
 
-// startFeedback listens to the controller until stop is called. Without the role temporal or without a controller it does nothing.
+// startFeedback reads the controller's reports until stop is called. Without the role temporal or without a
+// controller it does nothing.
 func (a *App) startFeedback(ctx context.Context) (stop func()) {
 	if a.feedback == nil || !a.hasRole(config.Temporal) {
 		return func() {}
@@ -43,8 +44,8 @@ func (a *App) startFeedback(ctx context.Context) (stop func()) {
 	}
 }
 
-// startRPC runs two parts over RabbitMQ until stop is called: with the role rpc the server that answers agents, with the role temporal the
-// publisher of notifications to agents.
+// startRPC runs two parts over RabbitMQ until stop is called. With the role rpc it runs the server that answers
+// agents; with the role temporal it runs the publisher of notifications to agents.
 func (a *App) startRPC(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup

@@ -13,10 +13,11 @@ import (
 	"berth/internal/contract"
 )
 
-// sweepInterval is the time between two sweeps, which restart the workflow of each row that lost it.
+// sweepInterval is the time between two sweeps. A sweep restarts the workflow of each row whose workflow was lost.
 const sweepInterval = time.Minute
 
-// createSweepSchedule creates the Temporal Schedule of the sweep. A schedule that exists stays as it is, so that operators can change or pause it.
+// createSweepSchedule creates the Temporal Schedule of the sweep. A schedule that already exists is not changed,
+// because operators may have changed or paused it.
 func createSweepSchedule(ctx context.Context, c client.Client) error {
 	id := contract.MaintenanceID(contract.KeySweep)
 	_, err := c.ScheduleClient().Create(ctx, client.ScheduleOptions{

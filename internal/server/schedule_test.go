@@ -59,7 +59,7 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 	})
 }
 
-// post sends JSON as an administrator and decodes the answer.
+// post sends JSON as an administrator and decodes the response into `answer`.
 func post(t *testing.T, url string, body, answer any) {
 	t.Helper()
 	raw, err := json.Marshal(body)
@@ -79,14 +79,14 @@ func post(t *testing.T, url string, body, answer any) {
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("POST %s: %s %s %v", url, resp.Status, text, err)
+		t.Fatalf("POST %s: got %s %s, error %v; want a success", url, resp.Status, text, err)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		t.Fatalf("POST %s: %v: %s", url, err, text)
+		t.Fatalf("decode the response to POST %s: got error %v for the body %s", url, err, text)
 	}
 }
 
-// running reports whether the workflow runs.
+// running reports whether the workflow with the given ID is running.
 func running(t *testing.T, c client.Client, id string) bool {
 	t.Helper()
 	d, err := c.DescribeWorkflowExecution(t.Context(), id, "")

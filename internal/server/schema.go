@@ -9,10 +9,11 @@ import (
 	"berth/internal/store/db"
 )
 
-// databaseStartTimeout is the time that a starting process waits for the database to answer.
+// databaseStartTimeout is how long a starting process waits until the database answers.
 const databaseStartTimeout = 30 * time.Second
 
-// checkSchema returns an error if the database lacks migrations of this program. It accepts a newer schema.
+// checkSchema returns an error if the database lacks migrations that this program contains. It accepts a newer
+// schema, with more migrations.
 func checkSchema(ctx context.Context, url string) error {
 	all, err := readMigrations(ctx, url)
 	if err != nil {
@@ -30,7 +31,8 @@ func checkSchema(ctx context.Context, url string) error {
 	return nil
 }
 
-// readMigrations returns all migrations of this program, and which of them the database has. It retries until databaseStartTimeout.
+// readMigrations returns all migrations that this program contains, and which of them the database has. It retries
+// until databaseStartTimeout.
 func readMigrations(ctx context.Context, url string) ([]db.Migration, error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseStartTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ func TestCheckSchema_RejectsMissingMigration(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	if err := checkSchema(t.Context(), url); err != nil {
-		t.Errorf("checkSchema refuses a current schema: %v", err)
+		t.Errorf("checkSchema with all migrations: got error %v, want none", err)
 	}
 	storetest.Exec(t, url, `delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`)
 

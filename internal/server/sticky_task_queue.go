@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// workerSlot names the place of a process: its host and the address on which it listens. A process that replaces a killed one has the same slot,
-// and two processes cannot have it at the same time, because only one can listen on the address. The slot is empty if the port is chosen by
-// the kernel.
+// workerSlot returns the slot of a process: the host and the address on which the process listens. A process that
+// replaces a killed process has the same slot. Two processes cannot have the same slot at the same time, because only
+// one can listen on the address. The slot is empty if the kernel chooses the port.
 func workerSlot(listen string) string {
 	host, err := os.Hostname()
 	if _, port, e := net.SplitHostPort(listen); err != nil || e != nil || port == "0" {
@@ -22,17 +22,21 @@ func workerSlot(listen string) string {
 	return host + "/" + listen
 }
 
-// takeOverStickyQueue lets a process receive the workflow tasks of the killed process whose slot it has. Temporal sends the tasks of a workflow
-// to the sticky task queue of the worker that has the workflow in memory. The SDK gives that queue a new name at each start of the process. Without the interceptor, for ten seconds
-// after a kill -9, each task would first wait in a queue that nobody polls, for the sticky schedule-to-start timeout of five seconds. The
-// interceptor replaces the queue's name by one that depends on the slot. A worker that receives a task of a workflow that is not in its memory
-// replays the history, so if two processes have the same slot by mistake, they only lose time.
+// takeOverStickyQueue returns an interceptor. With it a process receives the workflow tasks of the killed process
+// that had the same slot. Temporal sends the tasks of a workflow to the sticky task queue of the worker that has the
+// workflow in memory. The SDK gives that queue a new name at each start of the process. Without the interceptor,
+// tasks are slow for ten seconds after a kill -9. Each task first waits in a queue that no process polls, until the
+// sticky schedule-to-start timeout of five seconds ends. The interceptor replaces the queue's name by a name that
+// depends on the slot. A worker that receives a task of a workflow that is not in its memory replays the history. So
+// if two processes have the same slot by mistake, they only lose time.
 //
-// A shorter worker.Options.StickyScheduleToStartTimeout is no substitute. It must exceed the time that a task waits for a busy worker, or each
-// burst costs every workflow two more history events and a replay. On an overloaded machine of two cores that time is 0.6 s for ports and 1.9 s
-// for journal entries on average.
+// A shorter worker.Options.StickyScheduleToStartTimeout does not solve the problem. It must be longer than the time
+// that a task waits for a busy worker; otherwise each burst costs every workflow two more history events and a
+// replay. On an overloaded machine with two cores, this waiting time is on average 0.6 s for ports and 1.9 s for
+// journal entries.
 //
-// This depends on how the SDK fills in requests; sticky_task_queue_test.go names the version that it was checked with.
+// The interceptor depends on how the SDK fills in requests; sticky_task_queue_test.go names the version of the SDK
+// that was checked.
 func takeOverStickyQueue(slot string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		switch r := req.(type) {
@@ -49,12 +53,13 @@ func takeOverStickyQueue(slot string) grpc.UnaryClientInterceptor {
 	}
 }
 
-// renameStickyQueue gives a sticky task queue the name that belongs to the slot. It leaves other task queues alone.
+// renameStickyQueue gives a sticky task queue the name that belongs to the slot. It does not change other task
+// queues.
 func renameStickyQueue(slot string, q *taskqueue.TaskQueue) {
 	if q.GetKind() == enums.TASK_QUEUE_KIND_STICKY {
 		q.Name = stickyQueueName(slot, q.GetNormalName())
 	}
 }
 
-// stickyQueueName returns the name of the slot's sticky queue of that task queue.
+// stickyQueueName returns the name of the sticky queue that belongs to the slot and to the task queue `queue`.
 func stickyQueueName(slot, queue string) string { return slot + "/" + queue }

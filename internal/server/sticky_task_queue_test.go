@@ -15,12 +15,12 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// sdkChecked is the version of Temporal's Go SDK with whose requests takeOverStickyQueue was checked.
+// sdkChecked is the version of Temporal's Go SDK for which takeOverStickyQueue was last checked.
 const sdkChecked = "v1.50.0"
 
-// TestStickyQueueTakeover_CheckedWithThisSDK fails when the SDK has another version. To repair it, look in the SDK's files internal_task_pollers.go and
-// internal_worker.go for each use of getWorkerTaskQueue, compare them with takeOverStickyQueue, run TestAcknowledgedWrites_SurviveKillOfProcess of
-// internal/torture, and set sdkChecked.
+// TestStickyQueueTakeover_CheckedWithThisSDK fails when the SDK has another version. To repair it, look in the SDK's
+// files internal_task_pollers.go and internal_worker.go for each use of getWorkerTaskQueue, and compare the uses with
+// takeOverStickyQueue. Then run TestAcknowledgedWrites_SurviveKillOfProcess of internal/torture, and set sdkChecked.
 func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../../go.mod")
@@ -30,7 +30,7 @@ func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 	for line := range strings.Lines(string(modules)) {
 		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "go.temporal.io/sdk "); ok {
 			if version != sdkChecked {
-				t.Errorf("sticky_task_queue.go was checked with go.temporal.io/sdk %s, go.mod has %s: check the names of sticky queues and set sdkChecked", sdkChecked, version)
+				t.Errorf("sticky_task_queue.go was checked with go.temporal.io/sdk %s, but go.mod has %s: check the names of sticky queues and set sdkChecked", sdkChecked, version)
 			}
 			return
 		}
@@ -64,7 +64,7 @@ func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 					return nil
 				})
 			if d := cmp.Diff(c.want, got, protocmp.Transform()); err != nil || d != "" {
-				t.Errorf("intercepted request: error %v, difference (-want +got): %s", err, d)
+				t.Errorf("intercept a request of the SDK: error %v, forwarded request (-want +got): %s", err, d)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 func TestWorkerSlot_EmptyIfKernelChoosesPort(t *testing.T) {
 	t.Parallel()
 	if a, b := workerSlot("127.0.0.1:8778"), workerSlot("127.0.0.1:8779"); a == "" || a == b || a != workerSlot("127.0.0.1:8778") {
-		t.Errorf("slots of two addresses: got %q and %q, want two different ones", a, b)
+		t.Errorf("slots of two addresses: got %q and %q, want two different names that do not change", a, b)
 	}
 	if got := workerSlot("127.0.0.1:0"); got != "" {
 		t.Errorf("workerSlot with port 0: got %q, want an empty slot", got)

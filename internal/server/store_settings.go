@@ -16,11 +16,12 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// storeConfig returns the settings of the stores. With enforcement, an external service hears of every change of a lease.
+// storeConfig returns the settings of the stores. If `enforcement` is true, the store records the notifications of
+// leases even without a webhook, because the enforcement service receives them.
 func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	for name := range cfg.Networking.Quota {
 		if !slices.Contains(network.QuotaResources(), name) {
-			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; use %s", name, strings.Join(network.QuotaResources(), ", "))
+			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; the resources are %s", name, strings.Join(network.QuotaResources(), ", "))
 		}
 	}
 	return store.Config{
@@ -49,8 +50,9 @@ func blockPolicy(c config.Port) network.BlockPolicy {
 	return p
 }
 
-// startNudgingWaitingPorts wakes the workflows of ports that already waited when the configured deadlines of blocks changed, so that the new deadlines apply to them.
-// It retries until the database answers, and closes the channel when it is done.
+// startNudgingWaitingPorts nudges the workflows of waiting ports if the configured deadlines of blocks have changed.
+// The new deadlines then apply to ports that already waited. It retries until the database answers. It closes the
+// returned channel when it is done.
 func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

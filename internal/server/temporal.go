@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// environment implements envconfig.EnvLookup with the process's environment as NAME=value pairs. If a name occurs twice, its first pair counts.
+// environment contains the variables of the process as NAME=value pairs. It implements envconfig.EnvLookup. If a name
+// occurs twice, the first pair counts.
 type environment []string
 
 // Environ returns all pairs.
@@ -33,9 +34,10 @@ func (e environment) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// dialTemporal returns the only Temporal client of the process, and its namespace. The relay and the workers share it, because a workflow starts eagerly
-// only on a worker of the client that starts it. The client connects with its first call, so that a process may start before Temporal does.
-// The parameter `slot` is described at workerSlot.
+// dialTemporal returns the only Temporal client of the process, and its namespace. The relay and the workers share
+// this client, because a workflow can start eagerly only on a worker of the client that starts it. The client
+// connects at its first call, so that a process may start before Temporal does. The comment of workerSlot describes
+// the parameter `slot`.
 func dialTemporal(env environment, registry prometheus.Registerer, slot string) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {

@@ -16,15 +16,17 @@ import (
 	"berth/workflows"
 )
 
-// taskQueues are polled by every process with the role temporal.
+// taskQueues are the task queues that every process with the role temporal polls.
 var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
 
-// cachedWorkflows is the number of workflow executions of all task queues that a process keeps in memory. At about 45 KiB each they take at
-// most 250 MiB. The SDK evicts the least recently used one and replays it from its history when it gets its next task.
+// cachedWorkflows is how many workflow executions, of all task queues together, a process keeps in memory. At about
+// 45 KiB each, they take at most 250 MiB. The SDK evicts the least recently used execution. It replays that execution
+// from its history when the next task arrives.
 const cachedWorkflows = 5000
 
-// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. It equals the time that the server waits for the task. The SDK's
-// default of one second is too short on a busy machine.
+// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. It equals the time that
+// the Temporal server waits for a workflow task to be completed. The SDK's default of one second is too short on a
+// busy machine.
 const deadlockTimeout = 10 * time.Second
 
 // startTemporalWorkers starts a worker for each task queue as soon as Temporal and its namespace answer, so that a process may start before
@@ -59,7 +61,7 @@ func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop 
 	}
 }
 
-// startWorkers starts all workers. If one does not start, it stops the others.
+// startWorkers starts all workers. If one worker does not start, startWorkers stops the others.
 func startWorkers(ctx context.Context, c client.Client, acts *activities.Activities, fail func(error)) ([]worker.Worker, error) {
 	if err := awaitTemporal(ctx, c); err != nil {
 		return nil, err
@@ -89,7 +91,7 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 	return started, nil
 }
 
-// stopWorkers stops all workers concurrently. Each waits for its running tasks.
+// stopWorkers stops all workers concurrently. Each worker waits until its running tasks have ended.
 func stopWorkers(ws []worker.Worker) {
 	var wait sync.WaitGroup
 	for _, w := range ws {

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// StartApp runs an app with the roles inside the test process until the test ends. It has its own database and Temporal namespace; the
-// settings override the defaults.
+// StartApp runs an app with the roles inside the test process until the test ends. The app has its own database and
+// Temporal namespace. The given settings override the defaults.
 func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Helper()
 	n := temporaltest.New(t)
@@ -65,7 +65,8 @@ func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
 	return r.StatusCode, body
 }
 
-// AwaitReady waits until the app is ready. After ten minutes it fails with the checks.
+// AwaitReady waits until the app is ready. If the app is not ready after ten minutes, the test fails and prints the
+// checks.
 func AwaitReady(t *testing.T, a *server.App) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -79,12 +80,12 @@ func AwaitReady(t *testing.T, a *server.App) {
 	}
 }
 
-// Await waits until the condition is true. It fails the test after ten minutes.
+// Await waits until the condition is true. If it is still false after ten minutes, the test fails.
 func Await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("condition not met within ten minutes: %s", what)
+			t.Fatalf("condition is still false after ten minutes: %s", what)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (s *Deployment) Same(what string, want, got any) {
 	}
 }
 
-// AwaitActive waits until the ports are ACTIVE.
+// AwaitActive waits until all given ports are ACTIVE.
 func (s *Deployment) AwaitActive(c *Worker, ports []string) {
 	s.Helper()
 	for _, p := range ports {
@@ -31,7 +31,7 @@ func (s *Deployment) AwaitActive(c *Worker, ports []string) {
 	}
 }
 
-// Rows runs a query with one text column and returns its values.
+// Rows runs a query whose result has one text column, and returns the values of that column.
 func (s *Deployment) Rows(sql string, args ...any) []string {
 	s.Helper()
 	c, err := pgx.Connect(s.Context(), s.Database)
@@ -59,11 +59,12 @@ func (s *Deployment) AwaitNone(what, sql string) {
 // UnfinishedEntries is a query for the journal entries that are not completed.
 const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, operation, object_type, state, last_error) from journal_entry where state <> 'completed' order by seq limit 5`
 
-// Canary is the ID of the check network: a network that only the controller has, whose absence shows that the controller lost its data. See journal.Canary.
+// Canary is the ID of the check network. Only the controller has this network; if it is missing, the controller has
+// lost its data. See journal.Canary.
 const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 
-// AwaitMirrored waits until all journal entries are completed. It checks that the controller applied each change once and in order, and that
-// the controller's objects equal berth's.
+// AwaitMirrored waits until all journal entries are completed. It checks that the controller applied each change once
+// and in the order of the journal, and that the controller's objects equal berth's.
 func (s *Deployment) AwaitMirrored() {
 	s.Helper()
 	s.AwaitNone("all journal entries are completed", UnfinishedEntries)

@@ -19,10 +19,11 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// patience is the maximum wait of Await. It is long because the machine may be slow.
+// patience is how long Await waits at most. It is long because the machine that runs the tests may be slow.
 const patience = 10 * time.Minute
 
-// Deployment is a database, a controller stub and a Nova stub for processes of berth, with their settings. It outlives the processes.
+// Deployment is a database, a stub of the controller and a stub of Nova, with the settings that berth's processes
+// need to use them. It continues when a process of berth is killed or restarted.
 type Deployment struct {
 	*testing.T
 	Database   string
@@ -32,11 +33,13 @@ type Deployment struct {
 	Settings   []string
 }
 
-// NewDeployment creates a deployment over the database. The parameter `temporal` has the settings of a Temporal namespace. They override other settings.
+// NewDeployment creates a deployment that uses the given database. The parameter `temporal` has the settings of a
+// Temporal namespace. These settings override the other ones.
 func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	t.Helper()
 	s := &Deployment{T: t, Database: db, Controller: odltest.New(), Nova: &notifytest.Nova{}}
-	// The controller has the check network (canary) from the beginning. Otherwise the scheduled check could start a full sync during the test.
+	// The controller has the check network from the beginning. Otherwise the scheduled check could start a full sync
+	// during the test.
 	s.Controller.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.BasePath+"/networks",
 		strings.NewReader(`{"network":{"id":"`+Canary+`"}}`)))
 	controller := Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +72,8 @@ func NewNamespace(t *testing.T) (client.Client, []string) {
 	return n.Client, []string{"TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name}
 }
 
-// PauseSweep creates the sweep's schedule as paused: the sweep would repair what a fault has lost, and hide the loss.
+// PauseSweep creates the sweep's schedule as paused. A running sweep would repair the damage that a fault causes, and
+// so hide it from the test.
 func PauseSweep(t *testing.T, c client.Client) {
 	t.Helper()
 	id := contract.MaintenanceID(contract.KeySweep)
@@ -80,14 +84,16 @@ func PauseSweep(t *testing.T, c client.Client) {
 	}
 }
 
-// SharedDeployment has its own database and namespace on the servers that all tests of the run share.
+// SharedDeployment returns a deployment with its own database and namespace, on the servers that all tests of the run
+// share.
 func SharedDeployment(t *testing.T) (*Deployment, client.Client) {
 	t.Helper()
 	c, settings := NewNamespace(t)
 	return NewDeployment(t, storetest.URL(t), settings...), c
 }
 
-// Await calls f until it returns "". Until then f returns what is missing, which is reported after ten minutes.
+// Await calls the function f until it returns "". Before that, f returns what is still missing. After ten minutes
+// Await reports this text and fails the test.
 func (s *Deployment) Await(what string, f func() string) {
 	s.Helper()
 	missing := ""

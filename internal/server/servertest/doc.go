@@ -1,5 +1,5 @@
-// Package servertest starts berth for tests: inside the test process, or as separate processes that a test may kill. A package that uses
-// it has
+// Package servertest starts berth for tests: inside the test process, or as separate processes that a test may kill.
+// A package that uses servertest has this function:
 //
 //	func TestMain(m *testing.M) { os.Exit(servertest.Main(m)) }
 package servertest

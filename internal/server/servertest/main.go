@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// mainVariable makes the test binary run the worker, so that the race detector of the test binary covers it.
+// mainVariable is the variable that makes the test binary run the worker. So the race detector of the test binary
+// also covers the worker.
 const mainVariable = "BERTH_TEST_WORKER_MAIN"
 
 // built returns the folder of the programs worker and starter. The first call builds the programs unless make has built them already.

@@ -16,7 +16,7 @@ import (
 	"berth/internal/devstack"
 )
 
-// Process is a child process whose output is kept.
+// Process is a child process whose output is recorded.
 type Process struct {
 	Cmd  *exec.Cmd
 	Done chan struct{}
@@ -24,7 +24,7 @@ type Process struct {
 	out  bytes.Buffer
 }
 
-// Write appends to the output.
+// Write appends bytes to the recorded output.
 func (r *Process) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +52,8 @@ func StartProgram(t *testing.T, program string, args []string, settings ...strin
 	return StartCommand(t, cmd)
 }
 
-// StartCommand starts a command that ends with the test at the latest, even if the test process is killed: the kernel kills the child at the
-// end of the thread that forked it, so that thread lives as long as the child.
+// StartCommand starts a command that ends with the test at the latest, even if the test process is killed. The kernel
+// kills the child when the thread that forked it ends, so that thread lives as long as the child.
 func StartCommand(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	r := &Process{Cmd: cmd, Done: make(chan struct{})}
@@ -80,7 +80,7 @@ func StartCommand(t *testing.T, cmd *exec.Cmd) *Process {
 	return r
 }
 
-// Stop sends the signal and waits for the end of the process.
+// Stop sends the signal and waits until the process has ended.
 func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	t.Helper()
 	_ = r.Cmd.Process.Signal(sig)
@@ -92,7 +92,8 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	}
 }
 
-// Addresses waits until a `worker --dev` is ready and returns the addresses that it wrote into its data folder.
+// Addresses waits until a `worker --dev` is ready. It returns the addresses that the worker wrote into its data
+// folder.
 func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); {
@@ -109,11 +110,12 @@ func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	t.Fatalf("`worker --dev` is not ready within ten minutes:\n%s", r.Output())
+	t.Fatalf("`worker --dev` is not ready after ten minutes:\n%s", r.Output())
 	return nil
 }
 
-// DataFolder returns the path of a folder that unprivileged users such as those of PostgreSQL and dnsmasq can enter. It does not create the folder.
+// DataFolder returns a path for a new folder that unprivileged users, such as those of PostgreSQL and dnsmasq, can
+// enter. It does not create the folder.
 func DataFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := devstack.Scratch()

@@ -21,7 +21,8 @@ type Worker struct {
 
 var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
 
-// StartWorker starts a process with the roles and waits until it serves HTTP. The test kills it at its end.
+// StartWorker starts a worker process with the given roles and waits until the process serves HTTP. The process is
+// killed at the end of the test.
 func (s *Deployment) StartWorker(roles string) *Worker {
 	s.Helper()
 	c := &Worker{Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...), T: s.T}
@@ -57,7 +58,7 @@ func (c *Worker) AwaitReady() {
 			return
 		}
 	}
-	c.T.Fatalf("/readyz is not 200 after %s: last answer %d %v %v", patience, code, answer, err)
+	c.T.Fatalf("/readyz after %s: want 200, the last answer was %d %v, error %v", patience, code, answer, err)
 }
 
 // Kill sends SIGKILL and waits for the end of the process.
@@ -69,7 +70,7 @@ func (c *Worker) Kill() {
 // Object is a JSON object.
 type Object = map[string]any
 
-// Do sends a request as an administrator. An error means that there was no answer, or that it was not JSON.
+// Do sends a request as an administrator. An error means that no response came, or that its body was not JSON.
 func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -97,52 +98,53 @@ func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	return answer.StatusCode, o, err
 }
 
-// Must sends a request that has to succeed, and returns the answer.
+// Must sends a request and returns the response body. It fails the test unless the request succeeds.
 func (c *Worker) Must(method, path string, body any) Object {
 	c.T.Helper()
 	code, o, err := c.Do(method, path, body)
 	if err != nil || code >= http.StatusMultipleChoices {
-		c.T.Fatalf("%s %s must succeed, got %d %v %v", method, path, code, o, err)
+		c.T.Fatalf("%s %s: got %d %v, error %v; want a success", method, path, code, o, err)
 	}
 	return o
 }
 
-// Create creates an object of the Networking API and returns its ID.
+// Create creates an object of the Networking API and returns the object's ID.
 func (c *Worker) Create(typ string, o Object) string {
 	c.T.Helper()
 	return c.Must("POST", "/networking/v2.0/"+typ+"s", Object{typ: o})[typ].(Object)["id"].(string)
 }
 
-// CreateNetwork creates a network and returns its ID.
+// CreateNetwork creates a network and returns the network's ID.
 func (c *Worker) CreateNetwork(name string) string {
 	c.T.Helper()
 	return c.Create("network", Object{"name": name})
 }
 
-// CreateSubnet creates a subnet of the network and returns its ID.
+// CreateSubnet creates a subnet of the network and returns the subnet's ID.
 func (c *Worker) CreateSubnet(network string) string {
 	c.T.Helper()
 	return c.Create("subnet", SubnetBody(network))
 }
 
-// SubnetBody is the body of an IPv4 subnet.
+// SubnetBody returns the request body that creates an IPv4 subnet.
 func SubnetBody(network string) Object {
 	return Object{"network_id": network, "ip_version": 4, "cidr": "10.20.0.0/24"}
 }
 
-// PortBody returns the body of a server's port on host cmp-1. The port waits for the reports of the DHCP agent and the L2 agent.
+// PortBody returns the request body that creates a server's port on host cmp-1. The port waits for the reports of the
+// DHCP agent and the L2 agent.
 func PortBody(network string) Object {
 	return Object{"network_id": network, "binding:host_id": "cmp-1", "device_owner": "compute:nova", "device_id": uuid.NewString()}
 }
 
-// RegisterAgents sends heartbeats of a DHCP agent on net-1 and an Open vSwitch agent on cmp-1.
+// RegisterAgents sends heartbeats of a DHCP agent on host net-1 and an Open vSwitch agent on host cmp-1.
 func (c *Worker) RegisterAgents() {
 	c.T.Helper()
 	c.Must("POST", "/agent/v1/state", Object{"agent_type": "DHCP agent", "host": "net-1"})
 	c.Must("POST", "/agent/v1/state", Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"})
 }
 
-// ReportsBody returns the body with the reports of both agents for a port.
+// ReportsBody returns the request body with the reports of both agents for a port.
 func ReportsBody(port string) Object {
 	return Object{"reports": []Object{{"port": port, "entity": "L2", "host": "cmp-1"}, {"port": port, "entity": "DHCP", "host": "net-1"}}}
 }
