@@ -9,8 +9,8 @@ import (
 	"berth/activities"
 )
 
-// Timeouts of one attempt. Each is longer than the calls that the attempt makes: compare activities.ShortCallTimeout,
-// activities.LongCallTimeout and activities.CloudCallTimeout.
+// Timeouts of one attempt of an activity. Each timeout is longer than the calls that the attempt makes. The limits of
+// these calls are activities.ShortCallTimeout, activities.LongCallTimeout and activities.CloudCallTimeout.
 const (
 	LocalDatabaseTimeout = 5 * time.Second
 	SingleAttemptTimeout = 4 * time.Second
@@ -19,18 +19,21 @@ const (
 	LongRunningTimeout   = 15 * time.Minute
 )
 
-// HeartbeatTimeout is the time after which the server notices that the process of a regular activity has died.
+// HeartbeatTimeout is the time without a heartbeat after which the server notices that the process of a regular
+// activity has died.
 const HeartbeatTimeout = 5 * time.Second
 
-// localDatabaseRetryTime is how long local activities are retried while the database is unavailable. Then the workflow
-// fails, and the sweep restarts it. Without this setting, the SDK limits all attempts to the timeout of one.
+// localDatabaseRetryTime is how long a local activity is retried while the database is unavailable. After this time
+// the workflow fails, and the sweep restarts it. Without this limit, the SDK would limit all attempts together to the
+// timeout of one attempt.
 const localDatabaseRetryTime = 24 * time.Hour
 
-// DefaultCloudRetryTime is how long a lease's step retries failed Nova and Neutron calls, unless the operator sets
-// another time.
+// DefaultCloudRetryTime is how long a lease's step retries failed Nova and Neutron calls if the operator sets no
+// other time.
 const DefaultCloudRetryTime = 10 * time.Minute
 
-// localDatabase is for local activities that run a few PostgreSQL statements. They are retried until the database answers.
+// localDatabase returns a context with options for local activities that run a few PostgreSQL statements. The
+// activities are retried until the database answers.
 func localDatabase(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    LocalDatabaseTimeout,
@@ -39,23 +42,24 @@ func localDatabase(ctx workflow.Context, summary string) workflow.Context {
 			InitialInterval:    100 * time.Millisecond,
 			BackoffCoefficient: 2,
 			MaximumInterval:    5 * time.Second,
-			// A call that another service refuses is repeated as a regular activity, see remoteLimited.
+			// If another service refuses a call, the workflow repeats the call as a regular activity with the options
+			// of remoteLimited.
 			NonRetryableErrorTypes: []string{activities.BackendError},
 		},
 		Summary: summary,
 	})
 }
 
-// localFirstTry is localDatabase for activities that the workflow repeats as regular ones: all attempts together have the
-// time of one.
+// localFirstTry returns a context with the options of localDatabase, but limits all attempts together to the time of
+// one attempt. It is for local activities that the workflow repeats as regular activities.
 func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 	o := workflow.GetLocalActivityOptions(localDatabase(ctx, summary))
 	o.ScheduleToCloseTimeout = LocalDatabaseTimeout
 	return workflow.WithLocalActivityOptions(ctx, o)
 }
 
-// localSingleAttempt is for the first call to another service: a local activity with one short attempt. If it fails, the
-// workflow repeats the call as a regular activity.
+// localSingleAttempt returns a context with options for the first call to another service: a local activity with one
+// short attempt. If it fails, the workflow repeats the call as a regular activity.
 func localSingleAttempt(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: SingleAttemptTimeout,
@@ -64,8 +68,8 @@ func localSingleAttempt(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// remoteUnlimited is for calls to another service that may be unavailable for long. The activity is retried without a
-// limit; the UI shows each attempt and the next retry.
+// remoteUnlimited returns a context with options for calls to another service that may be unavailable for a long
+// time. The activity is retried without a limit; Temporal's UI shows each attempt and the next retry.
 func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: RemoteAttemptTimeout,
@@ -80,14 +84,16 @@ func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// longRunning is remoteUnlimited with a longer attempt. Heartbeats show that the process lives.
+// longRunning returns a context with the options of remoteUnlimited, but with a longer attempt. Heartbeats show that
+// the process is alive.
 func longRunning(ctx workflow.Context, summary string) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.StartToCloseTimeout = LongRunningTimeout
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// remoteLimited is for the calls of a lease's step: remoteUnlimited, but retries end after the given time.
+// remoteLimited returns a context with options for the calls of a lease's step. They equal those of remoteUnlimited,
+// but the retries end after the given time.
 func remoteLimited(ctx workflow.Context, summary string, retryTime time.Duration) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.StartToCloseTimeout, o.ScheduleToCloseTimeout = CloudAttemptTimeout, retryTime

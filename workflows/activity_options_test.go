@@ -9,7 +9,8 @@ import (
 	"berth/workflows"
 )
 
-// TestTimeoutsAreNested checks that each timeout is shorter than the one around it: call < attempt < retries.
+// TestTimeoutsAreNested checks that each inner timeout is shorter than the timeout around it: call < attempt <
+// retries.
 func TestTimeoutsAreNested(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -27,7 +28,7 @@ func TestTimeoutsAreNested(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.inner >= c.outer {
-				t.Errorf("the inner timeout of %s is not shorter than the outer one of %s", c.inner, c.outer)
+				t.Errorf("inner timeout %s and outer timeout %s: want the inner one to be shorter", c.inner, c.outer)
 			}
 		})
 	}

@@ -13,15 +13,16 @@ type delivery struct {
 	in       contract.Input
 	summary  string
 	activity string // registered name of the activity that delivers all recorded notifications or changes
-	// whyUndelivered describes the failure of the first attempt.
+	// whyUndelivered returns the description of the failure of the first attempt for the query "why".
 	whyUndelivered func(error) contract.Why
 }
 
-// stateUndelivered is the state while the first delivery has failed. Recorded histories contain the value.
+// stateUndelivered is the workflow's state after the first attempt has failed and until the delivery succeeds.
+// Recorded histories contain this value, so it must not change.
 const stateUndelivered = "untold"
 
-// deliver runs the activity until it succeeds and no further nudge waits. The first attempt is a local activity; further
-// attempts are regular ones, so that the UI shows them.
+// deliver runs the delivering activity until it succeeds and no further nudge waits. The first attempt is a local
+// activity. Further attempts are regular activities, so that Temporal's UI shows them.
 func deliver(ctx workflow.Context, d delivery) error {
 	status, err := newStatusReporter(ctx, d.id)
 	if err != nil {

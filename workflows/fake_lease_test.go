@@ -21,8 +21,8 @@ import (
 
 var leaseID = uuid.MustParse("0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222")
 
-// fakeLease replaces the activities of a lease. It applies the pure rules to one lease in memory, stores which reservations
-// are provisioned, and logs each change with its time in seconds.
+// fakeLease replaces the activities of a lease. It applies the lease rules to one lease in memory, stores which
+// reservations are provisioned, and logs each change with its time in seconds.
 type fakeLease struct {
 	mu            sync.Mutex
 	now           func() time.Time
@@ -51,7 +51,7 @@ func newFakeLease(now func() time.Time, startIn, endIn time.Duration) *fakeLease
 	}}
 }
 
-// steppedLease contains a fake lease and a test environment that skips time.
+// steppedLease contains a fake lease and a test environment that skips the time between two events.
 type steppedLease struct {
 	*fakeLease
 	env *testsuite.TestWorkflowEnvironment
@@ -72,7 +72,7 @@ func (w steppedLease) run(t *testing.T) {
 	}
 }
 
-// expectLog compares the log with the expected lines.
+// expectLog compares the fake lease's log with the expected lines.
 func (w *fakeLease) expectLog(t *testing.T, want []string) {
 	t.Helper()
 	if d := cmp.Diff(want, w.log); d != "" {
@@ -93,8 +93,9 @@ func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
 	return w.lease, nil
 }
 
-// AdvanceLeases performs a whole step. If the test has set a fault, it performs none, and the workflow performs the step
-// alone. With the real clock it waits for the given time.
+// AdvanceLeases performs a whole step: it begins, provisions and finishes it. If the test has set a fault,
+// AdvanceLeases performs no step, so the workflow performs the step on its own. If the test uses the real clock, it
+// first waits for the given time.
 func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	if w.realClock {
 		time.Sleep(at.Sub(w.now()))
@@ -136,7 +137,8 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	return l, nil
 }
 
-// callCloud is one call to the cloud. It hangs only in regular activities, because a local one would block the workflow task.
+// callCloud simulates one call to the cloud. A hanging call hangs only in regular activities, because a hanging local
+// activity would block the workflow task.
 func (w *fakeLease) callCloud(ctx context.Context, hangs bool) error {
 	w.mu.Lock()
 	w.cloudAttempts++

@@ -19,8 +19,8 @@ import (
 	"berth/workflows"
 )
 
-// fakeRows replaces the activities of all workflows except leases. It keeps a port's, a journal entry's and a run's row in
-// memory, and simulates the faults that a test sets. Its methods are named like the activities.
+// fakeRows replaces the activities of all workflows except leases. It keeps a port's, a journal entry's and a run's
+// row in memory, and simulates the faults that a test sets. Its methods have the names of the activities.
 type fakeRows struct {
 	mu                 sync.Mutex
 	deleted            bool
@@ -81,8 +81,8 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 	return s, nil
 }
 
-// deadlineStatus returns the status of a blocked port and the time of its change. The row's clock is behind, so the first read
-// at the deadline is too early.
+// deadlineStatus returns the status of a blocked port and the time when that status changes. The row's clock is
+// behind the workflow's clock, so the first read at the deadline comes too early.
 func (w *fakeRows) deadlineStatus() (string, *time.Time) {
 	if w.deadline.IsZero() {
 		w.deadline = time.Now().Add(w.errorAfter)
@@ -219,7 +219,7 @@ func newTestEnvironment() *testsuite.TestWorkflowEnvironment {
 	return env
 }
 
-// queryWhy sends the query "why".
+// queryWhy sends the query "why" and returns its result.
 func queryWhy(t *testing.T, env *testsuite.TestWorkflowEnvironment) contract.Why {
 	t.Helper()
 	var why contract.Why

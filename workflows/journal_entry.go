@@ -8,9 +8,10 @@ import (
 	"berth/internal/journal"
 )
 
-// JournalEntry sends one journal entry to the controller. It waits while earlier entries block the entry. The first
-// attempt is a local activity. If the controller is unavailable, a regular activity retries, so that the UI shows the
-// attempts and the next retry. A failed entry waits until an administrator retries or skips it.
+// JournalEntry sends one journal entry to the controller. The workflow waits while earlier entries block the entry.
+// The first attempt is a local activity. If the controller is unavailable, a regular activity retries, so that
+// Temporal's UI shows the attempts and the next retry. A failed entry waits until an administrator retries or skips
+// it.
 func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgress, error) {
 	status, err := newStatusReporter(ctx, contract.JournalID(in.Key))
 	if err != nil {
@@ -61,8 +62,8 @@ func tryEntry(ctx workflow.Context, key string) contract.EntryProgress {
 	return p
 }
 
-// retryUntilInterrupted retries an entry while the controller is unavailable. If interrupted returns true, it cancels the
-// activity, which also ends the pause between two attempts, and returns stopped.
+// retryUntilInterrupted retries an entry while the controller is unavailable. If the function `interrupted` returns
+// true, it cancels the activity and returns stopped as true. This also ends the pause between two attempts.
 func retryUntilInterrupted(ctx workflow.Context, key string, p *contract.EntryProgress, interrupted func() bool) (stopped bool, err error) {
 	activityCtx, cancel := workflow.WithCancel(remoteUnlimited(ctx, "mirror entry "+key))
 	defer cancel()

@@ -22,10 +22,10 @@ func TestJournalEntry_HappyPathIsOneLocalActivity(t *testing.T) {
 
 	var p contract.EntryProgress
 	if err := env.GetWorkflowResult(&p); err != nil || p.State != "completed" {
-		t.Errorf("entry that succeeds at once: got the result %+v, error %v; want completed", p, err)
+		t.Errorf("entry whose first attempt succeeds: got the result %+v, error %v; want completed", p, err)
 	}
 	if w.localAttempts != 1 || w.regularAttempts != 0 {
-		t.Errorf("%d local and %d regular attempts, want 1 and 0", w.localAttempts, w.regularAttempts)
+		t.Errorf("entry whose first attempt succeeds: got %d local and %d regular attempts, want 1 and 0", w.localAttempts, w.regularAttempts)
 	}
 }
 
@@ -39,13 +39,13 @@ func TestJournalEntry_RetriesDuringControllerOutage(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
 	}
 	if why.State != "pending" || why.LastError != "503 Service Unavailable" {
-		t.Errorf("query why during the outage: got %+v, want pending with the error 503", why)
+		t.Errorf("query why during the outage: got %+v, want the state pending with the error 503", why)
 	}
 	if w.regularAttempts < 8 {
-		t.Errorf("%d attempts were regular activities, want at least 8", w.regularAttempts)
+		t.Errorf("attempts of an entry during an outage: got %d regular activities, want at least 8", w.regularAttempts)
 	}
 }
 
@@ -55,10 +55,10 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); len(why.Waiting) != 1 || why.Waiting[0].For != "journal/1" {
-			t.Errorf("query why of a blocked entry: want waiting for journal/1, got %+v", why)
+			t.Errorf("query why of a blocked entry: want it to wait for journal/1, got %+v", why)
 		}
 		if w.localAttempts != 1 {
-			t.Errorf("%d attempts during an hour of waiting, want 1", w.localAttempts)
+			t.Errorf("attempts of a blocked entry within an hour: got %d, want 1", w.localAttempts)
 		}
 		env.SignalWorkflow(contract.SignalChanged, nil)
 	})
@@ -66,7 +66,7 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); why.State != "failed" {
-			t.Errorf("query why of a rejected entry: want failed, got %+v", why)
+			t.Errorf("query why of a failed entry: want the state failed, got %+v", why)
 		}
 		w.mu.Lock()
 		w.entry = "pending"
@@ -87,7 +87,7 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
 	}
 }
 
@@ -99,11 +99,11 @@ func TestJournalEntry_CompletedEntryIsNotReadAgain(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" || w.localAttempts != 1 || w.regularAttempts != 3 {
-		t.Errorf("end of the workflow: entry is %s after %d local and %d regular attempts, error %v; want completed after 1 and 3", w.entry, w.localAttempts, w.regularAttempts, err)
+		t.Errorf("end of the workflow: got entry state %s after %d local and %d regular attempts, error %v; want completed after 1 local and 3 regular attempts", w.entry, w.localAttempts, w.regularAttempts, err)
 	}
 }
 
-// The result of an attempt replaces the error of the attempt before it.
+// In the answer to the query "why", the error of the latest attempt replaces the error of the attempt before it.
 func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{entry: "pending", controllerFailures: 4, rejects: true}
@@ -121,6 +121,6 @@ func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
+		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
 	}
 }

@@ -18,8 +18,8 @@ type leaseRun struct {
 	changed  workflow.ReceiveChannel
 }
 
-// Lease starts and ends a lease at the second that its dates name. A deletion takes precedence over every other step. The
-// workflow ends when no step will ever be due; a later change of the row starts it again.
+// Lease starts and ends a lease at the second of its start and end dates. A deletion takes precedence over every
+// other step. The workflow ends when no further step can become due. A later change of the row starts it again.
 func Lease(ctx workflow.Context, in contract.Input) error {
 	reporter, err := newStatusReporter(ctx, contract.LeaseID(in.Key))
 	if err != nil {
@@ -55,8 +55,8 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 	}
 }
 
-// performStep performs the step that is due. It first performs the due steps of all leases in one activity. What that
-// activity leaves undone, the lease does alone.
+// performStep performs the step that is due. It first runs an activity that performs the due steps of all leases. If
+// that activity has advanced no lease, the workflow performs its own lease's step alone.
 func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.Step) error {
 	if l.Status.Stable() && (step == lease.StepStart || step == lease.StepEnd) {
 		if advanced, err := advanceLeases(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
@@ -66,16 +66,16 @@ func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.S
 	return r.performStepAlone(ctx, l, step)
 }
 
-// advanceLeases performs the steps of all leases that are due at the given time: timers of one instant fire one after
-// another, so the first workflow that wakes does the work for the others.
+// advanceLeases performs the steps of all leases that are due at the given time. Temporal fires timers of the same
+// instant one after another, so the first workflow that wakes up does the work of the others.
 func advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
 	err = workflow.ExecuteLocalActivity(localDatabase(ctx, what+" of all leases that are due"), activities.AdvanceLeases, at).Get(ctx, &advanced)
 	return advanced, err
 }
 
 // performStepAlone performs one step of one lease: it enters the transitional status, performs the step for each
-// reservation, and enters the stable status. If another writer was faster, it returns, and the next read of the row decides
-// what is due.
+// reservation, and enters the stable status. If another writer has changed the row first, it returns; the next read
+// of the row decides what is due.
 func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step lease.Step) error {
 	if step == lease.StepResync {
 		return r.resync(ctx, l)
@@ -90,14 +90,16 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 		return r.ignoreConflict(ctx, err)
 	}
 	err = workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("finish %s of %s", step, name)), activities.FinishLease, l.ID, step, failed).Get(ctx, nil)
-	// The history lease-failed.json was recorded before this version: a failed start kept its resources until the lease's end.
+	// Before this version, a failed start kept its resources until the lease's end. The history lease-failed.json was
+	// recorded before it.
 	if err == nil && step == lease.StepStart && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
 		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.StepEnd, workflow.Now(ctx)))
 	}
 	return r.ignoreConflict(ctx, err)
 }
 
-// resync updates the cloud after the resources of an active lease have changed. If it fails, it is repeated later.
+// resync updates the cloud after the resources of an active lease have changed. If the update fails, it is repeated
+// later.
 func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.StepResync, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
@@ -106,11 +108,12 @@ func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	return r.ignoreConflict(ctx, err)
 }
 
-// conflictPause is the pause after a conflict before the next read of the row, unless the row changes earlier.
+// conflictPause is the pause between a conflict and the next read of the row. A change of the row ends the pause
+// earlier.
 const conflictPause = time.Second
 
-// ignoreConflict ignores errors which say that the row has left the state in which the step found it. After a pause, the
-// workflow reads the row again.
+// ignoreConflict ignores errors which say that the row is no longer in the state in which the step found it. After a
+// pause, the workflow reads the row again.
 func (r *leaseRun) ignoreConflict(ctx workflow.Context, err error) error {
 	if errors.Is(err, errSuperseded) {
 		return nil
@@ -121,7 +124,7 @@ func (r *leaseRun) ignoreConflict(ctx workflow.Context, err error) error {
 	return ignoreNotFound(err)
 }
 
-// ignoreNotFound ignores the error of a deleted row, because nothing is left to do.
+// ignoreNotFound ignores the error that the row is deleted, because then no work is left.
 func ignoreNotFound(err error) error {
 	if hasType(err, activities.NotFound) {
 		return nil

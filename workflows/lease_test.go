@@ -25,7 +25,8 @@ func TestLease_StartsAndEndsOnTime(t *testing.T) {
 	w.expectLog(t, want)
 }
 
-// The leaders perform the step for all leases of one instant. The followers wake up afterwards at even intervals.
+// The leases with the lowest ranks (the leaders) perform the step for all leases of one instant. The other leases
+// (the followers) wake up afterwards, one after another.
 func TestLease_FollowersWakeStaggeredByRank(t *testing.T) {
 	t.Parallel()
 	for rank, want := range map[int]string{0: "1h0m0s", 3: "1h0m0s", 4: "1h0m6s", 100: "1h0m10s", 1000: "1h0m29s", 10000: "1h2m43s"} {
@@ -37,7 +38,7 @@ func TestLease_FollowersWakeStaggeredByRank(t *testing.T) {
 			w.run(t)
 
 			if got := w.log[0]; got != want+": STARTING" {
-				t.Errorf("the first step was %s, want it at %s", got, want)
+				t.Errorf("first step of the lease: got %s, want STARTING at %s", got, want)
 			}
 		})
 	}
@@ -99,7 +100,7 @@ func TestLease_PausesAfterConflict(t *testing.T) {
 	w.run(t)
 
 	if len(w.log) == 0 || w.log[0] != "1m3s: STARTING" {
-		t.Errorf("want the start 3 s late, after 3 pauses; got %v", w.log)
+		t.Errorf("log of a lease whose start has 3 conflicts: want STARTING 3 s late, after 3 pauses; got %v", w.log)
 	}
 }
 
@@ -123,7 +124,7 @@ func TestLease_WhyContainsStartAsDeadline(t *testing.T) {
 	schedule(w.env, time.Minute, func() {
 		why := queryWhy(t, w.env)
 		if why.State != "PENDING" || len(why.Waiting) != 1 || !why.Waiting[0].Deadline.Equal(w.created.Add(time.Hour)) {
-			t.Errorf("query why before the start: want PENDING until the start, got %+v", why)
+			t.Errorf("query why before the start: want PENDING with the start as the deadline, got %+v", why)
 		}
 	})
 
@@ -137,7 +138,7 @@ func TestLease_RetriesFailedCloudCalls(t *testing.T) {
 
 	w.run(t)
 
-	// The first attempts are followed by pauses of 0.5, 1 and 2 seconds.
+	// The first three attempts are followed by pauses of 0.5, 1 and 2 seconds.
 	want := []string{"1m0s: STARTING", "1m4s: ACTIVE with 1 provisioned", "1h0m0s: TERMINATING", "1h0m0s: TERMINATED with 0 provisioned"}
 	w.expectLog(t, want)
 }
@@ -158,7 +159,7 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 	w.run(t)
 
 	if len(w.log) < 2 || w.log[0] != "1m0s: STARTING" || w.log[len(w.log)-1] != "1h0m0s: ERROR with 0 provisioned" || w.cloudAttempts != 1 {
-		t.Errorf("cloud calls after the cloud has recovered: got %d, want 1; log: %v", w.cloudAttempts, w.log)
+		t.Errorf("cloud calls after the failed start: got %d, want 1; log: %v, want ERROR and no provisioned reservation at the end", w.cloudAttempts, w.log)
 	}
 }
 
@@ -168,7 +169,7 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	w.hangs = true
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	if why := s.waitForState(string(lease.Starting)); why.LastError != "the cloud answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
-		t.Errorf("query why while the cloud fails: got %+v, want it to name the cloud", why)
+		t.Errorf("query why while the cloud fails: got %+v, want the error 503 and the lease waiting for the cloud", why)
 	}
 	w.mu.Lock()
 	w.lease.DeleteRequested = true
@@ -176,7 +177,7 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	s.signal(contract.SignalChanged, nil)
 	s.finishAndRecord("lease-hung", "")
 	if !w.deleted || slices.ContainsFunc(w.log, func(line string) bool { return strings.Contains(line, "ERROR") }) {
-		t.Errorf("lease that is deleted during a step: deleted %t, log %v; want it deleted", w.deleted, w.log)
+		t.Errorf("lease that is deleted during a start that hangs: deleted %t, log %v; want it deleted and no ERROR", w.deleted, w.log)
 	}
 }
 

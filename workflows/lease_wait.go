@@ -9,30 +9,31 @@ import (
 	"berth/internal/lease"
 )
 
-// leadTime is how long before its start or end a lease wakes up, so that its worker is ready at the exact time. Signals
-// that arrive in this time are handled afterwards.
+// leadTime is how long before its start or end a lease's workflow wakes up, so that its worker is ready at the exact
+// time. Signals that arrive during this time are handled afterwards.
 const leadTime = time.Second
 
-// Of the leases that are due at one instant, the first lease.LeaderCount ones (the leaders) wake up early and perform the step
-// for all of them. The others (the followers) wake up later, one after another, and only read the result: timers that fire
-// together would delay the steps. Ranks are counted while leases are created, so a few more leases than
-// lease.LeaderCount may become leaders.
+// Of the leases that are due at one instant, the first lease.LeaderCount ones (the leaders) wake up early and perform
+// the step for all of them. The other leases (the followers) wake up later, one after another, and only read the
+// result. If all timers fired together, they would delay the steps. A lease's rank is its position among the leases
+// of one instant. Ranks are counted while leases are created, so a few more leases than lease.LeaderCount may become
+// leaders.
 const (
-	// followerDelay is the delay of the first follower after the common instant.
+	// followerDelay is the time from the common instant until the first follower wakes up.
 	followerDelay = 5 * time.Second
-	// staggerStep is the time between two followers.
+	// staggerStep is the time between the wake-ups of two followers.
 	staggerStep = 12 * time.Millisecond
 )
 
-// staggerDelay returns how long after the common instant the lease with the given rank wakes up. A lease that is created
-// early has counted few others, so low ranks are frequent in a burst. The square root spreads the low ranks; a thousand
-// leases are then evenly spaced whether their ranks are counted early or late.
+// staggerDelay returns how long after the common instant the lease with the given rank wakes up. While many leases
+// are created, an early lease counts only the few that already exist, so low ranks are frequent. The square root
+// spreads the low ranks. A thousand leases are then evenly spaced, whether their ranks were counted early or late.
 func staggerDelay(rank int) time.Duration {
 	return followerDelay + time.Duration((float64(rank)+32*math.Sqrt(float64(rank)))*float64(staggerStep))
 }
 
-// waitForStep returns at the given time, or when the row has changed. Before a start or an end, it waits the last second in
-// an activity, which performs the step without a delay.
+// waitForStep returns at the given time, or earlier when the row has changed. Before a start or an end, it spends the
+// last second in an activity, which then performs the step without a delay.
 func (r *leaseRun) waitForStep(ctx workflow.Context, l lease.Lease, at time.Time) error {
 	event := nextEvent(l, at)
 	summary := event + " at " + at.UTC().Format(time.RFC3339)
@@ -52,7 +53,8 @@ func (r *leaseRun) waitForStep(ctx workflow.Context, l lease.Lease, at time.Time
 	return waitUntil(ctx, at, summary, r.changed)
 }
 
-// waitUntil returns at the given time, when the row has changed, or when the run should continue as new.
+// waitUntil returns at the given time. It returns earlier when the row has changed, or when the run should continue
+// as new.
 func waitUntil(ctx workflow.Context, at time.Time, summary string, changed workflow.ReceiveChannel) error {
 	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout:      at.Sub(workflow.Now(ctx)),
@@ -61,7 +63,8 @@ func waitUntil(ctx workflow.Context, at time.Time, summary string, changed workf
 	return err
 }
 
-// nextEvent returns the type of the lease's event that is due at the given time, or "recheck" if no event is.
+// nextEvent returns the type of the lease's event that is due at the given time, or "recheck" if there is no such
+// event.
 func nextEvent(l lease.Lease, at time.Time) string {
 	for _, e := range l.Events {
 		if e.Status == lease.EventUndone && e.At.Equal(at) {

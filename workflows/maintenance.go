@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// firstSweepPeriod is the period before now that the first round searches for ended workflows.
+	// firstSweepPeriod is how far back the first round searches for ended workflows.
 	firstSweepPeriod = 24 * time.Hour
-	// sweepOverlap is the period that two rounds both search, because Temporal lists a workflow shortly after its end.
+	// sweepOverlap is a period that two consecutive rounds both search, because Temporal lists a workflow only
+	// shortly after its end.
 	sweepOverlap = 30 * time.Second
 )
 
-// Maintenance is one round of the sweep. A schedule starts it; each round continues where the last one ended. It restarts
-// workflows that ended although their row exists, starts a full sync or a recovery if one is due, and heals reservations
-// whose hosts are down.
+// Maintenance is one round of the sweep. A schedule starts the workflow; each round continues the search where the
+// last round ended. It restarts workflows that ended although their row still exists. It also starts a full sync or a
+// recovery if one is due, and heals reservations whose hosts are down.
 func Maintenance(ctx workflow.Context, _ contract.Input) (contract.SweepResult, error) {
 	last := contract.SweepResult{Until: workflow.Now(ctx).Add(-firstSweepPeriod)}
 	if workflow.HasLastCompletionResult(ctx) {

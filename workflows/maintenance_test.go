@@ -22,10 +22,10 @@ func TestMaintenance_ContinuesWhereLastRoundEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.sweptSince) != 1 || !w.sweptSince[0].Before(last) || last.Sub(w.sweptSince[0]) > time.Minute {
-		t.Errorf("sweep searched for ended workflows since %v, want a time shortly before %v", w.sweptSince, last)
+		t.Errorf("search for ended workflows: got a start at %v, want one time shortly before the end of the last round, %v", w.sweptSince, last)
 	}
 	if swept.Until.Before(start) || swept.RestartedWorkflows != 1 {
-		t.Errorf("maintenance round: got the result %+v, want one restarted workflow and the end of the search after the start of the round", swept)
+		t.Errorf("maintenance round: got the result %+v; want 1 restarted workflow, and Until not before the start of the round", swept)
 	}
 }
 
@@ -37,6 +37,6 @@ func TestMaintenance_FirstRoundSearchesOneDay(t *testing.T) {
 	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
 
 	if err := env.GetWorkflowError(); err != nil || len(w.sweptSince) != 1 || env.Now().Sub(w.sweptSince[0]) < 24*time.Hour {
-		t.Errorf("first round: searched since %v, error %v; want one search that begins at least 24 hours ago", w.sweptSince, err)
+		t.Errorf("first maintenance round: got searches that start at %v, error %v; want one search that starts at least 24 hours ago", w.sweptSince, err)
 	}
 }

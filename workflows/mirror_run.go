@@ -7,8 +7,8 @@ import (
 	"berth/internal/contract"
 )
 
-// MirrorRun executes the open run of one kind (full sync, recovery, audit or repair) step by step, and ends when no run is
-// open. The row stores the progress, so another process continues after a crash.
+// MirrorRun executes the open run of one kind (full sync, recovery, audit or repair) step by step. It ends when no
+// run of that kind is open. The run's row stores the progress, so another process can continue after a crash.
 func MirrorRun(ctx workflow.Context, in contract.Input) error {
 	status, err := newStatusReporter(ctx, contract.RunID(in.Key))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"berth/internal/contract"
 )
 
-// port is one run of a Port workflow. It stores received messages and the result of the last read; the authoritative state
-// is in the row.
+// port is one run of a Port workflow. It stores the received messages and the result of the last read. The row has
+// the authoritative state.
 type port struct {
 	key        string
 	reporter   *statusReporter
@@ -28,15 +28,17 @@ type port struct {
 	novaFailed string
 }
 
-// pendingReport is an agent's report. The handler of an update waits until applied is true.
+// pendingReport is an agent's report that the row has not stored yet. The handler of an update waits until `applied`
+// is true.
 type pendingReport struct {
 	contract.Report
 	applied bool
 	result  contract.ReportResult
 }
 
-// Port waits until every agent has done its part, and lives as long as the port's row. Agents report through the signal or
-// the update "provisioning-complete". One activity applies all reports that have arrived meanwhile.
+// Port waits until every agent has configured the port. It runs until the port's row is deleted. Agents report
+// through the signal or the update "provisioning-complete". One activity applies all reports that have arrived since
+// the last one.
 func Port(ctx workflow.Context, in contract.Input) error {
 	p := &port{key: in.Key, mustRead: true}
 	if err := p.registerHandlers(ctx); err != nil {
@@ -65,7 +67,7 @@ func Port(ctx workflow.Context, in contract.Input) error {
 	}
 }
 
-// wait returns when the workflow must read the row or continue as new.
+// wait returns when the workflow must read the row or must continue as new.
 func (p *port) wait(ctx workflow.Context) error {
 	next := p.status.LookAgainAt
 	if next == nil {
@@ -79,7 +81,8 @@ func (p *port) wait(ctx workflow.Context) error {
 	return err
 }
 
-// minDeadlineWait is the shortest wait for a deadline, because the database's clock may be slightly behind.
+// minDeadlineWait is the shortest wait for a deadline. It avoids frequent reads when the database's clock is slightly
+// behind.
 const minDeadlineWait = time.Second
 
 // readDue reports whether there is a reason to read the row.
@@ -87,13 +90,14 @@ func (p *port) readDue() bool {
 	return p.mustRead || len(p.unread) > 0 || p.signals.Len() > 0 || p.changed.Len() > 0
 }
 
-// shouldContinueAsNew reports whether the run has handled enough messages and nothing is pending, so that a new run loses
-// nothing.
+// shouldContinueAsNew reports whether the run has handled enough messages and no message is pending, so that a new
+// run loses none.
 func (p *port) shouldContinueAsNew(ctx workflow.Context) bool {
 	return shouldContinueAsNew(ctx, p.handled) && !p.readDue() && !p.notifying && p.openCalls == 0
 }
 
-// applyReports applies all received reports to the row, reads the resulting status, and completes the updates among them.
+// applyReports applies all received reports to the row, reads the resulting status, and completes the updates among
+// the reports.
 func (p *port) applyReports(ctx workflow.Context) error {
 	received := p.receiveAll()
 	summary := "read the port"
@@ -118,7 +122,7 @@ func (p *port) applyReports(ctx workflow.Context) error {
 	return p.report(ctx)
 }
 
-// report publishes the port's status.
+// report publishes the port's status in the query "why", the current details and the search attributes.
 func (p *port) report(ctx workflow.Context) error {
 	s := p.status
 	sentence := s.Sentence
@@ -128,8 +132,8 @@ func (p *port) report(ctx workflow.Context) error {
 	return p.reporter.report(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.novaFailed, IgnoredReports: s.IgnoredReports})
 }
 
-// notifyNova delivers the recorded events to Nova. It runs beside the main loop, so that no report waits while Nova is
-// unavailable.
+// notifyNova delivers the recorded events to Nova. It runs concurrently with the main loop, so that no report waits
+// while Nova is unavailable.
 func (p *port) notifyNova(ctx workflow.Context) {
 	for workflow.Await(ctx, func() bool { return p.status.PendingNovaEvents > 0 }) == nil {
 		p.notifying = true
@@ -155,8 +159,8 @@ func (p *port) notifyNova(ctx workflow.Context) {
 	}
 }
 
-// drain ends the workflow of a deleted port after Nova has received all events and every update has its result. An agent
-// that reports later gets NotFound from Temporal and stops retrying.
+// drain ends the workflow of a deleted port. Before that, it waits until Nova has received all events and every
+// update has its result. An agent that reports later gets NotFound from Temporal and stops its retries.
 func (p *port) drain(ctx workflow.Context) error {
 	for {
 		missed := false // an event was recorded while NotifyNova delivered the earlier ones, for example the deletion

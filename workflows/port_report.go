@@ -11,8 +11,8 @@ import (
 	"berth/internal/network"
 )
 
-// registerHandlers registers the query and update handlers and opens the signal channels, so that no message is lost from
-// the first workflow task on.
+// registerHandlers registers the query and update handlers and opens the signal channels, so that the workflow loses
+// no message from its first task on.
 func (p *port) registerHandlers(ctx workflow.Context) error {
 	var err error
 	if p.reporter, err = newStatusReporter(ctx, contract.PortID(p.key)); err != nil {
@@ -20,13 +20,13 @@ func (p *port) registerHandlers(ctx workflow.Context) error {
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, contract.UpdateProvisioningComplete, p.handleUpdate, workflow.UpdateHandlerOptions{
 		Validator:   func(r contract.Report) error { return validateReport(r) },
-		Description: "An agent has done its part; returns the port's status and the entities that still block it",
+		Description: "Report that an agent has configured the port; returns the port's status and the entities that still block it",
 	})
 	if err != nil {
 		return err
 	}
 	p.signals = workflow.GetSignalChannelWithOptions(ctx, contract.SignalProvisioningComplete,
-		workflow.SignalChannelOptions{Description: `An agent has done its part: {"entity":"DHCP"|"L2","host":"…"}; or "event":"begun"|"lost"`})
+		workflow.SignalChannelOptions{Description: `Report that an agent has configured the port: {"entity":"DHCP"|"L2","host":"…"}; or "event":"begun"|"lost"`})
 	p.changed = changedSignals(ctx)
 	return nil
 }
@@ -42,7 +42,8 @@ func (p *port) handleUpdate(ctx workflow.Context, r contract.Report) (contract.R
 	return pending.result, err
 }
 
-// receiveAll removes all signals from the channels and returns every report that is not yet applied, in order of arrival.
+// receiveAll removes all signals from the channels. It returns every report that is not yet applied, in order of
+// arrival.
 func (p *port) receiveAll() []*pendingReport {
 	var raw converter.RawValue
 	for p.signals.ReceiveAsync(&raw) {
@@ -56,7 +57,7 @@ func (p *port) receiveAll() []*pendingReport {
 	return received
 }
 
-// decodeReport decodes a signal's payload. A malformed payload becomes an empty report, which the row counts and ignores.
+// decodeReport decodes a signal's payload. A malformed payload becomes an empty report. The row counts it as ignored.
 func decodeReport(raw converter.RawValue) contract.Report {
 	var r contract.Report
 	if raw.Payload() == nil || converter.GetDefaultDataConverter().FromPayload(raw.Payload(), &r) != nil || validateReport(r) != nil {

@@ -19,7 +19,7 @@ func runPort(env *testsuite.TestWorkflowEnvironment) {
 	env.ExecuteWorkflow(contract.Port, contract.Input{Key: portID})
 }
 
-// schedule calls `do` at the given time after the workflow's start.
+// schedule calls the function `do` at the given time after the workflow's start.
 func schedule(env *testsuite.TestWorkflowEnvironment, d time.Duration, do func()) {
 	env.RegisterDelayedCallback(do, d)
 }
@@ -28,7 +28,7 @@ func reportSignal(env *testsuite.TestWorkflowEnvironment, entity, host string) {
 	env.SignalWorkflow(contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: host})
 }
 
-// deletePortAfter deletes the row at the given time, so that the workflow ends.
+// deletePortAfter deletes the port's row at the given time, so that the workflow ends.
 func deletePortAfter(env *testsuite.TestWorkflowEnvironment, w *fakeRows, d time.Duration) {
 	schedule(env, d, func() {
 		w.mu.Lock()
@@ -65,7 +65,7 @@ func TestPort_WhyNamesMissingAgents(t *testing.T) {
 		t.Error(d)
 	}
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 1 {
-		t.Errorf("error %v, %d events delivered to Nova, want 1", err, w.delivered)
+		t.Errorf("end of the workflow: error %v, %d events delivered to Nova; want no error and 1 event", err, w.delivered)
 	}
 }
 
@@ -84,14 +84,14 @@ func TestPort_ConcurrentReportsAreAppliedTogether(t *testing.T) {
 	runPort(env)
 
 	if w.reportCount != 100 || w.reads > 10 {
-		t.Errorf("%d reports were applied in %d activities, want 100 in at most 10", w.reportCount, w.reads)
+		t.Errorf("100 reports that arrive together: %d were applied in %d activities, want 100 in at most 10", w.reportCount, w.reads)
 	}
 	if w.delivered != 1 {
-		t.Errorf("%d events delivered to Nova, want 1", w.delivered)
+		t.Errorf("end of the workflow: %d events delivered to Nova, want 1", w.delivered)
 	}
 }
 
-// The order matters: "lost" after "complete" is not "complete" after "lost".
+// The order of reports matters: "complete" and then "lost" has another result than "lost" and then "complete".
 func TestPort_ReportsAreAppliedInOrder(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
@@ -128,7 +128,7 @@ func TestPort_MalformedSignalIsCountedAsIgnored(t *testing.T) {
 	})
 	schedule(env, 2*time.Second, func() {
 		if why := queryWhy(t, env); why.State != "DOWN" || why.IgnoredReports != 4 {
-			t.Errorf("query why: want DOWN and 4 ignored reports, got %+v", why)
+			t.Errorf("query why after 4 reports that do not fit the port: want DOWN and 4 ignored reports, got %+v", why)
 		}
 	})
 	deletePortAfter(env, w, 3*time.Second)
@@ -146,13 +146,13 @@ func TestPort_ReadsRowAtDeadline(t *testing.T) {
 
 	schedule(env, 2*time.Minute, func() {
 		if why := queryWhy(t, env); why.State != "ERROR" {
-			t.Errorf("query why after the deadline: got %+v, want ERROR", why)
+			t.Errorf("query why after the deadline: got %+v, want the state ERROR", why)
 		}
 		reportSignal(env, "L2", "cmp-1")
 	})
 	schedule(env, 3*time.Minute, func() {
 		if why := queryWhy(t, env); why.State != "ACTIVE" || w.reads != 4 {
-			t.Errorf("query why after the late report: got %+v after %d reads, want ACTIVE after 4", why, w.reads)
+			t.Errorf("query why after the late report: got %+v after %d reads, want the state ACTIVE after 4 reads", why, w.reads)
 		}
 	})
 	deletePortAfter(env, w, 4*time.Minute)
@@ -173,7 +173,7 @@ func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 	schedule(env, time.Second, func() {
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u1", &testsuite.TestUpdateCallback{
 			OnAccept:   func() {},
-			OnReject:   func(err error) { t.Errorf("the update with a valid report was rejected: %v", err) },
+			OnReject:   func(err error) { t.Errorf("send an update with a valid report: got the rejection %v, want none", err) },
 			OnComplete: func(v any, err error) { result, _ = v.(contract.ReportResult) },
 		}, contract.Report{Entity: "L2", Host: "cmp-1"})
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u2", &testsuite.TestUpdateCallback{
@@ -208,18 +208,19 @@ func TestPort_NovaOutageDelaysNoReport(t *testing.T) {
 	schedule(env, 4*time.Second, func() {
 		why := queryWhy(t, env)
 		if why.State != "ACTIVE" || why.IgnoredReports != 1 || why.LastError == "" {
-			t.Errorf("want ACTIVE, with Nova's error and one ignored report; got %+v", why)
+			t.Errorf("query why while Nova is unavailable: want ACTIVE, Nova's error and one ignored report; got %+v", why)
 		}
 	})
 	deletePortAfter(env, w, 5*time.Second)
 	runPort(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 1 {
-		t.Errorf("error %v, %d events delivered to Nova, want 1", err, w.delivered)
+		t.Errorf("end of the workflow: error %v, %d events delivered to Nova; want no error and 1 event", err, w.delivered)
 	}
 }
 
-// The deletion of a port records one more event while NotifyNova delivers the earlier ones. It must be delivered too.
+// While NotifyNova delivers the events of a port, the deletion of the port records one more event. The workflow must
+// also deliver this event.
 func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
@@ -242,7 +243,7 @@ func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	runPort(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 2 || w.pendingEvents != 0 {
-		t.Errorf("end of the workflow: error %v, %d events delivered to Nova and %d left; want 2 and 0", err, w.delivered, w.pendingEvents)
+		t.Errorf("end of the workflow: error %v, %d events delivered to Nova and %d left; want no error, 2 and 0", err, w.delivered, w.pendingEvents)
 	}
 }
 
@@ -260,9 +261,9 @@ func TestPort_ContinuesAsNewAfterManyMessages(t *testing.T) {
 
 	var next *workflow.ContinueAsNewError
 	if err := env.GetWorkflowError(); !errors.As(err, &next) {
-		t.Fatalf("handle 250 reports: want continue-as-new, got %v", err)
+		t.Fatalf("end of the run after 250 reports: want continue-as-new, got %v", err)
 	}
 	if w.reportCount != 250 {
-		t.Errorf("%d of 250 reports were applied, want all", w.reportCount)
+		t.Errorf("reports of the run: %d of 250 were applied, want all", w.reportCount)
 	}
 }

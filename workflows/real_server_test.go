@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(temporaltest.Main(m))
 }
 
-// scenario is a workflow on a real server, whose worker has fake activities.
+// scenario is a workflow on a real Temporal server, with a worker that has fake activities.
 type scenario struct {
 	t      *testing.T
 	client client.Client
@@ -71,7 +71,7 @@ func (s *scenario) signal(name string, arg any) {
 	}
 }
 
-// waitForState waits until the query "why" returns the given state, and returns its result.
+// waitForState waits until the query "why" returns the given state. It returns the result of that query.
 func (s *scenario) waitForState(state string) contract.Why {
 	s.t.Helper()
 	var why contract.Why
@@ -81,12 +81,12 @@ func (s *scenario) waitForState(state string) contract.Why {
 			return why
 		}
 	}
-	s.t.Fatalf("%s did not reach the state %s within 10 minutes; why: %+v", s.id, state, why)
+	s.t.Fatalf("%s did not reach the state %s within 10 minutes; answer to the query why: %+v", s.id, state, why)
 	return why
 }
 
-// finishAndRecord waits for the end and checks that no workflow task failed. With -record, it writes the history of the given
-// run.
+// finishAndRecord waits until the workflow has ended, and checks that no workflow task failed. With the flag -record,
+// it writes the history of the given run to testdata.
 func (s *scenario) finishAndRecord(name, firstRun string) {
 	s.t.Helper()
 	if err := s.client.GetWorkflow(s.t.Context(), s.id, "").Get(s.t.Context(), nil); err != nil {
@@ -99,7 +99,7 @@ func (s *scenario) finishAndRecord(name, firstRun string) {
 			s.t.Fatal(err)
 		}
 		if a := e.GetWorkflowTaskFailedEventAttributes(); a != nil && a.Cause != enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND {
-			s.t.Errorf("a workflow task failed: %v", a)
+			s.t.Errorf("a workflow task failed, want none to fail: %v", a)
 		}
 		h.Events = append(h.Events, e)
 	}
@@ -139,7 +139,7 @@ func TestRealServer_Port(t *testing.T) {
 		err = u.Get(t.Context(), &result)
 	}
 	if err != nil || result.Status != "ACTIVE" || len(result.Remaining) != 0 {
-		t.Errorf("report to the port by update: got the result %+v, error %v; want ACTIVE", result, err)
+		t.Errorf("report to the port by update: got the result %+v, error %v; want ACTIVE and no remaining entities", result, err)
 	}
 	why := s.waitForState("ACTIVE")
 	if why.IgnoredReports != 1 {
@@ -157,7 +157,7 @@ func TestRealServer_Port(t *testing.T) {
 	}
 }
 
-// The input contains the status, so the workflow reads the row only after the first report.
+// The workflow's input contains the port's status, so the workflow reads the row only after the first report.
 func TestRealServer_PortWithInitialStatus(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
@@ -166,7 +166,7 @@ func TestRealServer_PortWithInitialStatus(t *testing.T) {
 	why := s.waitForState("DOWN")
 	w.mu.Lock()
 	if w.reads != 0 || len(why.Waiting) != 1 || why.Waiting[0].For != "L2" {
-		t.Errorf("query why after %d reads: got %+v, want 0 reads and waiting for L2", w.reads, why)
+		t.Errorf("query why of a port whose status is in the input: after %d reads got %+v; want 0 reads, and waiting for L2", w.reads, why)
 	}
 	w.mu.Unlock()
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
@@ -203,9 +203,10 @@ func TestRealServer_PortContinuesAsNewWithoutLosingReports(t *testing.T) {
 		s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "elsewhere"})
 	}
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
-	// A repeated workflow task applies its reports again, so more than 250 may be counted.
+	// Temporal may repeat a workflow task, which then applies its reports again. So more than 250 reports may be
+	// counted.
 	if why := s.waitForState("ACTIVE"); why.IgnoredReports < 250 {
-		t.Errorf("%d of 250 reports were counted", why.IgnoredReports)
+		t.Errorf("query why after 250 reports from another host: got %d ignored reports, want at least 250", why.IgnoredReports)
 	}
 	if s.currentRun() == first {
 		t.Error("the first run handled all messages, want it to continue as new")
@@ -244,7 +245,7 @@ func TestRealServer_JournalEntry(t *testing.T) {
 			}
 			s.finishAndRecord(name, "")
 			if w.entry != "completed" {
-				t.Errorf("end of the workflow: the entry is %s, want completed", w.entry)
+				t.Errorf("end of the workflow: got entry state %s, want completed", w.entry)
 			}
 		})
 	}
@@ -272,7 +273,7 @@ func TestRealServer_Lease(t *testing.T) {
 			s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 			s.finishAndRecord(name, "")
 			if got := w.lease.Status; got != lease.Terminated && (name != "lease-failed" || got != lease.Error) {
-				t.Errorf("end of the workflow: the lease is %s; log: %v", got, w.log)
+				t.Errorf("end of the workflow: got lease status %s, want TERMINATED (ERROR for lease-failed); log: %v", got, w.log)
 			}
 		})
 	}
@@ -291,7 +292,7 @@ func TestRealServer_DeletedLease(t *testing.T) {
 	s.finishAndRecord("lease-deleted", "")
 
 	if !w.deleted || len(w.provisioned) != 0 {
-		t.Errorf("delete a lease: deleted %v, still provisioned %v; want it deleted and nothing provisioned", w.deleted, w.provisioned)
+		t.Errorf("delete a lease: deleted %v, still provisioned %v; want it deleted and no reservation provisioned", w.deleted, w.provisioned)
 	}
 }
 
@@ -307,14 +308,14 @@ func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 			w := &fakeRows{receiverFailures: 1 << 20}
 			s := newScenario(t, workflow, id, w.functions())
 			if why := s.waitForState("untold"); why.LastError == "" || len(why.Waiting) != 1 {
-				t.Errorf("query why while the service or the run is not done: got %+v", why)
+				t.Errorf("query why while the receiver is unavailable: got %+v, want an error and one entity to wait for", why)
 			}
 			w.mu.Lock()
 			w.receiverFailures = 0
 			w.mu.Unlock()
 			s.finishAndRecord(strings.ToLower(workflow), "")
 			if w.delivered != 1 {
-				t.Errorf("the workflow delivered the notification %d times, want once", w.delivered)
+				t.Errorf("deliveries of the notification: got %d, want 1", w.delivered)
 			}
 		})
 	}
@@ -328,7 +329,7 @@ func TestRealServer_MalformedKeyFailsWorkflow(t *testing.T) {
 
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) || app.Type() != activities.Invalid {
-		t.Errorf("want an application error of type %s, got %v", activities.Invalid, err)
+		t.Errorf("start a workflow with a malformed key: want an application error of type %s, got %v", activities.Invalid, err)
 	}
 }
 
@@ -350,11 +351,11 @@ func TestRealServer_MirrorRun(t *testing.T) {
 			}}
 			s := newScenario(t, typ, contract.RunID(key), w.functions())
 			if why := s.waitForState("running"); why.Object != "odl/"+key {
-				t.Errorf("query why while the service or the run is not done: got %+v", why)
+				t.Errorf("query why of an open run: got %+v, want the object odl/ and the kind of the run", why)
 			}
 			s.finishAndRecord("run-"+key, "")
 			if len(w.runSteps) != 0 {
-				t.Errorf("steps of the run that the workflow did not perform: %v, want none", w.runSteps)
+				t.Errorf("steps of the run that the workflow did not perform: got %v, want none", w.runSteps)
 			}
 		})
 	}
@@ -383,7 +384,7 @@ func TestRealServer_LargeSignalsCauseContinueAsNew(t *testing.T) {
 			s.waitForState(c.state)
 			for deadline := time.Now().Add(10 * time.Minute); s.currentRun() == first; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("the workflow did not continue as new within 10 minutes")
+					t.Fatal("the first run did not continue as new within 10 minutes")
 				}
 			}
 			s.waitForState(c.state)

@@ -15,13 +15,13 @@ import (
 	"berth/workflows"
 )
 
-// corpus returns the recorded histories by file. They are never deleted: code that cannot replay one of them would break
-// workflows that are running now.
+// corpus returns the recorded histories by file name. They are never deleted. Code that cannot replay one of them
+// would break workflows that are running now.
 func corpus(t *testing.T) map[string]*history.History {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no recorded histories: %v", err)
+		t.Fatalf("find the recorded histories testdata/*.json: got none, error %v", err)
 	}
 	all := map[string]*history.History{}
 	for _, file := range files {
@@ -74,12 +74,12 @@ func TestReplay_CorpusCoversEveryActivityAndWorkflow(t *testing.T) {
 	}
 	for _, name := range want {
 		if !seen[name] {
-			t.Errorf("no recorded history contains %s; record one, otherwise no test notices a rename", name)
+			t.Errorf("no recorded history contains %s; record one, because otherwise no test notices that this name changes", name)
 		}
 	}
 }
 
-// localActivity returns the activity type in the marker of a local activity.
+// localActivity returns the activity type that the marker of a local activity contains.
 func localActivity(t *testing.T, marker *history.MarkerRecordedEventAttributes) string {
 	t.Helper()
 	for _, payload := range marker.Details["data"].GetPayloads() {
@@ -88,6 +88,6 @@ func localActivity(t *testing.T, marker *history.MarkerRecordedEventAttributes) 
 			return data.ActivityType
 		}
 	}
-	t.Errorf("the marker of a local activity has no type: %v", marker)
+	t.Errorf("marker of a local activity: want an activity type, got %v", marker)
 	return ""
 }

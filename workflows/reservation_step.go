@@ -14,18 +14,19 @@ import (
 	"berth/internal/lease"
 )
 
-// reservationTask is what a step of a lease does to each of its reservations.
+// reservationTask is the work that a step of a lease does for each of the lease's reservations.
 type reservationTask struct {
 	name      string // verb, for summaries and sentences
 	activity  string // registered name of an activity whose argument is a reservation's ID
 	skip      func(lease.Reservation) bool
 	retryTime time.Duration // how long failed calls are retried
-	// optionalUntil is set if the step is optional: it must not delay a start or an end that becomes due before this time.
+	// optionalUntil is set if the step is optional. An optional step must not delay a start or an end that becomes
+	// due before this time.
 	optionalUntil time.Time
 }
 
-// reservationTaskFor returns the task of a step. An optional step (the action before the end, or an update of the cloud)
-// retries only until the next event is due.
+// reservationTaskFor returns the task of a step. An optional step (the action before the end, or an update of the
+// cloud) retries only until the next event is due.
 func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservationTask {
 	t := reservationTask{name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
 		skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
@@ -46,12 +47,12 @@ func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservati
 	return t
 }
 
-// errSuperseded means that the lease was deleted, or that its dates changed, during a step. The next read of the row decides
-// what is due.
+// errSuperseded means that the lease was deleted, or its dates changed, during a step. The next read of the row
+// decides what is due.
 var errSuperseded = errors.New("the step is superseded")
 
-// superseded reports whether the running step must stop: a deletion takes precedence over every step, and an optional step
-// must not delay an end that was moved to an earlier time.
+// superseded reports whether the running step must stop. A deletion takes precedence over every step; an optional
+// step must not delay an end that was moved to an earlier time.
 func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Lease) bool {
 	if now.DeleteRequested {
 		return before.Status != lease.Deleting
@@ -60,9 +61,9 @@ func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Leas
 		workflow.GetVersion(ctx, "begin again when dates move", workflow.DefaultVersion, 1) == 1
 }
 
-// runForEach performs a task for all reservations of a lease. The first attempts are local activities, one after another;
-// those that fail are retried concurrently as regular activities. It returns the final error text by reservation ID, or
-// errSuperseded if the step must stop.
+// runForEach performs a task for all reservations of a lease. The first attempts are local activities, one after
+// another. Those that fail are retried concurrently as regular activities. It returns the final error texts by
+// reservation ID, or errSuperseded if the step must stop.
 func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservationTask) (map[string]string, error) {
 	failed, retry, lastError := map[string]string{}, []lease.Reservation{}, ""
 	for _, reservation := range l.Reservations {
@@ -87,8 +88,8 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 	return failed, r.retryRemotely(ctx, l, t, retry, failed)
 }
 
-// retryRemotely retries a task for several reservations at the same time, until all have succeeded or failed, or the step is
-// superseded. It adds the final errors to failed.
+// retryRemotely retries a task for several reservations at the same time. It returns when each of them has succeeded
+// or finally failed, or when the step is superseded. It adds the final errors to the map `failed`.
 func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservationTask, retry []lease.Reservation, failed map[string]string) error {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -103,7 +104,7 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 		})
 	}
 	for reads := 0; running > 0; reads++ {
-		// Each attempt reads the row too, so that after many signals the workflow need not.
+		// Each attempt also reads the row, so after many signals the workflow does not have to read it.
 		if err := workflow.Await(ctx, func() bool { return running == 0 || r.changed.Len() > 0 && reads < messagesPerRun }); err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 	return nil
 }
 
-// whyRetrying describes a step that waits for the cloud.
+// whyRetrying returns the description of a step that waits for the cloud, for the query "why".
 func whyRetrying(l lease.Lease, t reservationTask, lastError string, now time.Time) contract.Why {
 	until := now.Add(t.retryTime)
 	return contract.Why{State: string(l.Status), LastError: lastError, Waiting: []contract.Waiting{{For: "cloud", Since: &now, Deadline: &until}},

@@ -27,7 +27,8 @@ func newStatusReporter(ctx workflow.Context, object string) (*statusReporter, er
 	return s, err
 }
 
-// report publishes a status. An update of search attributes is a history event, so unchanged values are not written.
+// report publishes a status. An update of search attributes is a history event, so report does not write unchanged
+// values.
 func (s *statusReporter) report(ctx workflow.Context, why contract.Why) error {
 	why.Object = s.why.Object
 	if why.Waiting == nil {
@@ -52,7 +53,7 @@ func (s *statusReporter) report(ctx workflow.Context, why contract.Why) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// waitingNames returns the field For of each element.
+// waitingNames returns the field For of each element: the names of the entities that the workflow waits for.
 func waitingNames(waiting []contract.Waiting) []string {
 	names := make([]string, len(waiting))
 	for i, w := range waiting {

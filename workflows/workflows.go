@@ -1,6 +1,7 @@
-// Package workflows defines the order of the steps of each workflow. A workflow reads its row, asks the pure rules which
-// step is due, performs the step or waits, and reads the row again. It keeps no second copy of the row's state. The code
-// is deterministic: every access to the database or to another service is an activity.
+// Package workflows defines the workflows and the order of their steps. A workflow reads its row, asks the rules of
+// the domain packages which step is due, performs the step or waits, and reads the row again. It keeps no second copy
+// of the row's state. Workflow code is deterministic: every access to the database or to another service is an
+// activity.
 package workflows
 
 import (
@@ -36,17 +37,19 @@ func Register(r worker.WorkflowRegistry, queue string) {
 	}
 }
 
-// messagesPerRun is the number of messages after which a workflow continues as new. It is far below the server's limit of
-// 10,000 signals per run, and the web UI can still show such a history.
+// messagesPerRun is the number of messages after which a workflow continues as new. It is far below the server's
+// limit of 10,000 signals per run. Temporal's UI can still show a history of this length.
 const messagesPerRun = 200
 
 // shouldContinueAsNew reports whether the run has handled enough messages, or whether the server suggests a new run
-// because the history is long. Large signals and signals with unknown names make a history long without being counted.
+// because the history is long. Large signals and signals with unknown names make a history longer, but are not
+// counted as messages.
 func shouldContinueAsNew(ctx workflow.Context, handled int) bool {
 	return handled >= messagesPerRun || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
-// failurePause is the pause before a workflow repeats an activity that should never fail finally, but has failed.
+// failurePause is the pause before a workflow repeats an activity that failed finally although it should always
+// succeed.
 const failurePause = time.Minute
 
 // changedSignals returns the channel of the signal "changed".
@@ -55,7 +58,7 @@ func changedSignals(ctx workflow.Context) workflow.ReceiveChannel {
 		workflow.SignalChannelOptions{Description: "The row has changed; the workflow reads it again"})
 }
 
-// discardAll removes all signals that wait in the channel and returns their number.
+// discardAll removes all signals that wait in the channel, and returns their number.
 func discardAll(c workflow.ReceiveChannel) int {
 	n := 0
 	for c.ReceiveAsync(nil) {
