@@ -1,6 +1,7 @@
-// Package activities contains the activities of all workflows. They access PostgreSQL, the controller, Nova, Neutron, RabbitMQ
-// and the webhook. An activity has one effect. It is idempotent, short and fenced by the row's state or version, and does not
-// depend on its caller.
+// Package activities contains the activities of all workflows. The activities access PostgreSQL, the controller,
+// Nova, Neutron, RabbitMQ and the webhook. An activity has one effect. An activity is idempotent and short, and does
+// not depend on its caller. It checks the row's state or version (the fence), so that a repeated or late call changes
+// nothing.
 package activities
 
 import (
@@ -69,8 +70,8 @@ func New(o Options) *Activities {
 // HeartbeatInterval is the time between two heartbeats of a regular activity.
 const HeartbeatInterval = time.Second
 
-// startHeartbeat makes the activity send heartbeats until stop is called, so that the server notices the death of the process
-// within seconds.
+// startHeartbeat makes the activity send heartbeats until stop is called, so that the Temporal server notices the
+// death of the process within seconds.
 func startHeartbeat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}

@@ -30,7 +30,8 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 	})
 }
 
-// repairStep records entries for some findings of an audit, in their order. After the last finding, it waits for the entries.
+// repairStep records journal entries that repair some findings of an audit, in the order of the findings. After the
+// last finding, it waits until these entries are completed or failed.
 func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	if r.Position == positionSettling {
 		settled, err := a.entriesSettled(ctx, r)

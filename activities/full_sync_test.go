@@ -47,7 +47,7 @@ func TestFullSync_RestoresEmptyControllerInOrder(t *testing.T) {
 		}
 	}
 	if !strings.Contains(r.Sentence(), "port 6 of 6 (mirrored 6 of 6)") {
-		t.Errorf("the progress lacks the ports: %s", r.Sentence())
+		t.Errorf("progress of the full sync: want it to contain \"port 6 of 6 (mirrored 6 of 6)\", got %s", r.Sentence())
 	}
 	m.checkInSync()
 }
@@ -258,7 +258,7 @@ func TestRepair_NeedsFinishedAudit(t *testing.T) {
 	audit := m.startRun(contract.KeyAudit, 0)
 	for _, plan := range []int64{audit.ID, audit.ID + 1, 0} {
 		if _, err := m.store.Mirror.StartRun(t.Context(), journal.Run{Kind: contract.KeyRepair, Plan: plan}); err == nil {
-			t.Errorf("a repair was started for audit %d, which is unfinished or does not exist", plan)
+			t.Errorf("a repair was started for audit %d, which is unfinished or does not exist; want a refusal", plan)
 		}
 	}
 	if _, err := m.stepRun(contract.KeyRecovery); err != nil {

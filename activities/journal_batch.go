@@ -26,10 +26,10 @@ const (
 // entries). Sending a batch must take less time than journalstore.ClaimDuration.
 type batch struct {
 	sync.WaitGroup
-	maxCarried int  // maximum number of carried entries per entry
-	queued     bool // carry no entries, because the backlog's order decides when unblocked entries are sent
+	maxCarried int  // maximum number of entries that are sent together with the entry that unblocked them
+	queued     bool // send no unblocked entries, because the backlog's order decides when unblocked entries are sent
 	mu         sync.Mutex
-	completed  []int64 // sequence numbers of the completed carried entries
+	completed  []int64 // sequence numbers of the completed entries, except the first one
 }
 
 // free returns how many entries that an attempt unblocks may be claimed now.
@@ -45,7 +45,7 @@ func (b *batch) free(ctx context.Context) int {
 func (a *Activities) mirrorCarried(ctx context.Context, e journal.Entry, b *batch) {
 	e, o, err := a.attemptEntry(ctx, journal.ClaimResult{Entry: e}, b)
 	if err != nil && activity.IsActivity(ctx) {
-		activity.GetLogger(ctx).Warn("carried entry failed; its own workflow retries", "entry", e.Seq, "error", err)
+		activity.GetLogger(ctx).Warn("attempt at an unblocked entry failed; its own workflow retries", "entry", e.Seq, "error", err)
 	}
 	if err == nil && o.State() == journal.Completed {
 		b.mu.Lock()

@@ -59,7 +59,7 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 
 	maxProbes := int(time.Since(begin)/time.Second) + 2 // one per second
 	if probes := len(m.odl.Requests()) - requests; probes > maxProbes || countAttempts()-attempts > probes+1 {
-		t.Errorf("50 attempts made %d requests, want at most %d, and increased the attempts of the rows by %d", probes, maxProbes, countAttempts()-attempts)
+		t.Errorf("50 attempts made %d requests, want at most %d; the attempts of the rows increased by %d, want at most one more than the requests", probes, maxProbes, countAttempts()-attempts)
 	}
 	m.odl.ClearFaults()
 }
@@ -79,7 +79,7 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
 		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {
-			t.Errorf("%s", r.Sentence())
+			t.Errorf("run without a controller: got %q, want it failed because no controller is configured", r.Sentence())
 		}
 	}
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {

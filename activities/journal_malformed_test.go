@@ -11,7 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// A malformed row fails its own entry only. Other entries, recoveries, full syncs and audits are not affected.
+// A malformed row of the journal fails only its own entry. It does not affect other entries, recoveries, full syncs
+// and audits.
 func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

@@ -63,13 +63,14 @@ func (a *Activities) beforeEndAction(r lease.Reservation) string {
 	return r.BeforeEnd
 }
 
-// BeginLease enters the transitional status of a step. A repetition is harmless.
+// BeginLease puts the lease into the transitional status of a step. A repetition is harmless.
 func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	l, err := a.Store.Lease.BeginLease(ctx, id, step)
 	return a.withOperatorSettings(l), classify(err)
 }
 
-// FinishLease enters the stable status of a step. Failed contains the error texts of the failed reservations by ID.
+// FinishLease puts the lease into the stable status of a step. The parameter `failed` contains the error texts of the
+// failed reservations by ID.
 func (a *Activities) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[string]string) error {
 	reasons := make(map[uuid.UUID]string, len(failed))
 	for key, reason := range failed {

@@ -40,8 +40,8 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 
 // advanceDueLeases is one round of the sweep. It begins the steps of some due leases in one transaction, makes their
 // Nova and Neutron calls, and finishes the steps in a second transaction. If a step fails or the process crashes, the
-// lease stays in its transitional status, and its own workflow completes the step. It returns the numbers of leases
-// begun and finished.
+// lease stays in its transitional status, and its own workflow completes the step. It returns how many leases it has
+// begun and how many it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
 	started, ready, err := a.Store.Lease.BeginDueLeases(ctx, a.Cloud != nil)
 	if err != nil || len(started) == 0 {

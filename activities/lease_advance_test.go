@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// skewed returns a store on a database whose clock is ahead of the test's clock by the given duration, and the database's URL.
+// skewed returns a store and the URL of its database. The database's clock is ahead of the test's clock by the given
+// duration.
 func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	t.Helper()
 	at := storetest.URL(t)

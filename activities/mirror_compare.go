@@ -133,7 +133,8 @@ func (c *comparison) compareListed(ctx context.Context) (known bool, err error) 
 	return known, err
 }
 
-// comparePage compares some objects of the controller, by ID, with their rows.
+// comparePage compares one page of the controller's objects with their rows. The parameter `listed` contains the
+// objects by ID.
 func (c *comparison) comparePage(ctx context.Context, listed map[string]json.RawMessage) error {
 	if c.objectType == journal.Canary().Object.Type {
 		delete(listed, journal.Canary().Object.ID)
@@ -158,7 +159,7 @@ func (c *comparison) comparePage(ctx context.Context, listed map[string]json.Raw
 	return c.countFindings(ctx, found)
 }
 
-// findMissing finds the objects that have a row and that the controller has not listed.
+// findMissing finds the objects that have a row but that the controller has not listed.
 func (c *comparison) findMissing(ctx context.Context) error {
 	return c.eachExpected(ctx, c.objectType, func(page []journal.Change) error {
 		var found []journal.Finding

@@ -14,7 +14,7 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// addUnknownObject creates an object without a row in the controller and returns its ID.
+// addUnknownObject creates an object in the controller that has no row, and returns the object's ID.
 func (m *mirrorFixture) addUnknownObject(collection, typ string, attributes map[string]any) string {
 	m.Helper()
 	id := uuid.NewString()
@@ -26,7 +26,7 @@ func (m *mirrorFixture) addUnknownObject(collection, typ string, attributes map[
 	w := httptest.NewRecorder()
 	m.odl.ServeHTTP(w, httptest.NewRequestWithContext(m.Context(), "POST", odltest.BasePath+collection, bytes.NewReader(raw)))
 	if w.Code != 201 {
-		m.Fatalf("%s: %d %s", collection, w.Code, w.Body)
+		m.Fatalf("create an object with POST %s: got %d %s, want 201", collection, w.Code, w.Body)
 	}
 	return id
 }

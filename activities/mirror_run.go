@@ -41,7 +41,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	return p, classify(err)
 }
 
-// Values of Run.Position after the last object type.
+// Values of Run.Position after a run has compared the last object type.
 const (
 	positionSettling = "settling" // the run waits for its entries
 	positionCanary   = "canary"   // the run waits for the canary's entry

@@ -42,7 +42,7 @@ func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 }
 
 // The controller has lost a trunk, and also the objects that the trunk refers to. An update of the trunk fails until
-// they are recreated.
+// these objects are recreated.
 func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

@@ -49,7 +49,7 @@ func (a *Activities) Functions() map[string]any {
 	}
 }
 
-// Registry is a worker, or an environment of tests, that registers activities.
+// Registry is a Temporal worker, or a test environment, with which activities are registered.
 type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }

@@ -16,7 +16,7 @@ import (
 
 // Cloud provisions reservations in Nova and Neutron. Every method may be repeated.
 type Cloud interface {
-	// ResourceTypes returns the types of reservations that exist in the cloud.
+	// ResourceTypes returns the resource types whose reservations need calls to the cloud.
 	ResourceTypes() []string
 	// Provision creates or updates a reservation in the cloud and returns the IDs that the cloud has assigned.
 	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)

@@ -62,7 +62,7 @@ func startedStep(step lease.Step, name, typ string) leasestore.StartedStep {
 	return leasestore.StartedStep{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, CloudReservations: []lease.CloudReservation{{Reservation: r, Project: name}}}
 }
 
-// Each step makes its own call. A call that fails or hangs does not affect other leases.
+// Each step of a lease makes its own calls to the cloud. A call that fails or hangs does not affect other leases.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

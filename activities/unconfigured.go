@@ -47,7 +47,7 @@ func (NoNova) Send(_ context.Context, events []notify.Event) ([]int, error) {
 // NoAgents replaces RabbitMQ if agents do not use it.
 type NoAgents struct{}
 
-// Publish drops the notifications and returns all IDs.
+// Publish drops the notifications and returns the IDs of all of them.
 func (NoAgents) Publish(_ context.Context, all []network.AgentNotification) ([]int64, error) {
 	published := make([]int64, len(all))
 	for i, a := range all {

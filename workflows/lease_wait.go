@@ -13,8 +13,8 @@ import (
 // time. Signals that arrive during this time are handled afterwards.
 const leadTime = time.Second
 
-// Of the leases that are due at one instant, the first lease.LeaderCount ones (the leaders) wake up early and perform
-// the step for all of them. The other leases (the followers) wake up later, one after another, and only read the
+// The first lease.LeaderCount leases that are due at one instant (the leaders) wake up early and perform the step for
+// all leases of that instant. The other leases (the followers) wake up later, one after another, and only read the
 // result. If all timers fired together, they would delay the steps. A lease's rank is its position among the leases
 // of one instant. Ranks are counted while leases are created, so a few more leases than lease.LeaderCount may become
 // leaders.

@@ -143,7 +143,7 @@ func TestRealServer_Port(t *testing.T) {
 	}
 	why := s.waitForState("ACTIVE")
 	if why.IgnoredReports != 1 {
-		t.Errorf("query why: want one ignored report, got %+v", why)
+		t.Errorf("query why after a malformed report: want one ignored report, got %+v", why)
 	}
 	w.mu.Lock()
 	w.deleted = true
@@ -392,7 +392,7 @@ func TestRealServer_LargeSignalsCauseContinueAsNew(t *testing.T) {
 	}
 }
 
-// The web UI shows the summary of a timer.
+// The web UI shows the summary of a timer, so the summary names the event that the lease waits for.
 func TestRealServer_TimerSummaryNamesEvent(t *testing.T) {
 	t.Parallel()
 	w := newFakeLease(time.Now, time.Hour, 2*time.Hour)

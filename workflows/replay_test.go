@@ -32,7 +32,7 @@ func corpus(t *testing.T) map[string]*history.History {
 		h, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
 		_ = f.Close()
 		if err != nil {
-			t.Fatalf("%s: %v", file, err)
+			t.Fatalf("read the recorded history %s: %v", file, err)
 		}
 		all[file] = h
 	}
@@ -47,7 +47,7 @@ func TestReplay_EveryRecordedHistory(t *testing.T) {
 	}
 	for file, h := range corpus(t) {
 		if err := r.ReplayWorkflowHistory(nil, h); err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("replay the recorded history %s: got error %v, want none", file, err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func RemoveAddresses(data string) error {
 	return err
 }
 
-// ReadAddresses reads the variables of the address file. Without a file there are none.
+// ReadAddresses reads the variables of the address file. If the file does not exist, it returns none.
 func ReadAddresses(data string) (map[string]string, error) {
 	raw, err := os.ReadFile(filepath.Join(data, AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {

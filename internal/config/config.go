@@ -69,7 +69,8 @@ type Policy struct {
 	EnforceNewDefaults bool   // false: the defaults of older OpenStack releases allow a request too
 }
 
-// CORS has the origins whose pages may call the APIs from a browser, and what these pages may send. Without an origin, no page may call them.
+// CORS has the origins whose pages may call the APIs from a browser, and what these pages may send. Without an
+// allowed origin, no page may call the APIs.
 type CORS struct {
 	Origins     []string // scheme://host[:port] each, or "*"
 	Credentials bool
@@ -82,13 +83,15 @@ type CORS struct {
 // Nova has the endpoint for external events and for reserved instances and hosts. Without a URL berth does not call Nova.
 type Nova struct{ URL, Token string }
 
-// Neutron has the endpoint for reserved floating IPs, which uses Nova's token. Without a URL berth creates none.
+// Neutron has the endpoint for reserved floating IPs, which uses Nova's token. Without a URL berth creates no
+// floating IPs.
 type Neutron struct{ URL string }
 
 // Journal has the retention of completed journal entries; 0 keeps them for ever.
 type Journal struct{ Retention time.Duration }
 
-// History has the retention of the generation history. Entries beyond either limit are deleted.
+// History has the retention of the generation history. Entries beyond its maximum age or its maximum number are
+// deleted.
 type History struct {
 	MaxAge  time.Duration
 	MaxRows int64
@@ -137,7 +140,7 @@ type Enforcement struct {
 	AllowOnFailure bool // allow a lease if the service fails
 }
 
-// Webhook has the receiver of lease notifications. Without a URL berth sends none.
+// Webhook has the receiver of lease notifications. Without a URL berth sends no notifications.
 type Webhook struct{ URL, Token string }
 
 // IncompleteConsumer has the owner of consumers that were created without project and user.

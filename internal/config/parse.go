@@ -79,7 +79,7 @@ func urlPath(field func(*Config) *string) setter {
 	}
 }
 
-// httpURL parses an http or https URL. An empty value means none.
+// httpURL parses an http or https URL. An empty value means that there is no URL.
 func httpURL(field func(*Config) *string) setter {
 	return func(c *Config, s string) error {
 		if s == "" {

@@ -96,7 +96,7 @@ func addWebhook(o *activities.Options, cfg config.Config, _ identity.Authenticat
 	return nil
 }
 
-// addCloud adds the client that prepares reservations at Nova and Neutron.
+// addCloud adds the client that provisions reservations at Nova and Neutron.
 func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticator) error {
 	if cfg.Nova.URL == "" && cfg.Neutron.URL == "" {
 		return nil

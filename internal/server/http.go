@@ -42,7 +42,8 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	}
 }
 
-// newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. It returns nil without a service.
+// newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. It returns
+// nil if no enforcement service is configured.
 func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 	if a.enforcement == nil {
 		return nil

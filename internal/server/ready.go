@@ -51,7 +51,7 @@ func (a *App) readinessChecks() []readinessCheck {
 		}},
 		{"workers", func(context.Context) error {
 			if !a.workersStarted.Load() {
-				return errors.New("have not started")
+				return errors.New("the workers of this process have not started")
 			}
 			return nil
 		}},

@@ -30,7 +30,7 @@ func createSweepSchedule(ctx context.Context, c client.Client) error {
 			Workflow:      contract.Maintenance,
 			TaskQueue:     contract.TaskQueue(contract.Maintenance),
 			Args:          []any{contract.Input{Key: contract.KeySweep}},
-			StaticSummary: "restart the workflows of rows that lost theirs",
+			StaticSummary: "restart the workflow of each row whose workflow was lost",
 		},
 	})
 	if err != nil && !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {

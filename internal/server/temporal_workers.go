@@ -78,13 +78,13 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 			WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			MaxHeartbeatThrottleInterval: activities.HeartbeatInterval,
-			OnFatalError:                 func(err error) { fail(fmt.Errorf("worker of task queue %s: %w", queue, err)) },
+			OnFatalError:                 func(err error) { fail(fmt.Errorf("the worker of task queue %s failed: %w", queue, err)) },
 		})
 		workflows.Register(w, queue)
 		activities.Register(w, acts.Functions())
 		if err := w.Start(); err != nil {
 			stopWorkers(started)
-			return nil, fmt.Errorf("worker of task queue %s: %w", queue, err)
+			return nil, fmt.Errorf("start the worker of task queue %s: %w", queue, err)
 		}
 		started = append(started, w)
 	}

@@ -12,7 +12,7 @@ func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
 	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:x"`)
 	agents := c.must(200, "GET", "/v2.0/networks/"+net+"/dhcp-agents", "")
 	if len(ids(agents, "agents")) != 1 {
-		t.Fatalf("the DHCP of the new subnet was scheduled to these agents: %v, want one agent", agents)
+		t.Fatalf("DHCP agents to which the new network was scheduled: got %v, want one agent", agents)
 	}
 	agent := "/v2.0/agents/" + ids(agents, "agents")[0]
 	hosted := agent + "/dhcp-networks"

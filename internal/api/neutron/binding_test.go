@@ -140,7 +140,7 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 			p := c.port(net, `,"binding:host_id":"`+host+`","device_owner":"compute:nova"`+tc.more)
 			for _, p := range []object{p, c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)} {
 				if d := cmp.Diff(any(tc.want(p["id"].(string))), p["binding:vif_details"]); d != "" || p["binding:vif_type"] != tc.vif {
-					t.Errorf("port on %s: binding:vif_type %v; binding:vif_details (-want +got):\n%s", host, p["binding:vif_type"], d)
+					t.Errorf("port on %s: got binding:vif_type %v; binding:vif_details (-want +got):\n%s", host, p["binding:vif_type"], d)
 				}
 			}
 		})

@@ -21,7 +21,7 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	check := func(what string, err error) {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: got error %v, want none", what, err)
 		}
 	}
 

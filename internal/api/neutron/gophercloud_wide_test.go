@@ -36,14 +36,14 @@ type library struct {
 func (l library) check(what string, err error) {
 	l.Helper()
 	if err != nil {
-		l.Fatalf("%s: %v", what, err)
+		l.Fatalf("%s: got error %v, want none", what, err)
 	}
 }
 
 func (l library) same(what string, want, got any) {
 	l.Helper()
 	if d := cmp.Diff(want, got); d != "" {
-		l.Errorf("%s (-want +got):\n%s", what, d)
+		l.Errorf("%s differs (-want +got):\n%s", what, d)
 	}
 }
 

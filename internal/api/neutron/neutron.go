@@ -130,12 +130,12 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	osapi.WriteJSON(w, e.Status, failure{failureDetail{Type: typ, Message: e.Message}})
 }
 
-// badRequest is the error for a request that cannot be read.
+// badRequest returns the error for a request that cannot be read.
 func badRequest(format string, args ...any) error {
 	return osapi.Fault(http.StatusBadRequest, "", format, args...)
 }
 
-// forbidden is the error for a request that the policy rule denies to the caller.
+// forbidden returns the error for a request that the policy rule denies to the caller.
 func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
 }
@@ -156,10 +156,10 @@ func rule(r osapi.Route) string {
 	return verb + strings.TrimSuffix(strings.ReplaceAll(resourceName, "-", "_"), "s")
 }
 
-// caller is the authenticated sender of the request.
+// caller returns the authenticated sender of the request.
 func caller(r *http.Request) identity.Caller { return identity.From(r.Context()) }
 
-// visibleProject is the project whose objects the caller may see; empty means all projects.
+// visibleProject returns the project whose objects the caller may see; empty means all projects.
 func visibleProject(c identity.Caller) string {
 	switch {
 	case c.Admin():

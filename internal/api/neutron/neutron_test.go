@@ -104,7 +104,7 @@ func (c cloud) must(status int, method, path, body string, header ...string) obj
 	c.t.Helper()
 	got, o, _ := c.raw(method, path, body, header...)
 	if got != status {
-		c.t.Fatalf("%s %s %s: want %d, got %d %v", method, path, body, status, got, o)
+		c.t.Fatalf("%s %s with the body %s: want status %d, got %d %v", method, path, body, status, got, o)
 	}
 	return o
 }

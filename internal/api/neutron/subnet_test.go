@@ -15,7 +15,7 @@ func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)
 	want := object{"start": "fd00::1", "end": "fd00::ffff:ffff:ffff:ffff"}
 	if d := cmp.Diff(want, six["allocation_pools"].([]any)[0]); d != "" || six["gateway_ip"] != "fd00::" {
-		t.Errorf("IPv6 subnet: gateway %v, want fd00::; allocation pool (-want +got):\n%s", six["gateway_ip"], d)
+		t.Errorf("IPv6 subnet: got gateway %v, want fd00::; allocation pool (-want +got):\n%s", six["gateway_ip"], d)
 	}
 	for more, want := range map[string]string{
 		`"ip_version":6,"cidr":"fd01::/64","dns_nameservers":["9.9.9.9"]`:  "400 InvalidInput",

@@ -111,8 +111,8 @@ func ParseJSON(raw []byte) (any, error) {
 	return v, nil
 }
 
-// hasLoneSurrogate reports whether a JSON text escapes one half of a UTF-16 surrogate pair without the other. The decoder would replace it
-// silently.
+// hasLoneSurrogate reports whether a JSON text escapes one half of a UTF-16 surrogate pair without the other. The
+// decoder would silently replace such a half.
 func hasLoneSurrogate(raw []byte) bool {
 	for {
 		i := bytes.IndexByte(raw, '\\')

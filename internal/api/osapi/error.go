@@ -27,7 +27,7 @@ func Fault(status int, typ, format string, args ...any) *Error {
 	return &Error{Status: status, Type: typ, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxMessage limits an error message, in bytes. Some messages repeat input of any length.
+// maxMessage is the maximum length of an error message, in bytes. Some messages repeat input of any length.
 const maxMessage = 2048
 
 // shorten removes the middle of a message that is too long. The beginning and the end describe the error.
@@ -40,7 +40,8 @@ func shorten(e *Error) *Error {
 	return &short
 }
 
-// statusOf maps every error to a response. An unknown error becomes a 500 with the request's ID; only the log contains the error itself.
+// statusOf returns the error response for any error. An unknown error becomes a 500 with the request's ID; only the
+// log contains the error itself.
 func statusOf(ctx context.Context, err error) *Error {
 	var e *Error
 	switch {

@@ -41,7 +41,8 @@ type API struct {
 	Routes   []Route
 	// Fail writes the error e in the API's own format, with the status e.Status.
 	Fail func(w http.ResponseWriter, r *http.Request, e *Error)
-	// Before, if set, runs before routing and negotiates for the whole API (microversions). It may return a request with another context.
+	// Before, if set, runs before routing. It negotiates the microversion for the whole API. It may return a request
+	// with another context.
 	Before func(r *http.Request) (*http.Request, error)
 	// MissingRoute, if set, returns the error for an unknown path.
 	MissingRoute func(r *http.Request) *Error
@@ -94,8 +95,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, status, body)
 }
 
-// handle authenticates the request, finds its route and calls the handler. It replaces *rp by the request with the
-// caller and the negotiated version.
+// handle authenticates the request, finds its route and calls the handler. It replaces *rp by a request whose context
+// contains the caller and the negotiated version.
 func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
@@ -142,11 +143,11 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	}
 }
 
-// ValidText reports whether s is UTF-8 without NUL. PostgreSQL stores no other text.
+// ValidText reports whether s is UTF-8 without NUL. PostgreSQL cannot store other text.
 func ValidText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// maxName limits the names of users and projects, in bytes. Longer names do not fit into database indexes and
-// Temporal's search attributes.
+// maxName is the maximum length of the names of users and projects, in bytes. Longer names do not fit into database
+// indexes and Temporal's search attributes.
 const maxName = 255
 
 func validName(s string) bool { return ValidText(s) && len(s) <= maxName }

@@ -22,7 +22,8 @@ func (c *call) aggregates(uuids []string, generation int64) (int, any, error) {
 	return http.StatusOK, answer, nil
 }
 
-// replaceAggregates reads a list before 1.19, and from 1.19 on an object with the provider's generation.
+// replaceAggregates replaces the aggregates of a provider. Before 1.19 the body is a list; from 1.19 on it is an
+// object that also contains the provider's generation.
 func (h *handler) replaceAggregates(c *call) (int, any, error) {
 	list := &schema{kind: "array", items: someUUID, unique: true}
 	bodySchema := list
@@ -47,7 +48,7 @@ func (h *handler) replaceAggregates(c *call) (int, any, error) {
 	return c.aggregates(uuids, generation)
 }
 
-// stringsOf converts a checked value to a list of strings.
+// stringsOf converts a value that has passed the schema check to a list of strings.
 func stringsOf(v any) []string {
 	array, _ := v.([]any)
 	list := make([]string, len(array))

@@ -8,8 +8,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationSchema is the schema of one consumer's allocations. Empty allocations delete the consumer's allocations:
-// in a POST at any version, in a PUT from 1.28 on.
+// allocationSchema returns the schema of one consumer's allocations. Empty allocations delete the consumer's
+// allocations: in a POST at any version, in a PUT from 1.28 on.
 func allocationSchema(v int, post bool) *schema {
 	bodySchema := &schema{kind: "object", required: []string{"allocations"}, fields: map[string]*schema{}}
 	require := func(name string, field *schema) {
@@ -34,7 +34,7 @@ func allocationSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// providersSchema is a list of providers before 1.12 and an object of providers from 1.12 on.
+// providersSchema returns the schema of the providers: a list before 1.12, and an object from 1.12 on.
 func providersSchema(v int, post bool) *schema {
 	resources := &schema{kind: "object", minKeys: 1, keys: classPattern, each: amount}
 	if v < 12 {

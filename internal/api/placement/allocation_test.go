@@ -10,7 +10,7 @@ import (
 
 const incompleteOwnerID = "00000000-0000-0000-0000-000000000000"
 
-// vcpus is the part of a body that allocates VCPUs of a provider, in the format from 1.12 on.
+// vcpus returns the part of a body that allocates VCPUs of a provider, in the format from 1.12 on.
 func vcpus(provider string, n int) string {
 	return fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":%d}}}`, provider, n)
 }
@@ -149,7 +149,7 @@ func TestAllocations_FailedWriteLeavesNothing(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, tc.text, "1.28", "PUT", "/allocations/"+consumer, body(tc.allocations))
 			if a.code() != "placement.undefined_code" {
-				t.Errorf("%s: got code %v, want placement.undefined_code", tc.text, a.code())
+				t.Errorf("PUT allocations, refused because of %q: got code %v, want placement.undefined_code", tc.text, a.code())
 			}
 			c.want(tc.status, tc.text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)))
 			c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), `{"allocations":{}}`)

@@ -44,7 +44,7 @@ func (h *handler) listCandidates(c *call) (int, any, error) {
 	return http.StatusOK, c.candidates(found), nil
 }
 
-// encodeCandidates writes the candidates as JSON text. It writes the text directly, because the response may be large
+// candidates writes the search result as JSON text. It writes the text directly, because the response may be large
 // and its UUIDs, names, suffixes and numbers need no escaping.
 func (c *call) candidates(f *inventory.SearchResult) []byte {
 	described := f.SummarizedProviders()
@@ -65,7 +65,8 @@ func (c *call) candidates(f *inventory.SearchResult) []byte {
 	return append(b, `}}`...)
 }
 
-// grow reserves memory for the rest of a list after its first element. The other elements are about as long.
+// grow reserves memory for the rest of a list after its first element. The other elements are about as long as the
+// first one.
 func grow(b []byte, i, length, count int) []byte {
 	if i > 0 {
 		return b

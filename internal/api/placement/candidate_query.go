@@ -21,7 +21,8 @@ const (
 	queryMissingValue = "placement.query.missing_value"
 )
 
-// maxGroups limits the groups of a query. The memory of a search grows with the groups and the providers.
+// maxGroups is the maximum number of groups in a query. The memory of a search grows with the groups and the
+// providers.
 const maxGroups = 128
 
 // groupParameters are the query parameters that may have a suffix, with their first microversion, in the order in which errors list them.

@@ -11,7 +11,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// FuzzCandidateQuery checks that a query gets a 400 or is valid for a search.
+// FuzzCandidateQuery checks that a query is either refused with 400 or read as a valid search.
 func FuzzCandidateQuery(f *testing.F) {
 	const id = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001"
 	for _, seed := range []string{

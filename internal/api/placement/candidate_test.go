@@ -130,7 +130,7 @@ func TestCandidates_EveryKindOfGroup(t *testing.T) {
 		version, query string
 		want           []string
 	}{
-		// one provider, or several of a tree
+		// candidates from one provider, or from several providers of a tree
 		{"1.28", "resources=VCPU:1,MEMORY_MB:10", []string{"alone:MEMORY_MB=10 alone:VCPU=1"}},
 		{"1.29", "resources=VCPU:1,MEMORY_MB:10", []string{"alone:MEMORY_MB=10 alone:VCPU=1", "n1:MEMORY_MB=10 n1c0:VCPU=1",
 			"n1:MEMORY_MB=10 n1c1:VCPU=1", "n2:MEMORY_MB=10 n2c0:VCPU=1"}},

@@ -11,7 +11,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// Error codes from 1.23 on.
+// Error codes, which responses contain from microversion 1.23 on.
 const (
 	undefinedCode      = "placement.undefined_code"
 	concurrentUpdate   = "placement.concurrent_update"

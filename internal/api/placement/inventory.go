@@ -55,7 +55,7 @@ func inventorySchema(required []string, more map[string]*schema) *schema {
 	return &schema{kind: "object", required: append([]string{"total"}, required...), fields: fields}
 }
 
-// readInventory reads a checked inventory.
+// readInventory converts JSON that has passed the schema check to an inventory.
 func readInventory(in map[string]any) inventory.Inventory {
 	i := inventory.NewInventory(intOf(in["total"]))
 	for name, field := range map[string]*int64{
@@ -127,7 +127,7 @@ func (c *call) oneInventory(s inventory.ProviderInventories, class string) inven
 	return view
 }
 
-// inventoriesSchema is the schema of all inventories of a provider.
+// inventoriesSchema returns the schema of all inventories of a provider.
 func inventoriesSchema() *schema {
 	return &schema{kind: "object", required: []string{"resource_provider_generation", "inventories"},
 		fields: map[string]*schema{
@@ -136,7 +136,7 @@ func inventoriesSchema() *schema {
 		}}
 }
 
-// readInventories reads the checked inventories of a provider.
+// readInventories converts JSON that has passed the schema check to the inventories of a provider.
 func readInventories(in map[string]any) inventory.ProviderInventories {
 	s := inventory.ProviderInventories{Generation: intOf(in["resource_provider_generation"]), Classes: map[string]inventory.Inventory{}}
 	for class, v := range in["inventories"].(map[string]any) {

@@ -139,7 +139,8 @@ func last(values []string) string {
 	return values[len(values)-1]
 }
 
-// setLastModified sets Last-Modified from 1.15 on. The zero time stands for the current time.
+// setLastModified sets the header Last-Modified if the microversion is at least 1.15. The zero time stands for the
+// current time.
 func (c *call) setLastModified(at time.Time) {
 	if c.v < 15 {
 		return
@@ -152,7 +153,7 @@ func (c *call) setLastModified(at time.Time) {
 	header.Set("Cache-Control", "no-cache")
 }
 
-// setLocation sets the Location of a created resource.
+// setLocation sets the header Location to the URL of a created resource.
 func (c *call) setLocation(path string) {
 	scheme := "http"
 	if c.TLS != nil {

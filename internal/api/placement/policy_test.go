@@ -76,7 +76,7 @@ func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 	}
 	for _, d := range placement.Policy {
 		if strings.HasPrefix(d.Name, "placement:") && d.Name != "placement:usages" && !seen[d.Name] {
-			t.Errorf("policy rule %s belongs to no route", d.Name)
+			t.Errorf("policy rule %s: no route uses it, want at least one", d.Name)
 		}
 	}
 }

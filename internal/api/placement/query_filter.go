@@ -19,7 +19,7 @@ const invalidQuery = "Invalid query string parameters: "
 // badQuery returns the error for an invalid query.
 func badQuery(format string, args ...any) error { return fault(http.StatusBadRequest, format, args...) }
 
-// filters reads the parameters of a query with filters.
+// filters returns the query's parameters. It refuses a query that is too long.
 func (c *call) filters() (url.Values, error) {
 	if len(c.URL.RawQuery) > maxQuery {
 		return nil, badQuery("The query is longer than %d bytes.", maxQuery)
@@ -27,7 +27,7 @@ func (c *call) filters() (url.Values, error) {
 	return c.URL.Query(), nil
 }
 
-// parseResources reads amounts by class, such as VCPU:2,MEMORY_MB:1024.
+// parseResources reads amounts by resource class, such as VCPU:2,MEMORY_MB:1024.
 func parseResources(value string) (map[string]int64, error) {
 	const malformed = "Badly formed resources parameter. Expected resources query string parameter in form: " +
 		"?resources=VCPU:2,MEMORY_MB:1024. Got: %s."

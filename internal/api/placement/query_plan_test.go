@@ -14,7 +14,7 @@ import (
 )
 
 // cloud fills the tables whose size depends on the size of a cloud, and runs ANALYZE. It creates 1,000 trees of two
-// providers each, and consumers of three resources. One of a hundred providers has the rare traits, classes and
+// providers each, and consumers of three resources. One provider in a hundred has the rare traits, classes and
 // aggregates.
 const cloud = `
 	insert into trait (name) values ('CUSTOM_RARE');
@@ -43,7 +43,8 @@ const cloud = `
 // large lists the tables that no request may read in full.
 var large = []string{"provider", "inventory", "provider_aggregate", "provider_trait", "consumer", "allocation", "generation_change"}
 
-// routeCaller calls the routes of the API on the database that `cloud` has filled. It knows one object of each kind.
+// routeCaller calls the routes of the API on the database that `cloud` has filled. It has the ID or the name of one
+// object of each kind.
 type routeCaller struct {
 	*client
 	provider, aggregate, consumer string

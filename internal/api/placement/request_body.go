@@ -74,7 +74,7 @@ func optional(query map[string]string, name string) *string {
 	return nil
 }
 
-// stringOf converts a checked value to a string.
+// stringOf converts a value that has passed the schema check to a string.
 func stringOf(v any) string {
 	s, _ := v.(string)
 	return s

@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// schema is a JSON schema. Its errors have the wording of Python's jsonschema library, because clients and their tests look for it.
+// schema is a JSON schema. Its errors have the wording of Python's jsonschema library, because clients and their
+// tests look for these texts.
 type schema struct {
 	kind     string // object, array, string, integer or number
 	nullable bool
@@ -193,7 +194,7 @@ func (s *schema) checkNumber(number json.Number) *mismatch {
 	return nil
 }
 
-// plain writes an integer without an exponent.
+// plain formats a number, and an integer without an exponent.
 func plain(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatInt(int64(f), 10)

@@ -13,7 +13,7 @@ import (
 func (s *Deployment) Same(what string, want, got any) {
 	s.Helper()
 	if d := cmp.Diff(want, got); d != "" {
-		s.Errorf("%s (-want +got):\n%s", what, d)
+		s.Errorf("%s differs (-want +got):\n%s", what, d)
 	}
 }
 

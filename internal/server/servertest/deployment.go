@@ -64,7 +64,8 @@ func Serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// NewNamespace creates a Temporal namespace with a paused sweep, and returns its client and the settings for it.
+// NewNamespace creates a Temporal namespace with a paused sweep. It returns the namespace's client and the settings
+// that select the namespace.
 func NewNamespace(t *testing.T) (client.Client, []string) {
 	t.Helper()
 	n := temporaltest.New(t)
