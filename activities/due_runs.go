@@ -27,7 +27,7 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // entries that wait for the controller show the error, and the next round repeats the check
 	}
-	reason := "the canary network is missing"
+	reason := "the check network is missing in the controller"
 	if !due && a.FullSyncInterval > 0 {
 		reason = "the last full sync was started " + a.FullSyncInterval.String() + " ago"
 		if due, err = a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil {

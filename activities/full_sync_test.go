@@ -33,7 +33,7 @@ func TestFullSync_RestoresEmptyControllerInOrder(t *testing.T) {
 	if r.State != journal.RunDone {
 		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
-	const all = 3*4 + 18 + 1 // 1 for the check network (canary)
+	const all = 3*4 + 18 + 1 // 1 for the check network
 	if d := cmp.Diff(map[string]int{"POST": all}, m.appliedWrites(before)); d != "" {
 		t.Error(d)
 	}
@@ -71,7 +71,7 @@ func TestFullSync_SendsOnlyMissingAndDifferentObjects(t *testing.T) {
 	m.finishRun(m.startRun(contract.KeyFullSync, 0))
 
 	writes := m.appliedWrites(before)
-	if writes["POST"] != len(lost) || writes["PUT"] > len(changed) || writes["PUT"] < len(changed)-1 || writes["DELETE"] != 0 { // a changed canary is not updated
+	if writes["POST"] != len(lost) || writes["PUT"] > len(changed) || writes["PUT"] < len(changed)-1 || writes["DELETE"] != 0 { // a changed check network is not updated
 		t.Errorf("applied writes: got %v; want %d creates and %d updates", writes, len(lost), len(changed))
 	}
 	m.checkInSync()
@@ -209,7 +209,7 @@ func TestFullSync_FailsWithoutCanaryIfTypeIsUnreadable(t *testing.T) {
 		t.Errorf("state of the run: got %q, want it failed because GET /ports answered 500", r.Sentence())
 	}
 	if m.odl.Record("network", journal.Canary().Object.ID).Object != nil {
-		t.Error("the failed full sync has created the canary")
+		t.Error("the failed full sync has created the check network, want it missing")
 	}
 }
 

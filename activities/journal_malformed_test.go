@@ -80,7 +80,7 @@ func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 
 	m.drainJournal()
 	if m.odl.Record("network", canary.ID).Object == nil || len(m.failedEntries()) != 0 {
-		t.Error("the canary is missing, or an entry is still failed")
+		t.Error("the check network is missing or an entry is still failed, want neither")
 	}
 }
 

@@ -31,7 +31,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	if err == nil {
 		r, err = a.Store.Mirror.SaveRun(ctx, r)
 	}
-	if errors.Is(err, db.ErrConflict) { // another attempt of this step was faster; the next read shows the result
+	if errors.Is(err, db.ErrConflict) { // another attempt has performed this step; the next read shows the result
 		err = fmt.Errorf("%s %d: another attempt has already performed this step", kind, r.ID)
 	}
 	p := contract.RunProgress{State: string(r.State), Sentence: r.Sentence(), Delay: delay}
@@ -44,7 +44,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 // Values of Run.Position after a run has compared the last object type.
 const (
 	positionSettling = "settling" // the run waits for its entries
-	positionCanary   = "canary"   // the run waits for the canary's entry
+	positionCanary   = "canary"   // the run waits for the entry of the check network
 )
 
 // settleInterval is the pause before a run checks again whether its entries are settled.

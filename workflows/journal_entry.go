@@ -23,7 +23,7 @@ func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgre
 	p := tryEntry(ctx, in.Key)
 	for waited := false; ; waited = true {
 		completed := journal.State(p.State) == journal.Completed
-		if !completed || waited { // an entry that succeeds at once needs no further history events
+		if !completed || waited { // an entry whose first attempt succeeds needs no further history events
 			if err := status.report(ctx, whyEntry(p)); err != nil {
 				return p, err
 			}

@@ -66,7 +66,7 @@ type ODL struct {
 // Policy has the settings of the access rules.
 type Policy struct {
 	File               string // empty: no policy file
-	EnforceNewDefaults bool   // false: the defaults of older OpenStack releases allow a request too
+	EnforceNewDefaults bool   // false: a request is also allowed if the defaults of older OpenStack releases allow it
 }
 
 // CORS has the origins whose pages may call the APIs from a browser, and what these pages may send. Without an

@@ -156,7 +156,7 @@ func TestLoad_PortDeadlineForAllOrByEntity(t *testing.T) {
 		})
 	}
 	if !load(t, "BERTH_PORT_OVERDUE=error").Port.OverdueIsError {
-		t.Error("BERTH_PORT_OVERDUE=error has no effect")
+		t.Error("BERTH_PORT_OVERDUE=error: got OverdueIsError false, want true")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // Main runs the worker with the command line and the environment of the process, and ends the process with its exit code.
 func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	context.AfterFunc(ctx, stop) // the second signal ends the process immediately
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	switch {
 	case err == nil:

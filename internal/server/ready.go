@@ -39,7 +39,7 @@ func (a *App) readinessChecks() []readinessCheck {
 	checks := []readinessCheck{
 		{"process", func(context.Context) error {
 			if a.stopping.Load() {
-				return errors.New("is stopping")
+				return errors.New("the process is stopping")
 			}
 			return nil
 		}},

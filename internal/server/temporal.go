@@ -51,7 +51,7 @@ func dialTemporal(env environment, registry prometheus.Registerer, slot string) 
 		options.Namespace = client.DefaultNamespace
 	}
 	if isLoopback(options.HostPort) {
-		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // on loopback it costs more CPU than it saves
+		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // on loopback, compression costs more CPU than it saves
 	}
 	if slot != "" {
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))

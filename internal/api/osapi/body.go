@@ -31,7 +31,7 @@ func Body(r *http.Request) ([]byte, error) {
 		return nil, Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.", tooLarge.Limit)
 	case errors.Is(err, errBodiesFull):
 		Header(r.Context()).Set("Retry-After", "1")
-		return nil, Fault(http.StatusServiceUnavailable, "", "The server reads too many requests at once. Try again later.")
+		return nil, Fault(http.StatusServiceUnavailable, "", "The server reads too many requests at the same time. Try again later.")
 	case err != nil:
 		return nil, Fault(http.StatusBadRequest, "", "The request body could not be read.")
 	}

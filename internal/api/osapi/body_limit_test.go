@@ -57,7 +57,7 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 	bodyMemory.TryAcquire(maxBodyBytes - 99)
 	w = post(t, body, func() {})
 	bodyMemory.Release(maxBodyBytes - 99)
-	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many requests at once") {
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many requests at the same time") {
 		t.Errorf("POST while the memory limit is used up: got %d, headers %v, body %s; want 503 with Retry-After 1", w.Code, w.Header(), w.Body)
 	}
 	if n := free(); n != maxBodyBytes {
