@@ -246,7 +246,8 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	}
 	for _, f := range found {
 		if newer := f.Object.ID == nets[0].ID.String(); f.Outcome == "" || newer != strings.Contains(f.Outcome, "the journal changes it") {
-			t.Errorf("repair a finding about %s %s: got the outcome %q; want \"the journal changes it\" only for the network that was updated after the audit", f.Object.Type, f.Object.ID, f.Outcome)
+			t.Errorf("repair a finding about %s %s: got the outcome %q; want \"the journal changes it\" only for the network that was updated after the audit",
+				f.Object.Type, f.Object.ID, f.Outcome)
 		}
 	}
 	m.checkInSync()

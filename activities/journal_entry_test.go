@@ -59,7 +59,8 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 
 	maxProbes := int(time.Since(begin)/time.Second) + 2 // one per second
 	if probes := len(m.odl.Requests()) - requests; probes > maxProbes || countAttempts()-attempts > probes+1 {
-		t.Errorf("50 attempts made %d requests, want at most %d; the attempts of the rows increased by %d, want at most one more than the requests", probes, maxProbes, countAttempts()-attempts)
+		t.Errorf("50 attempts made %d requests, want at most %d; the attempts of the rows increased by %d, want at most one more than the requests",
+			probes, maxProbes, countAttempts()-attempts)
 	}
 	m.odl.ClearFaults()
 }
@@ -75,7 +76,8 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	m.drainJournal()
 	live, err := m.store.Journal.JournalState(t.Context())
 	if err != nil || live.Open[journal.Pending]+live.Open[journal.Processing]+live.Open[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
-		t.Errorf("without a controller: got the open entries %+v, error %v and %d requests; want no entries, no error and no requests", live, err, len(m.odl.Requests()))
+		t.Errorf("without a controller: got the open entries %+v, error %v and %d requests; want no entries, no error and no requests",
+			live, err, len(m.odl.Requests()))
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
 		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {

@@ -104,6 +104,7 @@ func TestWithOperatorSettings_LeavesTheSharedLeaseUnchanged(t *testing.T) {
 	got := New(Options{SnapshotByDefault: true}).withOperatorSettings(shared)
 
 	if shared.Reservations[0].Min != 1 || got.Reservations[0].Min != 0 {
-		t.Errorf("apply the operator's settings: got Min in the shared lease %+v and in the returned copy %+v; want 1 in the shared lease and 0 in the copy", shared, got)
+		t.Errorf("apply the operator's settings: got Min in the shared lease %+v and in the returned copy %+v; want 1 in the shared lease and 0 in the copy",
+			shared, got)
 	}
 }

@@ -27,7 +27,8 @@ func TestReadLease_AppliesOperatorSettings(t *testing.T) {
 		got, err := acts.ReadLease(t.Context(), l.ID.String())
 		want := lease.ReservationDraft{Type: lease.PhysicalHost, BeforeEnd: c.want} // fields that no step needs are empty
 		if d := cmp.Diff(want, got.Reservations[0].ReservationDraft); d != "" || err != nil || got.CloudRetryTime != time.Minute {
-			t.Errorf("read a lease with before_end %q, snapshot by default %t: reservation (-want +got) %s; retry time %s, want 1m; error %v, want none", c.requested, c.snapshotByDefault, d, got.CloudRetryTime, err)
+			t.Errorf("read a lease with before_end %q, snapshot by default %t: reservation (-want +got) %s; retry time %s, want 1m; error %v, want none",
+				c.requested, c.snapshotByDefault, d, got.CloudRetryTime, err)
 		}
 	}
 }

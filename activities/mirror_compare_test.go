@@ -78,6 +78,7 @@ func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 	repair := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
 	if audit.Note != "0 missing, 0 different, 1 extra" || repair.State != journal.RunDone || m.odl.Record("network", id).Object != nil {
-		t.Errorf("an object that PostgreSQL cannot store: got the audit %q and the repair %q, and the controller has %v; want 1 extra object, a successful repair, and no object", audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
+		t.Errorf("an object that PostgreSQL cannot store: got the audit %q and the repair %q, and the controller has %v; want 1 extra object, a successful repair, and no object",
+			audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
 	}
 }

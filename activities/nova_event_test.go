@@ -112,6 +112,7 @@ func TestNotifyNova_DropsEventsOfDeletedPortIfServerIsUnknown(t *testing.T) {
 	}
 	n.InjectFaults(notifytest.Fault{Status: 404})
 	if left, err := n.notifyNova(); len(left) != 0 || err != nil {
-		t.Errorf("events of a deleted port after NotifyNova: got %v, error %v; want no events, because the port's workflow ends only without events", left, err)
+		t.Errorf("events of a deleted port after NotifyNova: got %v, error %v; want no events, because the port's workflow ends only without events",
+			left, err)
 	}
 }

@@ -25,7 +25,8 @@ func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 	m.createNetworks(1)
 	m.failEntries("network", 400)
 	if f := m.failedEntries(); len(f) != 1 || f[0].Seq != 1 || m.journalEntry(3).State != journal.Pending {
-		t.Fatalf("create a network that the controller rejects: got the failed entries %v and the child %s; want only entry 1 failed and the child pending", f, m.journalEntry(3).State)
+		t.Fatalf("create a network that the controller rejects: got the failed entries %v and the child %s; want only entry 1 failed and the child pending",
+			f, m.journalEntry(3).State)
 	}
 
 	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
@@ -117,7 +118,8 @@ func TestRecovery_UnrecoverableEntryDoesNotStopOthers(t *testing.T) {
 	m.odl.ClearFaults()
 	m.drainJournal()
 	if f := m.failedEntries(); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq || !strings.Contains(r.Note, "could not be recovered") {
-		t.Fatalf("state after the recovery: %s; failed entries: %v; want a successful end, and only the entry whose object cannot be read", r.Sentence(), f)
+		t.Fatalf("state after the recovery: %s; failed entries: %v; want a successful end, and only the entry whose object cannot be read",
+			r.Sentence(), f)
 	}
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 	m.drainJournal()

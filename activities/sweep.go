@@ -76,7 +76,8 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	return deleted, nil
 }
 
-// trimHistory deletes old rows of the generation history. After trimTimeLimit, it leaves the remaining rows to the next sweep.
+// trimHistory deletes old rows of the generation history. After trimTimeLimit, it leaves the remaining rows to the
+// next sweep.
 func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
 	deleted := int64(0)
 	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {

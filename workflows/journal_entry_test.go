@@ -99,7 +99,8 @@ func TestJournalEntry_CompletedEntryIsNotReadAgain(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" || w.localAttempts != 1 || w.regularAttempts != 3 {
-		t.Errorf("end of the workflow: got entry state %s after %d local and %d regular attempts, error %v; want completed after 1 local and 3 regular attempts", w.entry, w.localAttempts, w.regularAttempts, err)
+		t.Errorf("end of the workflow: got entry state %s after %d local and %d regular attempts, error %v; want completed after 1 local and 3 regular attempts",
+			w.entry, w.localAttempts, w.regularAttempts, err)
 	}
 }
 

@@ -159,7 +159,8 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 	w.run(t)
 
 	if len(w.log) < 2 || w.log[0] != "1m0s: STARTING" || w.log[len(w.log)-1] != "1h0m0s: ERROR with 0 provisioned" || w.cloudAttempts != 1 {
-		t.Errorf("cloud calls after the failed start: got %d, want 1; log: %v, want ERROR and no provisioned reservation at the end", w.cloudAttempts, w.log)
+		t.Errorf("cloud calls after the failed start: got %d, want 1; log: %v, want ERROR and no provisioned reservation at the end",
+			w.cloudAttempts, w.log)
 	}
 }
 

@@ -37,6 +37,7 @@ func TestMaintenance_FirstRoundSearchesOneDay(t *testing.T) {
 	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
 
 	if err := env.GetWorkflowError(); err != nil || len(w.sweptSince) != 1 || env.Now().Sub(w.sweptSince[0]) < 24*time.Hour {
-		t.Errorf("first maintenance round: got searches that start at %v, error %v; want one search that starts at least 24 hours ago", w.sweptSince, err)
+		t.Errorf("first maintenance round: got searches that start at %v, error %v; want one search that starts at least 24 hours ago",
+			w.sweptSince, err)
 	}
 }

@@ -168,7 +168,8 @@ type Dev struct {
 // check rejects settings that contradict each other or that lack a setting on which they depend.
 func (c Config) check() error {
 	if c.Auth == Noauth && c.Listen != "" && !loopback(c.Listen) {
-		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1", c.Listen)
+		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
+			c.Listen)
 	}
 	if c.Lease.Monitor && c.Nova.URL == "" {
 		return errors.New("BERTH_LEASE_MONITOR=on needs BERTH_NOVA_URL, because Nova reports which hypervisors are down")

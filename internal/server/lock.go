@@ -22,7 +22,8 @@ func lockFolder(data string) (unlock func(), err error) {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		holder, _ := os.ReadFile(f.Name())
 		_ = f.Close()
-		return nil, fmt.Errorf("another run (process %s) uses %s: stop that run, or set BERTH_DATA to another folder", strings.TrimSpace(string(holder)), data)
+		return nil, fmt.Errorf("another run (process %s) uses %s: stop that run, or set BERTH_DATA to another folder",
+			strings.TrimSpace(string(holder)), data)
 	}
 	if err == nil {
 		err = f.Truncate(0)

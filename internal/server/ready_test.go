@@ -53,7 +53,8 @@ func TestReadiness_NamesUnreachableServer(t *testing.T) {
 			code, body := servertest.ReadReadiness(t, a)
 
 			if code != http.StatusServiceUnavailable || body.Checks[neighbour] == "ok" || body.Checks["process"] != "ok" {
-				t.Errorf("/readyz while %s is unreachable: got %d %v, want 503 with this check failed and the check of the process ok", neighbour, code, body)
+				t.Errorf("/readyz while %s is unreachable: got %d %v, want 503 with this check failed and the check of the process ok",
+					neighbour, code, body)
 			}
 			r, err := http.Get("http://" + a.Address() + "/healthz")
 			if err != nil {

@@ -21,7 +21,8 @@ import (
 func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	for name := range cfg.Networking.Quota {
 		if !slices.Contains(network.QuotaResources(), name) {
-			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; the resources are %s", name, strings.Join(network.QuotaResources(), ", "))
+			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; the resources are %s",
+				name, strings.Join(network.QuotaResources(), ", "))
 		}
 	}
 	return store.Config{

@@ -70,7 +70,8 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" || after["revision_number"] != p["revision_number"].(float64)+1 {
-		t.Errorf("the port after a SLAAC subnet was added: got revision %v, want the next one; berth:why (-want +got):\n%s", after["revision_number"], d)
+		t.Errorf("the port after a SLAAC subnet was added: got revision %v, want the next one; berth:why (-want +got):\n%s",
+			after["revision_number"], d)
 	}
 	if n := len(addresses(c.must(200, "GET", "/v2.0/ports/"+router, "")["port"].(object))); n != 1 {
 		t.Errorf("addresses of a router port after a SLAAC subnet was added: got %d, want 1", n)

@@ -34,7 +34,8 @@ func TestTag_EveryResource(t *testing.T) {
 				t.Errorf("%s: tags shown by GET (-want +got):\n%s", kind, d)
 			}
 			if after["revision_number"] != before["revision_number"].(float64)+3 {
-				t.Errorf("%s: three changes of tags increased the revision from %v to %v, want an increase of three", kind, before["revision_number"], after["revision_number"])
+				t.Errorf("%s: three changes of tags increased the revision from %v to %v, want an increase of three",
+					kind, before["revision_number"], after["revision_number"])
 			}
 			for _, method := range []string{"GET", "DELETE"} {
 				if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {

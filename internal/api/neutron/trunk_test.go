@@ -89,7 +89,8 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	of := c.must(200, "GET", "/v2.0/ports/"+parent+"/bindings/cmp-1", "")["binding"].(object)["vif_details"].(object)["bridge_name"]
 	carried := c.must(200, "GET", "/v2.0/ports/"+sub, "")["port"].(object)["binding:vif_details"].(object)["bridge_name"]
 	if journaled != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
-		t.Errorf("ports with trunk_details: got %d, want 1; bridge of the parent's binding: got %v, want the trunk's bridge; bridge of the subport's binding: got %v, want br-int", journaled, of, carried)
+		t.Errorf("ports with trunk_details: got %d, want 1; bridge of the parent's binding: got %v, want the trunk's bridge; bridge of the subport's binding: got %v, want br-int",
+			journaled, of, carried)
 	}
 }
 

@@ -29,6 +29,7 @@ func TestError_LongMessageIsShortened(t *testing.T) {
 
 	var message string
 	if err := json.Unmarshal(w.Body.Bytes(), &message); err != nil || w.Code != 400 || len(message) > 2100 || !strings.HasPrefix(message, "Invalid input: unknown field") {
-		t.Errorf("error with a long message: got status %d, %d bytes: %.60s, decoding error %v; want 400 and a shortened message", w.Code, len(message), message, err)
+		t.Errorf("error with a long message: got status %d, %d bytes: %.60s, decoding error %v; want 400 and a shortened message",
+			w.Code, len(message), message, err)
 	}
 }

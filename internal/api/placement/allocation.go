@@ -51,8 +51,8 @@ func providersSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// consumerWrite returns the change of one consumer that a checked body requests. Before 1.8 clients name no project and user; the
-// consumer then gets those of Options.Incomplete.
+// consumerWrite returns the change of one consumer that a checked body requests. Before 1.8 clients name no project
+// and user; the consumer then gets those of Options.Incomplete.
 func (h *handler) consumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := readConsumerWrite(v, consumer, in)
 	if v < 8 {

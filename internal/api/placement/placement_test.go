@@ -107,7 +107,8 @@ func (c *client) want(status int, part, version, method, path, body string, head
 	c.t.Helper()
 	a := c.send(version, method, path, body, headers...)
 	if a.status != status || !strings.Contains(a.raw, part) {
-		c.t.Errorf("%s %s at microversion %q with the body %.200s:\nwant status %d and the text %q\ngot  %d %s", method, path, version, body, status, part, a.status, a.raw)
+		c.t.Errorf("%s %s at microversion %q with the body %.200s:\nwant status %d and the text %q\ngot  %d %s",
+			method, path, version, body, status, part, a.status, a.raw)
 	}
 	return a
 }

@@ -67,7 +67,8 @@ func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 		seen["placement:"+rule] = true
 		for roles, may := range map[string]bool{"admin": rule != "reshaper:reshape", "service": true, "Service,x": true, "manager": false} {
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles)); (got == "") != may {
-				t.Errorf("%s %s with the role %s: got refused by the rule %q (empty if it is allowed), want the opposite", r.Method, r.Path, roles, got)
+				t.Errorf("%s %s with the role %s: got refused by the rule %q (empty if it is allowed), want the opposite",
+					r.Method, r.Path, roles, got)
 			}
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles, "OpenStack-System-Scope", "all")); got == "" {
 				t.Errorf("%s %s with the role %s and a system-scoped token: not refused, want 403", r.Method, r.Path, roles)

@@ -52,8 +52,8 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 	return http.StatusOK, map[string]any{"usages": c.usages(usages, together)}, nil
 }
 
-// usages returns usages in the format of the microversion: before 1.38, amounts by resource class. From 1.38 on they are grouped by consumer type, or together
-// under "all". Each group contains the number of its consumers.
+// usages returns usages in the format of the microversion: before 1.38, amounts by resource class. From 1.38 on they
+// are grouped by consumer type, or together under "all". Each group contains the number of its consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
 		return inventory.TotalUsage(found).Used
