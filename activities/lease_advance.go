@@ -38,10 +38,10 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	return advanced, classify(err)
 }
 
-// advanceDueLeases is one round of the sweep. It begins the steps of some due leases in one transaction, makes their
-// Nova and Neutron calls, and finishes the steps in a second transaction. If a step fails or the process crashes, the
-// lease stays in its transitional status, and its own workflow completes the step. It returns how many leases it has
-// begun and how many it has finished.
+// advanceDueLeases performs one round of the sweep. It begins the steps of some due leases in one transaction, makes
+// their Nova and Neutron calls, and finishes the steps in a second transaction. If a step fails or the process
+// crashes, the lease stays in its transitional status, and its own workflow completes the step. It returns how many
+// leases it has begun and how many it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
 	started, ready, err := a.Store.Lease.BeginDueLeases(ctx, a.Cloud != nil)
 	if err != nil || len(started) == 0 {

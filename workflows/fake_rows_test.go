@@ -228,7 +228,7 @@ func queryWhy(t *testing.T, env *testsuite.TestWorkflowEnvironment) contract.Why
 		err = v.Get(&why)
 	}
 	if err != nil {
-		t.Errorf("send the query why: got error %v, want none", err)
+		t.Errorf("send the query \"why\": got error %v, want none", err)
 	}
 	return why
 }

@@ -42,7 +42,7 @@ func TestJournalEntry_RetriesDuringControllerOutage(t *testing.T) {
 		t.Errorf("end of the workflow: got entry state %s, error %v; want completed and no error", w.entry, err)
 	}
 	if why.State != "pending" || why.LastError != "503 Service Unavailable" {
-		t.Errorf("query why during the outage: got %+v, want the state pending with the error 503", why)
+		t.Errorf("query \"why\" during the outage: got %+v, want the state pending with the error 503", why)
 	}
 	if w.regularAttempts < 8 {
 		t.Errorf("attempts of an entry during an outage: got %d regular activities, want at least 8", w.regularAttempts)
@@ -55,7 +55,7 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); len(why.Waiting) != 1 || why.Waiting[0].For != "journal/1" {
-			t.Errorf("query why of a blocked entry: want it to wait for journal/1, got %+v", why)
+			t.Errorf("query \"why\" of a blocked entry: want it to wait for journal/1, got %+v", why)
 		}
 		if w.localAttempts != 1 {
 			t.Errorf("attempts of a blocked entry within an hour: got %d, want 1", w.localAttempts)
@@ -76,7 +76,7 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); why.State != "failed" {
-			t.Errorf("query why of a failed entry: want the state failed, got %+v", why)
+			t.Errorf("query \"why\" of a failed entry: want the state failed, got %+v", why)
 		}
 		w.mu.Lock()
 		w.entry = "pending"

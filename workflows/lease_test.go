@@ -124,7 +124,7 @@ func TestLease_WhyContainsStartAsDeadline(t *testing.T) {
 	schedule(w.env, time.Minute, func() {
 		why := queryWhy(t, w.env)
 		if why.State != "PENDING" || len(why.Waiting) != 1 || !why.Waiting[0].Deadline.Equal(w.created.Add(time.Hour)) {
-			t.Errorf("query why before the start: want PENDING with the start as the deadline, got %+v", why)
+			t.Errorf("query \"why\" before the start: want PENDING with the start as the deadline, got %+v", why)
 		}
 	})
 
@@ -170,7 +170,7 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	w.hangs = true
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	if why := s.waitForState(string(lease.Starting)); why.LastError != "the cloud answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
-		t.Errorf("query why while the cloud fails: got %+v, want the error 503 and the lease waiting for the cloud", why)
+		t.Errorf("query \"why\" while the cloud fails: got %+v, want the error 503 and the lease waiting for the cloud", why)
 	}
 	w.mu.Lock()
 	w.lease.DeleteRequested = true

@@ -17,9 +17,9 @@ const (
 	sweepOverlap = 30 * time.Second
 )
 
-// Maintenance is one round of the sweep. A schedule starts the workflow; each round continues the search where the
-// last round ended. It restarts workflows that ended although their row still exists. It also starts a full sync or a
-// recovery if one is due, and heals reservations whose hosts are down.
+// Maintenance is the workflow that performs one round of the sweep. A schedule starts it; each round continues the
+// search where the last round ended. It restarts workflows that ended although their row still exists. It also starts
+// a full sync or a recovery if one is due, and heals reservations whose hosts are down.
 func Maintenance(ctx workflow.Context, _ contract.Input) (contract.SweepResult, error) {
 	last := contract.SweepResult{Until: workflow.Now(ctx).Add(-firstSweepPeriod)}
 	if workflow.HasLastCompletionResult(ctx) {

@@ -128,7 +128,7 @@ func TestPort_MalformedSignalIsCountedAsIgnored(t *testing.T) {
 	})
 	schedule(env, 2*time.Second, func() {
 		if why := queryWhy(t, env); why.State != "DOWN" || why.IgnoredReports != 4 {
-			t.Errorf("query why after 4 reports that do not fit the port: want DOWN and 4 ignored reports, got %+v", why)
+			t.Errorf("query \"why\" after 4 reports that do not fit the port: want DOWN and 4 ignored reports, got %+v", why)
 		}
 	})
 	deletePortAfter(env, w, 3*time.Second)
@@ -146,13 +146,13 @@ func TestPort_ReadsRowAtDeadline(t *testing.T) {
 
 	schedule(env, 2*time.Minute, func() {
 		if why := queryWhy(t, env); why.State != "ERROR" {
-			t.Errorf("query why after the deadline: got %+v, want the state ERROR", why)
+			t.Errorf("query \"why\" after the deadline: got %+v, want the state ERROR", why)
 		}
 		reportSignal(env, "L2", "cmp-1")
 	})
 	schedule(env, 3*time.Minute, func() {
 		if why := queryWhy(t, env); why.State != "ACTIVE" || w.reads != 4 {
-			t.Errorf("query why after the late report: got %+v after %d reads, want the state ACTIVE after 4 reads", why, w.reads)
+			t.Errorf("query \"why\" after the late report: got %+v after %d reads, want the state ACTIVE after 4 reads", why, w.reads)
 		}
 	})
 	deletePortAfter(env, w, 4*time.Minute)
@@ -208,7 +208,7 @@ func TestPort_NovaOutageDelaysNoReport(t *testing.T) {
 	schedule(env, 4*time.Second, func() {
 		why := queryWhy(t, env)
 		if why.State != "ACTIVE" || why.IgnoredReports != 1 || why.LastError == "" {
-			t.Errorf("query why while Nova is unavailable: want ACTIVE, Nova's error and one ignored report; got %+v", why)
+			t.Errorf("query \"why\" while Nova is unavailable: want ACTIVE, Nova's error and one ignored report; got %+v", why)
 		}
 	})
 	deletePortAfter(env, w, 5*time.Second)

@@ -81,7 +81,7 @@ func (s *scenario) waitForState(state string) contract.Why {
 			return why
 		}
 	}
-	s.t.Fatalf("%s did not reach the state %s within 10 minutes; answer to the query why: %+v", s.id, state, why)
+	s.t.Fatalf("%s did not reach the state %s within 10 minutes; answer to the query \"why\": %+v", s.id, state, why)
 	return why
 }
 
@@ -143,7 +143,7 @@ func TestRealServer_Port(t *testing.T) {
 	}
 	why := s.waitForState("ACTIVE")
 	if why.IgnoredReports != 1 {
-		t.Errorf("query why after a malformed report: want one ignored report, got %+v", why)
+		t.Errorf("query \"why\" after a malformed report: want one ignored report, got %+v", why)
 	}
 	w.mu.Lock()
 	w.deleted = true
@@ -166,7 +166,7 @@ func TestRealServer_PortWithInitialStatus(t *testing.T) {
 	why := s.waitForState("DOWN")
 	w.mu.Lock()
 	if w.reads != 0 || len(why.Waiting) != 1 || why.Waiting[0].For != "L2" {
-		t.Errorf("query why of a port whose status is in the input: after %d reads got %+v; want 0 reads, and waiting for L2", w.reads, why)
+		t.Errorf("query \"why\" of a port whose status is in the input: after %d reads got %+v; want 0 reads, and waiting for L2", w.reads, why)
 	}
 	w.mu.Unlock()
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
@@ -206,7 +206,7 @@ func TestRealServer_PortContinuesAsNewWithoutLosingReports(t *testing.T) {
 	// Temporal may repeat a workflow task, which then applies its reports again. So more than 250 reports may be
 	// counted.
 	if why := s.waitForState("ACTIVE"); why.IgnoredReports < 250 {
-		t.Errorf("query why after 250 reports from another host: got %d ignored reports, want at least 250", why.IgnoredReports)
+		t.Errorf("query \"why\" after 250 reports from another host: got %d ignored reports, want at least 250", why.IgnoredReports)
 	}
 	if s.currentRun() == first {
 		t.Error("the first run handled all messages, want it to continue as new")
@@ -308,7 +308,7 @@ func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 			w := &fakeRows{receiverFailures: 1 << 20}
 			s := newScenario(t, workflow, id, w.functions())
 			if why := s.waitForState("untold"); why.LastError == "" || len(why.Waiting) != 1 {
-				t.Errorf("query why while the receiver is unavailable: got %+v, want an error and one entity to wait for", why)
+				t.Errorf("query \"why\" while the receiver is unavailable: got %+v, want an error and one entity to wait for", why)
 			}
 			w.mu.Lock()
 			w.receiverFailures = 0
@@ -351,7 +351,7 @@ func TestRealServer_MirrorRun(t *testing.T) {
 			}}
 			s := newScenario(t, typ, contract.RunID(key), w.functions())
 			if why := s.waitForState("running"); why.Object != "odl/"+key {
-				t.Errorf("query why of an open run: got %+v, want the object odl/ and the kind of the run", why)
+				t.Errorf("query \"why\" of an open run: got %+v, want the object odl/ and the kind of the run", why)
 			}
 			s.finishAndRecord("run-"+key, "")
 			if len(w.runSteps) != 0 {

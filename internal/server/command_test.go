@@ -16,7 +16,7 @@ func TestCommand_NamesWrongArgument(t *testing.T) {
 	} {
 		err := run(t.Context(), strings.Fields(line), nil, io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("command line `worker %s`: got error %v, want another one", line, err)
+			t.Errorf("command line `worker %s`: got error %v, want one that contains the text in the test case", line, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // writers is how many requests compete in one round.
 const writers = 64
 
-// rounds is how many times they compete.
+// rounds returns how many times the writers compete.
 func rounds(t *testing.T) int { return storetest.Rounds(t, 20) }
 
 // arena is an API with access to its database and one connection for each writer.

@@ -118,7 +118,7 @@ func (c *call) groupSuffix(name string) (suffix string, ok bool) {
 	return "", false
 }
 
-// unexpectedParameter returns the error for a parameter that the version does not have.
+// unexpected returns the error for a parameter that the version does not have.
 func (c *call) unexpected(name string) error {
 	if c.v < 25 {
 		return badQuery(invalidQuery+"Additional properties are not allowed (%s was unexpected) "+
@@ -209,7 +209,7 @@ func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, e
 	return g, nil
 }
 
-// checkGroups checks the rules that concern several groups.
+// checkGroups checks all groups of a query after they have been read.
 func (c *call) checkGroups(q inventory.CandidateQuery) error {
 	err := checkSubtrees(q)
 	if c.v < 36 {

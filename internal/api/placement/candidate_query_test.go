@@ -96,7 +96,7 @@ func TestQuery_ErrorMessages(t *testing.T) {
 			path, query, _ := strings.Cut(s.query(tc.path), "?")
 			a := s.want(400, tc.part, tc.version, "GET", path+"?"+query, "")
 			if tc.code != "" && a.code() != tc.code {
-				t.Errorf("GET %s: got the error code %v, want another one", tc.path, a.code())
+				t.Errorf("GET %s: got the error code %v, want the one in the test case", tc.path, a.code())
 			}
 		})
 	}

@@ -187,7 +187,7 @@ func TestCandidates_EveryKindOfGroup(t *testing.T) {
 	for limit, want := range map[string]int{"1": 1, "3": 3, "4": 4, "1000": 4, "99999999999999999999999": 4, "1&limit=3": 1} {
 		t.Run(limit, func(t *testing.T) {
 			if got := s.candidates("1.29", "resources=VCPU:1,MEMORY_MB:10&limit="+limit); len(got) != want {
-				t.Errorf("allocation candidates with limit %s: got %v, want another number of them", limit, got)
+				t.Errorf("allocation candidates with limit %s: got %v, want as many as in the test case", limit, got)
 			}
 		})
 	}

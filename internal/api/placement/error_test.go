@@ -25,7 +25,7 @@ func TestError_FormatFollowsAccept(t *testing.T) {
 				}
 				a := c.want(status, strconv.Itoa(status), "1.39", "GET", path, "", "Accept", accept)
 				if got, _, _ := strings.Cut(a.header.Get("Content-Type"), ";"); got != want {
-					t.Errorf("GET %s with Accept %q: got Content-Type %q, want another one", path, accept, got)
+					t.Errorf("GET %s with Accept %q: got Content-Type %q, want the one in the test case", path, accept, got)
 				}
 			}
 		})

@@ -82,7 +82,7 @@ func TestInventory_InUseCannotBeDeleted(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if a := c.want(409, tc.text, "1.39", tc.method, tc.path, tc.body); a.code() != tc.code {
-				t.Errorf("%s %s: got the error code %v, want another one", tc.method, tc.path, a.code())
+				t.Errorf("%s %s: got the error code %v, want the one in the test case", tc.method, tc.path, a.code())
 			}
 		})
 	}

@@ -174,7 +174,7 @@ func TestVersion_Negotiation(t *testing.T) {
 			c := c.in(t)
 			a := c.want(200, "", "", "GET", "/resource_providers", "", "OpenStack-API-Version", header)
 			if got := a.header.Get("OpenStack-API-Version"); got != want || a.header.Get("Vary") == "" {
-				t.Errorf("version header %q: got the negotiated version %q, want another one and a Vary header", header, got)
+				t.Errorf("version header %q: got the negotiated version %q; want the one in the test case, and a Vary header", header, got)
 			}
 		})
 	}

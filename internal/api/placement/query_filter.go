@@ -166,7 +166,7 @@ func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string,
 	return aggregates, forbidden, nil
 }
 
-// filterSchema is the schema of the query of GET /resource_providers.
+// filterSchema returns the schema of the query of GET /resource_providers.
 func (c *call) filterSchema() *schema {
 	anyString := &schema{kind: "string"}
 	querySchema := &schema{kind: "object", fields: map[string]*schema{"name": anyString, "uuid": dashedUUID}}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// spellings are formats of a UUID that Python's parser accepts.
+// spellings returns a UUID in several formats, each of which Python's parser accepts.
 func spellings(id string) []string {
 	return []string{strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), "{" + id + "}", "urn:uuid:" + id, "urn:uuid:{" + strings.ToUpper(id) + "}",
 		id[:4] + "-" + strings.ReplaceAll(id[4:], "-", ""), "--" + id}

@@ -134,7 +134,7 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, tc.text, "1.39", "POST", "/reshaper", tc.body)
 			if a.code() != tc.code {
-				t.Errorf("%s: got the error code %v, want another one", tc.text, a.code())
+				t.Errorf("%s: got the error code %v, want the one in the test case", tc.text, a.code())
 			}
 		})
 	}
