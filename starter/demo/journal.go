@@ -17,7 +17,7 @@ const faultCount = 3
 // controllerURL is the URL of the controller without a path.
 func (d *demonstration) controllerURL() string { return baseURL(d.ODL.URL) }
 
-// injectFaults makes the OpenDaylight stand-in reject a few requests. It does nothing to a real controller.
+// injectFaults makes the stub of OpenDaylight reject a few requests. It does nothing if the controller is not the stub.
 func (d *demonstration) injectFaults(ctx context.Context) error {
 	root := d.controllerURL()
 	if root == "" {
@@ -32,7 +32,7 @@ func (d *demonstration) injectFaults(ctx context.Context) error {
 	}
 	a := cli.NewClient(root, "")
 	if err := a.Do(ctx, "POST", "/_control/faults", networkFault, nil); err != nil {
-		return fmt.Errorf("inject faults into the OpenDaylight stand-in: %w", err)
+		return fmt.Errorf("inject faults into the OpenDaylight stub: %w", err)
 	}
 	d.injectedFaults = faultCount
 	d.printStep("POST /_control/faults", "the controller will answer the next %d network requests with 503", faultCount)
@@ -46,7 +46,7 @@ func (d *demonstration) runJournal(ctx context.Context) error {
 	if d.ODL.URL == "" {
 		d.printStep("", "BERTH_ODL_URL is not set: the demo does not check the controller")
 	} else if d.injectedFaults == 0 {
-		d.printStep("", "%s is not the stand-in: the demo injects no faults and does not check its log", d.controllerURL())
+		d.printStep("", "%s is not the OpenDaylight stub: the demo injects no faults and does not check its log", d.controllerURL())
 	}
 	if err := d.waitForEntries(ctx); err != nil {
 		return err

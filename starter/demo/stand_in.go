@@ -9,7 +9,7 @@ import (
 	"berth/starter/cli"
 )
 
-// baseURL is a URL without its path. A stand-in takes control requests there.
+// baseURL returns a URL without its path. A stub receives control requests at paths below it.
 func baseURL(address string) string {
 	u, err := url.Parse(address)
 	if address == "" || err != nil {
@@ -18,7 +18,7 @@ func baseURL(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// queryStandIn reads what a stand-in recorded. ok is false if another program answers at the URL.
+// queryStandIn reads what a stub has recorded. ok is false if another program than a stub answers at the URL.
 func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error) {
 	a := &cli.Client{BaseURL: url, HTTP: &http.Client{Timeout: waitLimit}}
 	err = a.Do(ctx, "GET", "", nil, &raw)
@@ -29,7 +29,7 @@ func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error)
 	case err != nil && cli.ExitCode(err) == cli.ExitUnavailable:
 		return nil, false, cli.Unavailable("the service at "+url, "", errors.Unwrap(err))
 	case err != nil:
-		return nil, false, nil // an answer that is not JSON does not come from a stand-in
+		return nil, false, nil // an answer that is not JSON does not come from a stub
 	}
 	return raw, true, nil
 }
