@@ -67,21 +67,21 @@ func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
 	}
 	process <- c.Process
 	if err := c.Wait(); err == nil {
-		t.Errorf("the command ended before it was killed: %s", output)
+		t.Errorf("run the migration and kill it in its fourth batch: got a successful end, want a kill; output: %s", output)
 	}
 	server.CloseClientConnections() // then wait until the API has finished the fourth batch
 	for unrecorded() == 65 && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if n := unrecorded(); n != 55 {
-		t.Errorf("%d consumers have no record after the kill, want 55; output: %s", n, output)
+		t.Errorf("consumers without a record after the kill: got %d, want 55; output: %s", n, output)
 	}
 
 	c, output = migrateProcess(ctx, t, server.URL)
 	if err := c.Run(); err != nil || !strings.Contains(output.String(), "55 consumers were migrated") || !strings.Contains(output.String(), "10 migrated, 45 remaining") {
-		t.Errorf("the second run printed %s, error %v", output, err)
+		t.Errorf("run the migration again: got the output %s and error %v, want 10, then 55 migrated consumers", output, err)
 	}
 	if n := unrecorded(); n != 0 {
-		t.Errorf("%d consumers have no record after the second run", n)
+		t.Errorf("consumers without a record after the second run: got %d, want none", n)
 	}
 }

@@ -118,6 +118,6 @@ func (h harness) expect(t *testing.T, code int, wanted string, args ...string) {
 	t.Helper()
 	got, output := h.run(t, args...)
 	if got != code || !strings.Contains(output, wanted) {
-		t.Errorf("starter %s: exit code %d, output:\n%s\nwant %d and %q", strings.Join(args, " "), got, output, code, wanted)
+		t.Errorf("run starter %s: got exit code %d and the output\n%s\nwant exit code %d and %q", strings.Join(args, " "), got, output, code, wanted)
 	}
 }

@@ -88,7 +88,7 @@ func polled(ts *testscript.TestScript, s *apiStub, what []string) {
 		case "port":
 			wantPorts = 2
 		default:
-			ts.Fatalf("polled: %q is neither list nor port", w)
+			ts.Fatalf("polled: got the argument %q, want list or port", w)
 		}
 	}
 	lists, ports := s.reads()
@@ -97,7 +97,7 @@ func polled(ts *testscript.TestScript, s *apiStub, what []string) {
 			return
 		}
 	}
-	ts.Fatalf("polled: no command has read %v twice within ten minutes", what)
+	ts.Fatalf("polled: the command has not read %v twice within ten minutes", what)
 }
 
 // exits CODE COMMAND… runs a command and checks the exit code.
@@ -109,9 +109,9 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
 		got = exit.ExitCode()
 	} else if err != nil {
-		ts.Fatalf("exits: run the command: %v", err)
+		ts.Fatalf("exits: the command did not run: %v", err)
 	}
 	if got != want {
-		ts.Fatalf("the command returned exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		ts.Fatalf("exits: the command returned exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
 }

@@ -32,7 +32,7 @@ func TestNoauth_BasicAuthGivesUserAndProject(t *testing.T) {
 			}
 			got, err := c.id.Authenticate(r)
 			if d := cmp.Diff(c.want, got); d != "" || (err != nil) != (c.want.User == "") || err != nil && !errors.Is(err, identity.ErrUnauthenticated) {
-				t.Errorf("%s: got error %v; caller (-want +got):\n%s", name, err, d)
+				t.Errorf("basic authentication, %s: got error %v; caller (-want +got):\n%s", name, err, d)
 			}
 		})
 	}

@@ -53,7 +53,7 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := e.Check(t.Context(), "check-update", notify.EnforcementRequest{User: "u", Project: "p", Lease: 1, CurrentLease: 2}); got != want {
-					t.Errorf("open %v: %q instead of %q", open, got, want)
+					t.Errorf("check a lease with FailOpen %v: got the refusal %q, want %q", open, got, want)
 				}
 			}
 			want := map[string]any{"lease": 1.0, "current_lease": 2.0,

@@ -80,7 +80,7 @@ func TestEventBatcher_SendsFirstAtOnceAndOthersTogether(t *testing.T) {
 	for i, want := range []outcome{{[]int{1}, nil}, {[]int{2}, nil}, {[]int{3, 1}, nil}} {
 		got := <-[]<-chan outcome{first, second, third}[i]
 		if d := cmp.Diff(want.codes, got.codes); d != "" || got.err != nil {
-			t.Errorf("caller %d: codes (-want +got):\n%s\nerror %v", i, d, got.err)
+			t.Errorf("codes of caller %d (-want +got):\n%s\nerror %v, want none", i, d, got.err)
 		}
 	}
 	if d := cmp.Diff([][]string{{"a"}, {"bb", "ccc", "d"}}, s.requests); d != "" {
@@ -111,13 +111,13 @@ func TestEventBatcher_RejectedRequestIsSplitByCaller(t *testing.T) {
 	}
 
 	if o := <-first; o.err == nil || errors.Is(o.err, notify.ErrRejected) {
-		t.Errorf("the failed first request: got %+v, want a transient error", o)
+		t.Errorf("send the event of the request that failed: got %+v, want a transient error", o)
 	}
 	if o := <-good; o.err != nil || len(o.codes) != 1 {
-		t.Errorf("the caller with a valid event: got %+v, want one code", o)
+		t.Errorf("send a valid event beside a rejected one: got %+v, want one code", o)
 	}
 	if o := <-bad; !errors.Is(o.err, notify.ErrRejected) {
-		t.Errorf("the caller with a rejected event: got %+v, want ErrRejected", o)
+		t.Errorf("send a rejected event: got %+v, want ErrRejected", o)
 	}
 }
 

@@ -58,12 +58,12 @@ func TestNovaSend_RequestForm(t *testing.T) {
 		t.Error(d)
 	}
 	if got.Method != "POST" || got.URL.Path != "/v2.1/os-server-external-events" {
-		t.Errorf("request for external events: got %s %s, want POST with Nova's path", got.Method, got.URL.Path)
+		t.Errorf("request for external events: got %s %s, want POST /v2.1/os-server-external-events", got.Method, got.URL.Path)
 	}
 	for name, value := range map[string]string{"Content-Type": "application/json", "X-Auth-Token": "secret",
 		"X-OpenStack-Nova-API-Version": "2.1", "X-OpenStack-Request-ID": "req-"} {
 		if !strings.HasPrefix(got.Header.Get(name), value) {
-			t.Errorf("request header %s: got %q, want another value", name, got.Header.Get(name))
+			t.Errorf("request header %s: got %q, want it to begin with %q", name, got.Header.Get(name), value)
 		}
 	}
 }
@@ -105,10 +105,10 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 				t.Error(d, err)
 			}
 			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRejected) != tt.refused {
-				t.Errorf("outcome of the request: got error %v, want another one", err)
+				t.Errorf("send an event: got error %v, want success %v, rejected %v", err, tt.codes != nil, tt.refused)
 			}
 			if n := len(stub.Events()); n != tt.taken {
-				t.Errorf("requests that Nova received: got %d, want another number", n)
+				t.Errorf("events that Nova received: got %d, want %d", n, tt.taken)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 			}
 			codes, err := client.Send(t.Context(), []notify.Event{plugged})
 			if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRejected) {
-				t.Errorf("404 with the body %q: got codes %v, error %v; want a code only for Nova's own error body", body, codes, err)
+				t.Errorf("send an event, answer 404 with the body %q: got codes %v, error %v; want a code only for Nova's own error body", body, codes, err)
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func TestNovaSend_ConnectionFailuresAreTransient(t *testing.T) {
 		t.Errorf("send with a cancelled context: got error %v, want context.Canceled", err)
 	}
 	if codes, err := client.Send(gone, nil); codes != nil || err != nil {
-		t.Errorf("send no events: got codes %v, error %v; want neither", codes, err)
+		t.Errorf("send no events: got codes %v, error %v; want no codes and no error", codes, err)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestNewNova_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h?a=b", "http://h:port"} {
 		if _, err := notify.NewNova(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("Nova URL %q: got error %v, want one without the password", url, err)
+			t.Errorf("NewNova with the URL %q: got error %v, want one without the password", url, err)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestNovaStub_ControlOverHTTP(t *testing.T) {
 	}
 	for body, want := range map[string]int{`7`: 400, `{"status":9}`: 400, `{"status":503}`: 204} {
 		if status, _ := ask("POST", "/_control/faults", body); status != want {
-			t.Errorf("inject the fault %s: got status %d, want another one", body, status)
+			t.Errorf("inject the fault %s: got status %d, want %d", body, status, want)
 		}
 	}
 	event := `{"events":[{"server_uuid":"s","name":"n","tag":"p"}]}`

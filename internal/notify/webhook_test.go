@@ -64,7 +64,8 @@ func TestWebhookSend_Statuses(t *testing.T) {
 			err := client.Send(t.Context(), notify.Notification{ID: "m"})
 
 			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRejected) != tt.final || len(stub.Notifications()) != tt.taken {
-				t.Errorf("outcome: error %v, received notifications %v; want another result", err, stub.Notifications())
+				t.Errorf("send a notification: got error %v and the notifications %v; want failed %v, rejected %v and %d notifications",
+					err, stub.Notifications(), tt.failed, tt.final, tt.taken)
 			}
 		})
 	}
@@ -78,7 +79,7 @@ func TestNewWebhook_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h:port"} {
 		if _, err := notify.NewWebhook(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("webhook URL %q: got error %v, want one without the password", url, err)
+			t.Errorf("NewWebhook with the URL %q: got error %v, want one without the password", url, err)
 		}
 	}
 }

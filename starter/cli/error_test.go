@@ -19,7 +19,7 @@ func TestExitCode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := ExitCode(c.err); got != c.code {
-				t.Errorf("exit code %d, want %d", got, c.code)
+				t.Errorf("exit code of the error: got %d, want %d", got, c.code)
 			}
 		})
 	}

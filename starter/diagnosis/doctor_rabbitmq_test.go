@@ -50,12 +50,12 @@ func TestDoctor_DistinguishesRabbitMQFromOtherServers(t *testing.T) {
 
 			switch {
 			case c.failure == "" && (err != nil || !strings.Contains(found, c.found)):
-				t.Errorf("checkRabbitMQ found %q, error %v; want %q", found, err, c.found)
+				t.Errorf("check RabbitMQ: got %q, error %v; want %q", found, err, c.found)
 			case c.failure != "" && (err == nil || !strings.Contains(err.Error(), c.failure)):
-				t.Errorf("checkRabbitMQ must fail: got error %v, want %q", err, c.failure)
+				t.Errorf("check RabbitMQ: got error %v, want one with %q", err, c.failure)
 			}
 			if strings.Contains(found, "secret") || err != nil && strings.Contains(err.Error(), "secret") {
-				t.Errorf("the output contains the password of the URL: %q, %v", found, err)
+				t.Errorf("check RabbitMQ: got %q, error %v; want neither with the password of the URL", found, err)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Package agent is the HTTP gateway for agents that speak neither Temporal nor RabbitMQ. An agent reports its heartbeat and the ports that it
-// has wired, and gets a verdict on each report.
+// Package agent is the HTTP gateway for agents that use neither Temporal nor RabbitMQ. An agent sends its heartbeats and its reports about
+// ports, and gets a verdict on each report: whether it removed a block of the port.
 package agent
 
 import (
@@ -27,11 +27,11 @@ const maxReports = 1000
 // portsAtOnce is how many ports of one request are written in parallel.
 const portsAtOnce = 4
 
-// maxPending limits the reports of all requests that are being processed. A request beyond it gets a 429 and is sent again, so that the
-// restart of many agents does not overload the database.
+// maxPending limits the number of reports that are processed at the same time. A request beyond this limit gets a 429 and the agent sends it
+// again, so that the restart of many agents does not overload the database.
 const maxPending = 8 * maxReports
 
-// New returns the agents' gateway, which reads and writes that store.
+// New returns the agents' gateway, which reads and writes the store s.
 func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	g := gateway{s, semaphore.NewWeighted(maxPending)}
 	return &osapi.API{
@@ -62,7 +62,7 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	osapi.WriteJSON(w, e.Status, failure{failureDetail{e.Status, http.StatusText(e.Status), e.Message}})
 }
 
-// agentOnly admits only administrators and services, because a report can make a port ACTIVE.
+// agentOnly refuses all callers except administrators and services, because a report can make a port ACTIVE.
 func agentOnly(h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Admin() {
@@ -109,7 +109,8 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	return http.StatusOK, stateAnswer{status}, err
 }
 
-// configurations encodes the dictionary again, so that PostgreSQL accepts it. It refuses NUL characters and numbers beyond a float64.
+// configurations decodes the dictionary `raw` and encodes it again, so that PostgreSQL accepts it. It refuses NUL characters and numbers
+// that do not fit into a float64.
 func configurations(raw json.RawMessage) (json.RawMessage, error) {
 	m := map[string]any{}
 	if len(raw) > 0 && json.Unmarshal(raw, &m) != nil || bytes.Contains(raw, []byte(`\u0000`)) {
@@ -152,8 +153,8 @@ type reportsAnswer struct {
 	Verdicts []verdict `json:"verdicts"`
 }
 
-// reports handles a batch of reports. It writes each port once for all its reports and answers after every commit. If the database fails, the
-// whole request fails; sending it again is harmless.
+// reports handles a batch of reports. It writes each port once for all its reports, and answers after the commits of all ports. If the
+// database fails, the whole request fails; the agent can safely send it again.
 func (g gateway) reports(r *http.Request) (int, any, error) {
 	var b reportsBody
 	if err := osapi.Decode(r, &b); err != nil {
@@ -189,7 +190,7 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	return http.StatusOK, reportsAnswer{verdicts}, nil
 }
 
-// reportPort writes the reports on one port and fills in the verdicts at those indexes.
+// reportPort writes the reports on one port. `indexes` are the indexes of these reports; reportPort sets the verdicts at the same indexes.
 func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report, indexes []int, verdicts []verdict) error {
 	given := make([]network.Report, len(indexes))
 	for i, index := range indexes {

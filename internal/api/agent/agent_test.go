@@ -34,7 +34,7 @@ type gateway struct {
 
 func open(t testing.TB) gateway { return openOn(t, storetest.URL(t)) }
 
-// openOn serves the gateway on that database.
+// openOn serves the gateway with the database at `url`.
 func openOn(t testing.TB, url string) gateway {
 	t.Helper()
 	s := storetest.Open(t, url)
@@ -126,7 +126,7 @@ func TestReports_VerdictForEachReport(t *testing.T) {
 			g := g.in(t)
 			for _, want := range []string{"new", "alive"} {
 				if status, text := g.post("/state", body); status != 200 || text != `{"status":"`+want+`"}` {
-					t.Fatalf("POST /state with %s: got %d %s, want 200 with the right status", body, status, text)
+					t.Fatalf("POST /state with %s: got %d %s, want 200 with status %s", body, status, text, want)
 				}
 			}
 		})
@@ -198,11 +198,11 @@ func TestReports_OneRequestCarriesAThousand(t *testing.T) {
 			want = "ignored"
 		}
 		if v.Port != ports[i%len(ports)] || v.Result != want || v.Status != "ACTIVE" {
-			t.Fatalf("verdict %d: got %+v, want the report's port and result, and status ACTIVE", i, v)
+			t.Fatalf("verdict %d: got %+v, want port %s, result %s and status ACTIVE", i, v, ports[i%len(ports)], want)
 		}
 	}
 	if status, text := g.post("/reports", `{"reports":[`+strings.Join(append(reports, reports[0]), ",")+`]}`); status != 400 {
-		t.Errorf("more than a thousand reports: got %d %s, want 400", status, text)
+		t.Errorf("POST /reports with 1001 reports: got %d %s, want 400", status, text)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 				status, text = g.post("/reports", full(report(p, "L2", "cmp-1")))
 			}
 			if status != 200 {
-				t.Errorf("repeated request: got %d %.200s, want 200", status, text)
+				t.Errorf("request that is repeated after each 429: got %d %.200s, want 200 in the end", status, text)
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 			break
 		}
 		if status != 200 || time.Now().After(until) {
-			t.Fatalf("no request got a 429 before the deadline; the last answer is %d %s", status, text)
+			t.Fatalf("POST /reports while a port is locked: got %d %s, want 200 or 429, and a 429 before the deadline", status, text)
 		}
 	}
 	if _, err := lock.Exec(t.Context(), `rollback`); err != nil {
@@ -312,7 +312,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		t.Run(tc.path, func(t *testing.T) {
 			g := g.in(t)
 			if status, text := g.post(tc.path, tc.body); status != tc.want || status >= 400 && !strings.Contains(text, `"message":"`) {
-				t.Errorf("%s %.100s: want %d, got %d %.200s", tc.path, tc.body, tc.want, status, text)
+				t.Errorf("POST %s with the body %.100s: want %d and a message for an error, got %d %.200s", tc.path, tc.body, tc.want, status, text)
 			}
 		})
 	}
@@ -321,7 +321,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 			g := g.in(t)
 			g.token = token
 			if status, _ := g.post("/reports", `{"reports":[]}`); status != want {
-				t.Errorf("POST /reports with token %q: got the wrong status %d", token, status)
+				t.Errorf("POST /reports with token %q: got status %d, want %d", token, status, want)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ type Options struct {
 	Enforce func(ctx context.Context, c Check) (refusal string)
 }
 
-// New returns the API, mounted at /reservation.
+// New returns the API, whose paths begin with /reservation.
 func New(o Options) *osapi.API { return newAPI(&handler{Options: o, deletionWait: deletionWait}) }
 
 func newAPI(b *handler) *osapi.API {

@@ -49,14 +49,14 @@ func newService(t *testing.T, hosts ...string) *service {
 	return v
 }
 
-// serve restarts the API with that deletionWait.
+// serve starts the API again, with the given deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
 	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: s.flavor}, deletionWait: deletionWait}))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }
 
-// createHypervisor creates a provider that can be registered as a host.
+// createHypervisor creates a resource provider that can be registered as a host.
 func (s *service) createHypervisor(name string) {
 	s.Helper()
 	storetest.Exec(s, s.db, `
@@ -66,7 +66,7 @@ func (s *service) createHypervisor(name string) {
 		select p.id, c.id, 8, 0, 1, 8, 1, 1 from p, resource_class c where c.name = 'VCPU'`, uuid.NewString(), name)
 }
 
-// as sends a request with that token and with headers of the form "Name: value".
+// as sends a request with the given token, and with headers of the form "Name: value".
 func (s *service) as(token, method, path, body string, headers ...string) answer {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
@@ -95,7 +95,7 @@ func (s *service) as(token, method, path, body string, headers ...string) answer
 	a := answer{status: got.StatusCode, header: got.Header, raw: string(raw)}
 	if len(raw) > 0 {
 		if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&a.body); err != nil {
-			s.Errorf("%s %s answered %d without a JSON object: %s", method, path, got.StatusCode, raw)
+			s.Errorf("decode the answer to %s %s: status %d, body %s; want a JSON object", method, path, got.StatusCode, raw)
 		}
 	}
 	return a
@@ -105,12 +105,12 @@ func (s *service) expect(status int, method, path, body string, headers ...strin
 	s.Helper()
 	a := s.as("admin", method, path, body, headers...)
 	if a.status != status {
-		s.Fatalf("%s %s %s: want %d, got %d %s", method, path, body, status, a.status, a.raw)
+		s.Fatalf("%s %s with the body %q: want status %d, got %d %s", method, path, body, status, a.status, a.raw)
 	}
 	return a
 }
 
-// in is the date that many hours from now, in the format of clients.
+// in returns the date that is `hours` hours from now, in the format of clients.
 func in(hours int) string {
 	return time.Now().UTC().Add(time.Duration(hours) * time.Hour).Format("2006-01-02 15:04")
 }
@@ -124,12 +124,12 @@ func (s *service) lease(token, name string, from, to int) map[string]any {
 	s.Helper()
 	a := s.as(token, "POST", "/v1/leases", leaseBody(name, from, to))
 	if a.status != 201 {
-		s.Fatalf("want 201, got %d %s", a.status, a.raw)
+		s.Fatalf("create a lease: want 201, got %d %s", a.status, a.raw)
 	}
 	return a.body["lease"].(map[string]any)
 }
 
-// stamps checks and removes the fields that differ from run to run.
+// stamps checks that the named fields of the object o are not empty, and deletes them because they differ from run to run.
 func stamps(t *testing.T, o map[string]any, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -139,7 +139,7 @@ func stamps(t *testing.T, o map[string]any, names ...string) {
 				t.Errorf("parse created_at: %v", err)
 			}
 		} else if text == "" {
-			t.Errorf("the object has an empty %s: %v", name, o)
+			t.Errorf("field %s of the object %v: got an empty string, want a value", name, o)
 		}
 		delete(o, name)
 	}
@@ -174,12 +174,12 @@ func TestError_Formats(t *testing.T) {
 			}
 			a := s.expect(c.status, c.method, c.path, c.body, headers...)
 			if d := cmp.Diff(c.want, a.body); d != "" {
-				t.Errorf("%s %s: error body (-want +got):\n%s", c.method, c.path, d)
+				t.Errorf("error body of %s %s (-want +got):\n%s", c.method, c.path, d)
 			}
 		})
 	}
 	if allow := s.expect(405, "PATCH", "/v1/leases", "{}").header.Get("Allow"); allow != "GET, POST" {
-		t.Errorf("PATCH /v1/leases: got Allow %s, want GET, POST", allow)
+		t.Errorf("PATCH /v1/leases: got the header Allow %q, want \"GET, POST\"", allow)
 	}
 }
 
@@ -196,12 +196,12 @@ func TestResponse_Headers(t *testing.T) {
 			a := s.expect(200, "GET", "/v1/leases", "", headers...)
 			if a.header.Get("OpenStack-API-Version") != "reservation 1.0" || a.header.Get("Vary") != "OpenStack-API-Version" ||
 				!strings.HasPrefix(a.header.Get("X-Openstack-Request-Id"), "req-") {
-				t.Errorf("request with the version header %s: got headers %v, want version 1.0, Vary and a request ID", header, a.header)
+				t.Errorf("request with the header %q: got headers %v, want version 1.0, Vary and a request ID", header, a.header)
 			}
 		})
 	}
 	if a := s.expect(404, "GET", "/v1/leases/x", ""); a.header.Get("OpenStack-API-Version") != "reservation 1.0" {
-		t.Errorf("error of a known path: got headers %v, want OpenStack-API-Version", a.header)
+		t.Errorf("error of a known path: got headers %v, want OpenStack-API-Version \"reservation 1.0\"", a.header)
 	}
 	if a := s.expect(404, "GET", "/v1/x", ""); a.header.Get("OpenStack-API-Version") != "" {
 		t.Errorf("error of an unknown path: got headers %v, want no OpenStack-API-Version", a.header)

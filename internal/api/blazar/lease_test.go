@@ -35,18 +35,18 @@ func TestLease_BelongsToItsProject(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			if a := s.as(c.token, c.method, c.path, c.body); a.status != c.status {
-				t.Errorf("%s %s %s: want %d, got %d %s", c.token, c.method, c.path, c.status, a.status, a.raw)
+				t.Errorf("request of %s: %s %s: want status %d, got %d %s", c.token, c.method, c.path, c.status, a.status, a.raw)
 			}
 		})
 	}
 	reader := s.as("rita:red", "PUT", path, `{"name":"x"}`, "X-Roles: reader")
 	if reader.status != 403 || !strings.Contains(reader.raw, "blazar:leases:put") {
-		t.Errorf("a reader updates a lease: got %d %s, want 403 with the rule blazar:leases:put", reader.status, reader.raw)
+		t.Errorf("update a lease as a reader: got %d %s, want 403 with the rule blazar:leases:put", reader.status, reader.raw)
 	}
 	for token, want := range map[string]int{"alice:red": 1, "bob:blue": 0, "admin": 1} {
 		t.Run(token, func(t *testing.T) {
 			if all := s.as(token, "GET", "/v1/leases.json", "").body["leases"].([]any); len(all) != want {
-				t.Errorf("the caller %s sees %d leases, want another number", token, len(all))
+				t.Errorf("list leases as %s: got %d leases, want %d", token, len(all), want)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestLease_ListPages(t *testing.T) {
 				got = append(got, slices.Index(ids, l.(map[string]any)["id"].(string)))
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("the caller %s lists leases with %s (-want +got):\n%s", c.token, c.query, d)
+				t.Errorf("indexes of the leases that %s lists with the query %q (-want +got):\n%s", c.token, c.query, d)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestLease_ListPages(t *testing.T) {
 		})
 	}
 	if a := s.as("bob:blue", "GET", "/v1/leases?marker="+ids[0], ""); a.status != 400 {
-		t.Errorf("page with another project's lease as marker: got %d %s, want 400", a.status, a.raw)
+		t.Errorf("list leases with the marker of another project's lease: got %d %s, want 400", a.status, a.raw)
 	}
 }
 
@@ -260,10 +260,10 @@ func TestLease_Update(t *testing.T) {
 		t.Run(c.body, func(t *testing.T) {
 			a := s.as("alice:red", "PUT", path, c.body)
 			if a.status != c.status {
-				t.Errorf("%s: want %d, got %d %s", c.body, c.status, a.status, a.raw)
+				t.Errorf("PUT with the body %s: want status %d, got %d %s", c.body, c.status, a.status, a.raw)
 			}
 			if a.status == 200 && a.body["lease"].(map[string]any)["status"] != "PENDING" {
-				t.Errorf("PUT %s: got %s, want the status PENDING", c.body, a.raw)
+				t.Errorf("PUT with the body %s: got %s, want a lease with the status PENDING", c.body, a.raw)
 			}
 		})
 	}
@@ -329,12 +329,12 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 			a := s.expect(c.status, "POST", "/v1/leases", c.body, "Content-Type: application/json")
 			message, _ := a.body["error_message"].(string)
 			if begin, open := strings.CutSuffix(c.message, "…"); message != c.message && !(open && strings.HasPrefix(message, begin)) {
-				t.Errorf("%s: got the message %q, want another one", c.name, message)
+				t.Errorf("POST /v1/leases with %s: got the message %q, want %q", c.name, message, c.message)
 			}
 		})
 	}
 	if a := s.expect(413, "POST", "/v1/leases", `{"name":"`+strings.Repeat("x", 1<<20)+`"}`); a.body["error"] != 413.0 {
-		t.Errorf("body above one megabyte: got %s, want the error 413", a.raw)
+		t.Errorf("POST /v1/leases with a body above one megabyte: got %s, want the error 413", a.raw)
 	}
 	if all := s.expect(200, "GET", "/v1/leases", "").body["leases"].([]any); len(all) != 0 {
 		t.Errorf("leases after refused requests: got %v, want none", all)

@@ -130,7 +130,7 @@ func TestReservation_InvalidIsRefusedAndWritesNothing(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			a := s.as("admin", "POST", "/v1/leases", reserving(body))
 			if a.status != status {
-				t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
+				t.Errorf("create a lease with the reservation %s: want status %d, got %d %s", body, status, a.status, a.raw)
 			}
 			if status == 201 {
 				s.expect(204, "DELETE", "/v1/leases/"+a.body["lease"].(map[string]any)["id"].(string), "")
@@ -172,10 +172,10 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 			before := s.expect(200, "GET", path, "").body["lease"]
 			a := s.as("admin", "PUT", path, `{"reservations":[{`+c.change+`}]}`)
 			if a.status != c.status {
-				t.Errorf("%s: want %d, got %d %s", c.change, c.status, a.status, a.raw)
+				t.Errorf("update a lease with the reservation change %s: want status %d, got %d %s", c.change, c.status, a.status, a.raw)
 			}
 			if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 && !cmp.Equal(before, after) {
-				t.Errorf("the change %s was refused but changed the lease (-before +after):\n%s", c.change, cmp.Diff(before, after))
+				t.Errorf("lease after the refused change %s, want no difference (-before +after):\n%s", c.change, cmp.Diff(before, after))
 			}
 		})
 	}
@@ -224,12 +224,12 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			if a := s.as("admin", "POST", "/v1/floatingips", body); a.status != status {
-				t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
+				t.Errorf("register a floating IP with the body %s: want status %d, got %d %s", body, status, a.status, a.raw)
 			}
 		})
 	}
 	if a := s.as("alice:red", "POST", "/v1/floatingips", `{}`); a.status != 403 {
-		t.Errorf("a member registers a floating IP: got status %d, want 403", a.status)
+		t.Errorf("register a floating IP as a member: got status %d, want 403", a.status)
 	}
 	l := s.expect(201, "POST", "/v1/leases", reserving(`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":1}`)).body["lease"].(map[string]any)
 	s.expect(409, "DELETE", path, "")

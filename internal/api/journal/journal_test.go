@@ -140,7 +140,7 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	got, _ := answer["entry"].(map[string]any)
 	decisions, _ := got["audit"].([]any)
 	if len(decisions) != 1 {
-		t.Fatalf("audit of the skipped entry: got %v, want one decision", got["audit"])
+		t.Fatalf("attribute audit of the skipped entry: got %v, want one decision", got["audit"])
 	}
 	decision, _ := decisions[0].(map[string]any)
 	if d := cmp.Diff(map[string]any{"at": decision["at"], "actor": "admin", "action": "skip", "reason": "made by hand"}, decision); d != "" {
@@ -162,7 +162,7 @@ func TestError_NamesTheEntry(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			_, answer := send(t, h, "admin", "POST", path, "")
 			if refusal, _ := answer["error"].(map[string]any); refusal["message"] != want {
-				t.Errorf("POST %s: got %v, want another refusal", path, answer)
+				t.Errorf("POST %s: got %v, want an error with the message %q", path, answer, want)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestRequest_ErrorStatuses(t *testing.T) {
 			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
 			refusal, _ := answer["error"].(map[string]any)
 			if status != tt.want || refusal["code"] != float64(tt.want) || refusal["message"] == "" {
-				t.Errorf("%s %s as %q: %d %v, want %d", tt.method, tt.path, tt.token, status, answer, tt.want)
+				t.Errorf("%s %s with the token %q: got %d %v, want %d with a message", tt.method, tt.path, tt.token, status, answer, tt.want)
 			}
 		})
 	}

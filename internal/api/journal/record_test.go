@@ -73,7 +73,7 @@ func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 		t.Run(tt.body, func(t *testing.T) {
 			status, answer := send(t, h, "admin", "POST", "/entries", tt.body)
 			if status != tt.status || !strings.Contains(fmt.Sprint(answer), tt.says) {
-				t.Errorf("%.200s: %d %v, want %d and %q", tt.body, status, answer, tt.status, tt.says)
+				t.Errorf("POST /entries with the body %.200s: got %d %v, want %d and %q", tt.body, status, answer, tt.status, tt.says)
 			}
 		})
 	}

@@ -31,13 +31,13 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 		t.Error(d)
 	}
 	if _, answer := send(t, h, "admin", "GET", "/runs/1/findings?after=network/n", ""); fmt.Sprint(answer["findings"]) != "[]" {
-		t.Errorf("findings after the last one: got %v, want none", answer)
+		t.Errorf("findings after the last finding: got %v, want none", answer)
 	}
 	if _, answer := send(t, h, "admin", "GET", "/runs", ""); len(answer["runs"].([]any)) != 1 {
-		t.Errorf("list of runs: got %v, want one", answer)
+		t.Errorf("GET /runs: got %v, want one run", answer)
 	}
 	if status, answer := send(t, h, "admin", "GET", "/runs/1", ""); status != 200 || !strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
-		t.Errorf("show run 1: got %d %v, want a sentence that it is running", status, answer)
+		t.Errorf("GET /runs/1: got %d %v, want 200 with the sentence that the audit is running", status, answer)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestAnalysis_ReportsDurations(t *testing.T) {
 	status, answer := send(t, h, "admin", "GET", "/analysis?last=10&slowest=1", "")
 	got, _ := answer["analysis"].(map[string]any)
 	if slowest, _ := got["slowest"].([]any); status != 200 || got["entries"] != 1.0 || got["attempts"] != 1.0 || len(slowest) != 1 {
-		t.Errorf("analysis: got %d %v, want one entry with one attempt", status, answer)
+		t.Errorf("GET /analysis: got %d %v, want 200 with one entry and one attempt", status, answer)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestRun_InvalidRequestIsRefused(t *testing.T) {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
 			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
 			if refusal, _ := answer["error"].(map[string]any); status != tt.want || refusal["message"] == "" {
-				t.Errorf("%s %s %s as %s: %d %v, want %d", tt.method, tt.path, tt.body, tt.token, status, answer, tt.want)
+				t.Errorf("%s %s with the body %s and the token %s: got %d %v, want %d with a message", tt.method, tt.path, tt.body, tt.token, status, answer, tt.want)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func TestParse_RulesMeanTheSameAsInOsloPolicy(t *testing.T) {
 			p := open(t, policy.Options{}, policy.Default{Name: "x", Check: text}, policy.Default{Name: "nobody", Check: "!"},
 				policy.Default{Name: "ours", Check: "rule:member and project_id:%(project_id)s"}, policy.Default{Name: "member", Check: "role:member"})
 			if got := p.Allows("x", ann, target); got != want {
-				t.Errorf("rule %q: got %v, want the opposite verdict", text, got)
+				t.Errorf("rule %q: got the verdict %v, want %v", text, got, want)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 			return // one more level may exceed maxNesting
 		}
 		if ask("("+text+")") != plain || ask("not ("+text+")") == plain {
-			t.Errorf("the rule %q has another verdict in parentheses or its negation has the same one", text)
+			t.Errorf("rule %q: want the same verdict in parentheses and the opposite verdict after \"not\"", text)
 		}
 	})
 }

@@ -61,11 +61,11 @@ func TestPolicy_FileReplacesDefaults(t *testing.T) {
 			p := open(t, c.options, defaults...)
 			for i, caller := range []identity.Caller{admin, ann, system, domain} {
 				if list, show := p.Allows("list", caller, nil), p.Allows("show", caller, nil); list != c.list[i] || show != c.show[i] {
-					t.Errorf("%s, caller %d: got the verdicts %v for list and %v for show, want others", name, i, list, show)
+					t.Errorf("%s, caller %d: got the verdicts %v for list and %v for show, want %v and %v", name, i, list, show, c.list[i], c.show[i])
 				}
 			}
 			if p.Allows("unknown operation", admin, nil) {
-				t.Errorf("%s: an operation without a rule is allowed, want a refusal", name)
+				t.Errorf("policy %s: an operation without a rule is allowed, want a refusal", name)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestPolicy_ChangedFileIsReloaded(t *testing.T) {
 	expect := func(what string, admins, readers bool) {
 		t.Helper()
 		if a, r := p.Allows("list", admin, nil), p.Allows("list", ann, nil); a != admins || r != readers {
-			t.Errorf("%s: admin is allowed: %v, reader is allowed: %v; want other verdicts", what, a, r)
+			t.Errorf("policy file %s: admin is allowed: %v, reader is allowed: %v; want %v and %v", what, a, r, admins, readers)
 		}
 	}
 
