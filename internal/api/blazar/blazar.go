@@ -1,5 +1,5 @@
-// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. The rules are in
-// internal/lease and the rows in the store.
+// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. The rules of leases
+// are in internal/lease; their rows are in internal/store/leasestore.
 package blazar
 
 import (
@@ -33,10 +33,10 @@ type handler struct {
 type Options struct {
 	Store    *leasestore.Store
 	Identity identity.Authenticator
-	// Flavor reads Nova's flavor of that name or ID. It returns a *lease.Fault for an unknown flavor. Without it, leases cannot reserve
-	// instances of a flavor.
+	// Flavor reads the flavor with the given name or ID from Nova. It returns a *lease.Fault for an unknown flavor. If Flavor is nil,
+	// leases cannot reserve instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
-	// Enforce, if set, asks an external service about a lease and returns why the service refuses it; "" admits the lease.
+	// Enforce, if set, asks an external service about a lease. It returns why the service refuses the lease, or "" if it allows the lease.
 	Enforce func(ctx context.Context, c Check) (refusal string)
 }
 
@@ -59,7 +59,7 @@ func newAPI(b *handler) *osapi.API {
 	return api
 }
 
-// endpoint is one method of one path, and who may call it.
+// endpoint is one method of one path, with the policy rule that says who may call it.
 type endpoint struct {
 	method, path string
 	rule         string // name of the policy rule
@@ -97,7 +97,8 @@ func mayRead(c identity.Caller) bool {
 func mayWrite(c identity.Caller) bool { return c.Admin() || c.Project != "" && c.Has("member") }
 func isAdmin(c identity.Caller) bool  { return c.Admin() }
 
-// serve wraps the handler with the checks of all v1 routes: microversion, media type and policy. It translates the errors of the rules.
+// serve wraps the endpoint's handler with the checks of all v1 routes: microversion, media type and policy. It translates the errors of
+// the lease rules to HTTP errors.
 func (e endpoint) serve() osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if err := negotiate(r.Header); err != nil {
@@ -124,7 +125,7 @@ func forbidden(rule string) *osapi.Error {
 
 var microversion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// negotiate refuses every microversion of the service reservation other than 1.0.
+// negotiate refuses a request for any other microversion of the service `reservation` than 1.0.
 func negotiate(h http.Header) error {
 	for offer := range strings.SplitSeq(strings.Join(h.Values("OpenStack-API-Version"), ","), ",") {
 		service, version, _ := strings.Cut(strings.TrimSpace(offer), " ")
@@ -151,14 +152,15 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// framework is the type of errors that Blazar's web framework answers before any handler. Their JSON format differs.
+// framework is the type of the errors that Blazar's web framework returns before a handler runs. They have another JSON format than the
+// errors of handlers.
 const framework = "framework"
 
 func missingRoute(*http.Request) *osapi.Error {
 	return osapi.Fault(http.StatusNotFound, framework, "The requested URL was not found on the server.")
 }
 
-// statuses maps the kinds of refusal to HTTP statuses.
+// statuses maps the kinds of lease faults to HTTP statuses.
 var statuses = map[lease.Kind]int{
 	lease.InvalidInput:          http.StatusBadRequest,
 	lease.MissingParameter:      http.StatusBadRequest,
@@ -190,7 +192,7 @@ func translate(err error) error {
 	return osapi.Fault(status, "", "%s", fault.Message)
 }
 
-// fail writes an error in one of Blazar's formats.
+// fail writes an error in one of Blazar's JSON formats.
 func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	switch {
 	case e.Status == http.StatusUnauthorized:

@@ -7,7 +7,7 @@ import (
 	"berth/internal/lease"
 )
 
-// Layouts of dates. Answers have no zone; requests without a zone are in UTC.
+// Layouts of dates. Dates in answers have no time zone; dates in requests without a time zone are in UTC.
 const (
 	dateOut      = "2006-01-02T15:04:05.000000"
 	stampOut     = "2006-01-02 15:04:05"
@@ -16,10 +16,10 @@ const (
 	lastYear     = 9999
 )
 
-// exact matches berth's own format of a date, exact to the second: RFC 3339 with a zone.
+// exact matches a date in RFC 3339 with seconds and a time zone. berth accepts this format in addition to Blazar's formats.
 var exact = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$`)
 
-// instant reads a date and refuses the word "now".
+// instant parses a date. It returns an error for the word "now".
 func instant(value string) (time.Time, error) {
 	layout := minuteIn
 	if exact.MatchString(value) {
@@ -32,7 +32,7 @@ func instant(value string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// moment reads a date or the word "now".
+// moment parses a date or the word "now".
 func moment(value string) (lease.RequestedDate, error) {
 	if value == "now" {
 		return lease.RequestedDate{Now: true}, nil
@@ -51,7 +51,7 @@ func invalidDate(value string) error {
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }
 
-// stamp formats created_at and updated_at. It omits a fraction of zero.
+// stamp formats a time for created_at or updated_at. It omits the fraction of a second if the fraction is zero.
 func stamp(t time.Time) string {
 	t = t.UTC().Truncate(time.Microsecond)
 	if t.Nanosecond() == 0 {

@@ -11,7 +11,7 @@ import (
 	"berth/internal/lease"
 )
 
-// Check is a question to the external service, in the format of Blazar's external service filter.
+// Check asks the external enforcement service about a lease, in the format of Blazar's external service filter.
 type Check struct {
 	What          string // check-create or check-update
 	User, Project string
@@ -19,7 +19,8 @@ type Check struct {
 	Current       any // the lease before an update
 }
 
-// checkNew asks whether the lease may be created. It plans the lease first, because the question names hosts.
+// checkNew asks the enforcement service whether the lease may be created. It plans the lease first, because the request to the service
+// contains the hosts of the lease.
 func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	if b.Enforce == nil {
 		return nil
@@ -35,7 +36,7 @@ func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	return b.check(r, Check{What: "check-create", Lease: question})
 }
 
-// checkChange asks whether the lease may be changed. A change of the name alone is not asked about.
+// checkChange asks the enforcement service whether the lease may be changed. It does not ask if only the name changes.
 func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
 	if b.Enforce == nil || c.OnlyRenames() {
 		return nil
@@ -69,7 +70,7 @@ func (b *handler) check(r *http.Request, c Check) error {
 	return nil
 }
 
-// checkView is a lease in the format of the external service, with the hosts of its reservations.
+// checkView returns a lease, with the hosts of its reservations, in the format of the enforcement service.
 func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any, error) {
 	hosts, err := b.Store.Hosts(ctx)
 	if err != nil {
@@ -102,7 +103,7 @@ func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any,
 	return question, nil
 }
 
-// toMap converts a view to the map of its JSON object.
+// toMap converts a view to a map, by way of its JSON.
 func toMap(view any) (o map[string]any, err error) {
 	raw, err := json.Marshal(view)
 	if err == nil {
@@ -111,5 +112,5 @@ func toMap(view any) (o map[string]any, err error) {
 	return o, err
 }
 
-// plain formats a date without a zone and without a fraction of zero.
+// plain formats a date without a time zone. It omits the fraction of a second if the fraction is zero.
 func plain(t time.Time) string { return strings.TrimSuffix(date(t), ".000000") }

@@ -93,7 +93,7 @@ func (b *handler) deleteAddress(r *http.Request) (int, any, error) {
 	return noContent(r)
 }
 
-// addressID is the UUID in the path.
+// addressID returns the floating IP's UUID from the path.
 func addressID(r *http.Request) (uuid.UUID, error) {
 	text := r.PathValue("id")
 	id, ok := osapi.UUID(text)

@@ -125,7 +125,7 @@ func (b *handler) deleteHost(r *http.Request) (int, any, error) {
 	return noContent(r)
 }
 
-// hostID is the number in the path.
+// hostID returns the host's number from the path.
 func hostID(r *http.Request) (int64, error) {
 	text := r.PathValue("id")
 	id, err := strconv.ParseUint(text, 10, 63)
@@ -191,7 +191,7 @@ func (b *handler) showAllocation(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"allocation": useViewOf(all[0])}, nil
 }
 
-// useFilter reads the query. A value that is not a UUID matches nothing.
+// useFilter makes a filter of host allocations from the query. A query value that is not a UUID matches no allocation.
 func useFilter(r *http.Request) lease.AllocationFilter {
 	id := func(name string) string {
 		text := r.URL.Query().Get(name)

@@ -38,7 +38,7 @@ func body(r *http.Request) (object, error) {
 	return o, nil
 }
 
-// only returns an error if the object has a field other than these names.
+// only returns an error if the object has a field that is not in `names`.
 func (o object) only(names ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
@@ -48,7 +48,7 @@ func (o object) only(names ...string) error {
 	return nil
 }
 
-// need returns an error if the object lacks one of these fields.
+// need returns an error if the object lacks one of the fields in `names`.
 func (o object) need(names ...string) error {
 	var lacking []string
 	for _, name := range names {
@@ -77,7 +77,7 @@ func (o object) text(name string) (string, error) {
 	return *s, nil
 }
 
-// number reads an integer, also written as a string of digits.
+// number reads a field that must be an integer or a string of digits.
 func (o object) number(name string) (int, error) {
 	text := string(o[name])
 	var s string
@@ -91,7 +91,7 @@ func (o object) number(name string) (int, error) {
 	return int(n), nil
 }
 
-// date reads a date or "now". An error shows a value that is not a string as the client sent it.
+// date reads a field that must be a date or "now". If the value is not a string, the error contains the JSON that the client sent.
 func (o object) date(name string) (lease.RequestedDate, error) {
 	s, err := o.text(name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (o object) date(name string) (lease.RequestedDate, error) {
 	return moment(s)
 }
 
-// list reads an array of objects; a missing field is nil.
+// list reads a field that must be an array of objects. It returns nil for a missing field.
 func (o object) list(name string) ([]object, error) {
 	if !o.has(name) {
 		return nil, nil
@@ -163,7 +163,7 @@ func (b *handler) draftOf(r *http.Request, o object) (d lease.Draft, err error) 
 	return d, nil
 }
 
-// beforeEndDate reads before_end_date. Null and the empty string mean the default, which is nil.
+// beforeEndDate reads before_end_date. It returns nil, which means the default date, for null and for the empty string.
 func beforeEndDate(o object) (*lease.RequestedDate, error) {
 	if !o.has("before_end_date") || string(o["before_end_date"]) == `""` {
 		return nil, nil
@@ -235,7 +235,8 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 	return changes, nil
 }
 
-// capabilities reads the other fields of a host's body as its extra capabilities. It converts their values to strings.
+// capabilities returns the extra capabilities of a host: all fields of the body that are not fields of a host. It converts their
+// values to strings.
 func capabilities(o object) (map[string]string, error) {
 	all := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(o)) {

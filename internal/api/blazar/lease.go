@@ -65,7 +65,7 @@ func viewOf(l lease.Lease) leaseView {
 	return v
 }
 
-// leaseResponse is a lease with what it waits for.
+// leaseResponse returns the JSON object of a lease, with the explanation of what the lease waits for.
 func leaseResponse(l lease.Lease) map[string]any {
 	v := viewOf(l)
 	sentence, waiting := lease.Explain(l, time.Now())
@@ -93,7 +93,7 @@ func (b *handler) listLeases(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"leases": views}, nil
 }
 
-// page reads limit and marker and ignores other query parameters, as Blazar does.
+// page reads the query parameters limit and marker. It ignores other query parameters, as Blazar does.
 func (b *handler) page(r *http.Request) (f lease.Filter, err error) {
 	c, q := identity.From(r.Context()), r.URL.Query()
 	if !c.Admin() {
@@ -169,7 +169,8 @@ func (b *handler) updateLease(r *http.Request) (int, any, error) {
 	return http.StatusOK, leaseResponse(changed), nil
 }
 
-// deleteLease requests the deletion and waits for it. If it takes longer than deletionWait, the answer is 202 with the lease.
+// deleteLease requests the deletion of a lease and waits for its end. If the deletion takes longer than deletionWait, the answer is 202
+// with the lease.
 func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	l, err := b.lease(r, "leases:delete")
 	if err != nil {
@@ -211,7 +212,7 @@ func noContent(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// lease reads the lease in the path. The caller must be an administrator or belong to the lease's project.
+// lease reads the lease whose ID is in the path. The caller must be an administrator or belong to the lease's project.
 func (b *handler) lease(r *http.Request, rule string) (lease.Lease, error) {
 	text := r.PathValue("id")
 	id, ok := osapi.UUID(text)

@@ -16,10 +16,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// contenders is how many requests compete for the last free resource.
+// contenders is the number of requests that compete for the last free resource.
 const contenders = 64
 
-// contests is how many times they compete.
+// contests is the number of times that a test lets requests compete.
 func contests(t *testing.T) int { return max(1, storetest.Rounds(t, 100)/100) }
 
 func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
@@ -60,7 +60,7 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 	}
 }
 
-// contend sends the same request many times in parallel and counts the answers.
+// contend sends the same request `contenders` times in parallel, and counts the answers.
 func (s *service) contend(body string) map[string]int {
 	s.Helper()
 	var all sync.WaitGroup

@@ -138,7 +138,7 @@ func (s *service) started() uuid.UUID {
 	return id
 }
 
-// worker deletes the lease as its workflow does.
+// worker deletes the lease, as the lease's workflow does.
 func (s *service) worker(id uuid.UUID) error {
 	time.Sleep(s.pause())
 	l, err := s.store.Lease.BeginLease(s.Context(), id, lease.StepDelete)
@@ -202,7 +202,7 @@ func TestLease_JSON(t *testing.T) {
 	for _, path := range []string{"/v1/leases/" + id, "/v1/leases/" + id + ".json"} {
 		t.Run(path, func(t *testing.T) {
 			if got := s.expect(200, "GET", path, ""); got.body["lease"].(map[string]any)["name"] != "gold" {
-				t.Errorf("show the lease: got %s, want the name gold", got.raw)
+				t.Errorf("read the lease: got %s, want the name gold", got.raw)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestLease_DatesAreExactToTheSecond(t *testing.T) {
 	a := s.expect(201, "POST", "/v1/leases", `{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`)
 	l := a.body["lease"].(map[string]any)
 	if l["start_date"] != "2040-11-21T14:20:05.000000" || l["end_date"] != "2040-11-21T14:20:35.500000" {
-		t.Errorf("dates with a zone: got %v to %v, want them in UTC", l["start_date"], l["end_date"])
+		t.Errorf("dates of a lease that was requested with a time zone: got %v to %v, want the same times in UTC", l["start_date"], l["end_date"])
 	}
 }
 
@@ -225,11 +225,11 @@ func TestLease_StartNowIsDueImmediately(t *testing.T) {
 	a := s.expect(201, "POST", "/v1/leases", body)
 	l := a.body["lease"].(map[string]any)
 	if !strings.HasSuffix(l["start_date"].(string), ":00.000000") {
-		t.Errorf("lease with start_date now: got %v, want a full minute", l["start_date"])
+		t.Errorf("start_date of a lease that was requested with start_date now: got %v, want a full minute", l["start_date"])
 	}
 	row, err := s.store.Lease.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
 	if err != nil || lease.Next(row, time.Now()).Step != lease.StepStart {
-		t.Errorf("lease with start_date now: got %+v, error %v; want a start that is due", row, err)
+		t.Errorf("read the row of a lease with start_date now: got %+v, error %v; want start_lease to be due", row, err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"berth/internal/lease"
 )
 
-// planView is the JSON format of a lease that does not exist and has no ID.
+// planView is the JSON format of a planned lease, which does not exist yet and has no ID.
 type planView struct {
 	Name         string               `json:"name"`
 	StartDate    string               `json:"start_date"`
@@ -25,8 +25,8 @@ type plannedReservation struct {
 	Addresses    []netip.Addr `json:"addresses,omitempty"` // floating IPs
 }
 
-// planLease answers which resources a POST of the same lease would get, or its error, and writes nothing. With a latest_start the lease may
-// start later than its start_date: at the earliest time when the resources are free.
+// planLease returns the resources that a POST of the same lease would get, or the error of that POST. It writes nothing. If the body has
+// latest_start, the planned lease may start later than its start_date: at the earliest time at which the resources are free.
 func (b *handler) planLease(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {

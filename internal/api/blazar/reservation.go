@@ -19,7 +19,7 @@ import (
 	"berth/internal/lease"
 )
 
-// form lists the fields of a reservation type in a POST: the required and the optional ones.
+// form lists the required and the optional fields of a reservation type in a POST.
 type form struct{ must, may []string }
 
 var forms = map[string]form{
@@ -29,10 +29,10 @@ var forms = map[string]form{
 	lease.FloatingIP:      {[]string{"network_id", "amount"}, []string{"required_floatingips"}},
 }
 
-// reservationFields are all fields that a PUT may contain. Fields of other reservation types are ignored.
+// reservationFields are all fields that a reservation in a PUT may contain. berth ignores fields of other reservation types.
 var reservationFields = append([]string{"id", "resource_type", "flavor_id"}, slices.Collect(maps.Keys(readers))...)
 
-// readers maps a field's name to its reader.
+// readers maps the name of each field of a reservation to the function that reads it.
 var readers = map[string]func(o object, name string, c *lease.ReservationChange) error{
 	"min":                   readInt(func(c *lease.ReservationChange) **int { return &c.Min }),
 	"max":                   readInt(func(c *lease.ReservationChange) **int { return &c.Max }),
@@ -73,7 +73,7 @@ func readText(to func(*lease.ReservationChange) **string) func(object, string, *
 	}
 }
 
-// readAffinity reads a boolean, or one of Blazar's words for it. Null and "None" mean no constraint.
+// readAffinity reads the affinity: a boolean, or one of Blazar's words for true and false. Null and "None" mean no affinity rule.
 func readAffinity(o object, name string, c *lease.ReservationChange) error {
 	word := strings.ToLower(strings.Trim(string(bytes.TrimSpace(o[name])), `" `))
 	a := lease.AffinityDifferentHosts
@@ -108,7 +108,7 @@ func (o object) uuid(name string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// address reads an IP address.
+// address parses an IP address.
 func address(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || ip.Zone() != "" || ip.Is4In6() {
@@ -134,7 +134,7 @@ func readRequired(o object, name string, c *lease.ReservationChange) error {
 	return nil
 }
 
-// reservationValues reads the fields that the object contains.
+// reservationValues reads those fields of a reservation that the object contains.
 func reservationValues(o object, c *lease.ReservationChange) error {
 	for _, name := range slices.Sorted(maps.Keys(readers)) {
 		if _, given := o[name]; !given {
@@ -187,7 +187,7 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	return d, err
 }
 
-// flavor checks the other fields of a reservation and then reads its flavor from Nova.
+// flavor checks the other fields of a flavor:instance reservation, and then reads its flavor from Nova.
 func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft) (*lease.Flavor, error) {
 	id, err := o.text("flavor_id")
 	if err != nil {
@@ -254,7 +254,7 @@ type addressReservationView struct {
 	Required []netip.Addr `json:"required_floatingips"`
 }
 
-// reservationViewOf returns the JSON object of a reservation: the common fields and those of its type.
+// reservationViewOf returns the JSON object of a reservation: the fields of all types and the fields of its own type.
 func reservationViewOf(of string, r lease.Reservation) any {
 	v := reservationView{ID: r.ID.String(), Lease: of, ResourceID: r.ID.String(), ResourceType: r.Type, Status: r.Status,
 		MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged, CreatedAt: stamp(r.CreatedAt),

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// flavor is a Nova with one flavor.
+// flavor reads a flavor in place of Nova, which would have only this one flavor.
 func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
 	if id != "m1" {
 		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
@@ -31,7 +31,7 @@ func (s *service) largeHost(name string) {
 	s.expect(201, "POST", "/v1/os-hosts", `{"name":"`+name+`"}`)
 }
 
-// externalNetwork creates a network with reservable floating IPs from 172.24.4.10 on.
+// externalNetwork creates an external network and registers `addresses` floating IPs for leases, from 172.24.4.10 on.
 func (s *service) externalNetwork(addresses int) string {
 	s.Helper()
 	network := uuid.NewString()
@@ -85,7 +85,7 @@ func TestReservation_JSONOfEveryType(t *testing.T) {
 	for _, r := range got {
 		r := r.(map[string]any)
 		if flavor, is := r["flavor_id"]; is && flavor != r["id"] || r["resource_id"] != r["id"] {
-			t.Errorf("reservation: got %v, want its own ID as resource_id and flavor_id", r)
+			t.Errorf("JSON of a reservation: got %v, want its own ID as resource_id and flavor_id", r)
 		}
 		stamps(t, r, "id", "resource_id", "created_at")
 		delete(r, "flavor_id")
@@ -200,7 +200,7 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	created := a.body["floatingip"].(map[string]any)
 	path := "/v1/floatingips/" + created["id"].(string)
 	if at, _ := created["created_at"].(string); len(at) != len(dateOut) || at[10] != 'T' {
-		t.Errorf("created_at of a floating IP: got %v, want the format of dates", created["created_at"])
+		t.Errorf("created_at of a floating IP: got %v, want a date in the format of dateOut", created["created_at"])
 	}
 	leaseResponse := s.expect(200, "GET", path, "").body["floatingip"].(map[string]any)
 	if d := cmp.Diff([]any{leaseResponse}, s.expect(200, "GET", "/v1/floatingips.json", "").body["floatingips"]); d != "" {
