@@ -5,7 +5,7 @@ import "time"
 // SetClock makes the authenticator use the clock of the test's Keystone.
 func (k *Keystone) SetClock(now func() time.Time) { k.now = now }
 
-// Remembered counts the cached verdicts.
+// Remembered returns the number of cached verdicts on tokens.
 func (k *Keystone) Remembered() int { return len(k.valid.known) + len(k.invalid.known) }
 
 // SetLimit limits the caches of valid and of invalid tokens.

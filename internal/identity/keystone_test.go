@@ -53,7 +53,7 @@ func expect(t *testing.T, k *identity.Keystone, token string, want error) identi
 	t.Helper()
 	c, err := k.Authenticate(request(t.Context(), token))
 	if !errors.Is(err, want) {
-		t.Fatalf("token %s: got %v, want %v", token, err, want)
+		t.Fatalf("authenticate with the token %s: got error %v, want %v", token, err, want)
 	}
 	return c
 }
@@ -73,7 +73,7 @@ func TestKeystone_ScopeAndRolesOfAToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, expect(t, k, s.Issue(c.token), nil)); d != "" {
-				t.Errorf("caller of the token, %s (-want +got):\n%s", name, d)
+				t.Errorf("caller of the token with the scope %s (-want +got):\n%s", name, d)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestKeystone_MalformedTokenIsRefusedLocally(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			expect(t, k, token, identity.ErrUnauthenticated)
 			if s.Validations(token) != 0 {
-				t.Errorf("malformed token %.20q: a request to Keystone was made, want none", token)
+				t.Errorf("authenticate with the malformed token %.20q: got a request to Keystone, want none", token)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 
 	for _, token := range tokens {
 		if n := s.Validations(token); n != 1 {
-			t.Errorf("%d validations of token %s, want 1", n, token)
+			t.Errorf("validations for concurrent requests: got %d of token %s, want 1", n, token)
 		}
 	}
 	if n := s.Logins(); n != 1 {
@@ -200,13 +200,13 @@ func TestKeystone_CancelledRequestDoesNotCancelTheValidation(t *testing.T) {
 	<-arrived
 	cancel()
 	if err := <-left; !errors.Is(err, identity.ErrUnavailable) {
-		t.Errorf("the cancelled request got %v, want ErrUnavailable", err)
+		t.Errorf("authenticate with a cancelled context: got error %v, want ErrUnavailable", err)
 	}
 	release()
 
 	expect(t, k, token, nil)
 	if n := s.Logins(); n != 1 {
-		t.Errorf("%d logins, want 1: the validation was cancelled together with its request", n)
+		t.Errorf("logins of the service user: got %d, want 1, because the validation continues after its request was cancelled", n)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestService_WrongCredentialsAreUnavailable(t *testing.T) {
 			_, err := k.Authenticate(request(t.Context(), good))
 
 			if !errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), message) || strings.Contains(err.Error(), as.Password) {
-				t.Errorf("want unavailable and %q, got %v", message, err)
+				t.Errorf("authenticate with wrong credentials of the service user: want ErrUnavailable with %q and without the password, got %v", message, err)
 			}
 		})
 	}
@@ -243,18 +243,18 @@ func TestService_TokenIsRenewed(t *testing.T) {
 	validate()
 	validate()
 	if n := s.Logins(); n != 1 {
-		t.Fatalf("%d logins for two validations, want 1", n)
+		t.Fatalf("logins of the service user for two validations: got %d, want 1", n)
 	}
 
 	s.Advance(59*time.Minute + 30*time.Second) // the service token is about to expire
 	validate()
 	if n := s.Logins(); n != 2 {
-		t.Errorf("%d logins after the expiry of the service token, want 2", n)
+		t.Errorf("logins of the service user after its token expired: got %d, want 2", n)
 	}
 	s.RevokeUser("berth")
 	validate()
 	if n := s.Logins(); n != 3 {
-		t.Errorf("%d logins after the service token was revoked, want 3", n)
+		t.Errorf("logins of the service user after its token was revoked: got %d, want 3", n)
 	}
 	s.RevokeUser("berth")
 	expect(t, k, "nonsense", identity.ErrUnauthenticated) // an invalid token must not be mistaken for an expired service token
@@ -278,12 +278,12 @@ func TestService_IncompleteSettingsAreRefused(t *testing.T) {
 			as := full
 			change(&as)
 			if _, err := identity.NewKeystone(as); err == nil || !strings.Contains(err.Error(), message) {
-				t.Errorf("settings with an error in %s: got error %v, want one that names it", message, err)
+				t.Errorf("NewKeystone with an invalid setting: want an error with %q, got %v", message, err)
 			}
 		})
 	}
 	if k, err := identity.NewKeystone(full); err != nil || k.Challenge() != `Keystone uri="http://keystone.example:5000/v3"` {
-		t.Errorf("valid settings: got %v, error %v; want the challenge with Keystone's address", k, err)
+		t.Errorf("NewKeystone with valid settings: got %v, error %v; want the challenge with Keystone's address", k, err)
 	}
 }
 
@@ -319,7 +319,7 @@ func TestFresh_NeverReturnsTheRejectedToken(t *testing.T) {
 
 	first := fresh("")
 	if again := fresh(""); again != first {
-		t.Errorf("Fresh replaced the valid token %s by %s", first, again)
+		t.Errorf("Fresh, called while the token %s is valid: got %s, want the same token", first, again)
 	}
 	second := fresh(first)
 	if second == first {

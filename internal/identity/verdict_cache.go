@@ -34,7 +34,7 @@ func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (c Caller, ok bool
 	return found.caller, ok
 }
 
-// keep stores a verdict. If the cache is full, it drops any other one, whose token is then validated again.
+// keep stores a verdict. If the cache is full, keep deletes an arbitrary other verdict, whose token is validated again when it is used.
 func (v *verdicts) keep(key [sha256.Size]byte, c Caller, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

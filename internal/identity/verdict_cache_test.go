@@ -78,6 +78,6 @@ func TestVerdicts_CacheIsLimited(t *testing.T) {
 	}
 	expect(t, k, good, nil)
 	if n := s.Validations(good); n != 1 {
-		t.Errorf("%d validations of the valid token, want 1: invalid tokens displaced its verdict", n)
+		t.Errorf("validations of the valid token after many invalid tokens: got %d, want 1", n)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/mirrorstore"
 )
 
-// New returns the API, which reads and writes that store.
+// New returns the API, which reads and writes the journal in the store s.
 func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authenticator) *osapi.API {
 	h := handlers{entries, runs}
 	return &osapi.API{
@@ -167,7 +167,7 @@ func (h handlers) retry(r *http.Request) (int, any, error) {
 	return h.showEntry(r, seq)
 }
 
-// entryError translates an error of the store about one entry.
+// entryError translates an error of the store about one entry to an HTTP error.
 func entryError(seq int64, err error) error {
 	switch {
 	case errors.Is(err, db.ErrNotFound):
@@ -179,13 +179,13 @@ func entryError(seq int64, err error) error {
 	}
 }
 
-// conflict is the reason in an error of the store, without the names of the functions that added to it.
+// conflict returns the reason of a conflict from an error of the store. It drops the prefixes that functions added to the reason.
 func conflict(err error) string {
 	_, words, _ := strings.Cut(err.Error(), db.ErrConflict.Error()+": j")
 	return "J" + words
 }
 
-// maxReason limits an administrator's reason, in bytes.
+// maxReason is the maximum length of the reason that an administrator gives, in bytes.
 const maxReason = 1000
 
 func (h handlers) skip(r *http.Request) (int, any, error) {
@@ -203,7 +203,7 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 	return h.showEntry(r, seq)
 }
 
-// decodeReason reads {"reason": "…"}. The body may be missing.
+// decodeReason reads the body {"reason": "…"}. A request without a body has no reason.
 func decodeReason(r *http.Request) (string, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {

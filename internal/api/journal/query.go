@@ -18,7 +18,8 @@ const (
 	maxLimit     = 1000
 )
 
-// filter reads the query of a list: state, type, object, limit, order (asc, desc) and after, the number of the last entry of the page before.
+// filter reads the query parameters of a list: state, type, object, limit, order (asc or desc) and after. `after` is the number of the last
+// entry of the previous page.
 func filter(query string) (journalstore.EntryFilter, error) {
 	f := journalstore.EntryFilter{Limit: defaultLimit, Newest: true}
 	values, err := url.ParseQuery(query)

@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// maxChanges limits the changes in one request.
+// maxChanges is the maximum number of changes in one request.
 const maxChanges = 1000
 
 // change is the JSON format of a change of an object for which berth has no API. A create or update contains the whole object.
@@ -24,7 +24,7 @@ type change struct {
 	Name      string            `json:"name"`
 }
 
-// record records the changes in one transaction.
+// record appends the changes of a request to the journal, in one transaction.
 func (h handlers) record(r *http.Request) (int, any, error) {
 	var body struct {
 		Entries []change `json:"entries"`
@@ -54,10 +54,10 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 	return http.StatusCreated, map[string]any{"entries": entriesOf(entries)}, nil
 }
 
-// maxText limits names and projects, in bytes.
+// maxText is the maximum length of a name or a project, in bytes.
 const maxText = 255
 
-// changeOf checks a change. The store checks whether the object exists.
+// changeOf checks a change of a request and converts it. The store later checks whether the object exists.
 func changeOf(c change) (journal.Change, error) {
 	out := journal.Change{Object: journal.Ref{Type: c.Type, ID: c.Object}, Operation: c.Operation, Data: c.Data, Project: c.Project, Name: c.Name}
 	_, isUUID := osapi.UUID(c.Object)
@@ -91,7 +91,7 @@ func changeOf(c change) (journal.Change, error) {
 	return out, nil
 }
 
-// emptyIfLong is the text, or "" for a text longer than maxText.
+// emptyIfLong returns the text, or "" if the text is longer than maxText.
 func emptyIfLong(text string) string {
 	if len(text) > maxText {
 		return ""

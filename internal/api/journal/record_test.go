@@ -32,7 +32,7 @@ func TestRecord_CreateUpdateDelete(t *testing.T) {
 	}
 
 	if status, answer := send(t, h, "demo:demo", "POST", "/entries", `{}`); status != 403 {
-		t.Errorf("a member records changes: got %d %v, want 403", status, answer)
+		t.Errorf("record changes as a member: got %d %v, want 403", status, answer)
 	}
 }
 

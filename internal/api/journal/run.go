@@ -35,7 +35,7 @@ func runOf(r journal.Run) run {
 		Progress: append([]journal.TypeProgress{}, r.Progress...), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, FinishedAt: r.FinishedAt}
 }
 
-// finding is the JSON format of one object that differs, with the operation that repairs it.
+// finding is the JSON format of an object that is missing, different or extra at the controller, with the operation that repairs it.
 type finding struct {
 	Type       string            `json:"object_type"`
 	Object     string            `json:"object_id"`
@@ -45,7 +45,7 @@ type finding struct {
 	Outcome    string            `json:"outcome"` // result of the repair
 }
 
-// startRun starts a run. If a run of the same kind is active, it returns that run.
+// startRun starts a run. If a run of the same kind is active, startRun returns the active run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
 	var body struct {
 		Kind   string `json:"kind"`
@@ -75,7 +75,7 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	return http.StatusAccepted, map[string]run{"run": runOf(started)}, nil
 }
 
-// maxRuns is how many runs a list holds.
+// maxRuns is the maximum number of runs in a list.
 const maxRuns = 50
 
 func (h handlers) listRuns(r *http.Request) (int, any, error) {
@@ -111,7 +111,8 @@ func (h handlers) findRun(r *http.Request) (journal.Run, error) {
 	return found, err
 }
 
-// findings lists the findings of an audit in the order of their repair. The query parameter after=TYPE/ID continues a list.
+// findings lists the findings of an audit in the order in which a repair would repair them. The query parameter after=TYPE/ID names the
+// last finding of the previous page.
 func (h handlers) findings(r *http.Request) (int, any, error) {
 	found, err := h.findRun(r)
 	if err != nil {
@@ -141,8 +142,8 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"findings": all}, nil
 }
 
-// analysis reports how long the newest completed entries took. The query parameter last is their number, slowest is how many of them are
-// listed.
+// analysis reports how long the newest completed entries took. The query parameter `last` is the number of these
+// entries; `slowest` is the number of the slowest entries that the answer lists.
 func (h handlers) analysis(r *http.Request) (int, any, error) {
 	last, slowest := int64(10_000), int64(10)
 	for name, given := range r.URL.Query() {

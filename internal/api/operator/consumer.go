@@ -8,17 +8,17 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// consumers handles consumers without a project and user.
+// consumers handles the requests that migrate consumers without a project and a user.
 type consumers struct {
 	store *inventorystore.Store
 	owner inventory.Owner // the project and user that migrated consumers get
 }
 
-// maxBatch limits the consumers that one request migrates.
+// maxBatch is the maximum number of consumers that one request migrates.
 const maxBatch = 10000
 
-// migrate records up to {"limit": n} consumers and returns how many remain. Clients repeat the request until none remains; they may stop at
-// any time.
+// migrate gives up to {"limit": n} consumers a project and a user, and returns how many consumers without them remain. Clients repeat the
+// request until none remains; they may stop at any time.
 func (c consumers) migrate(r *http.Request) (int, any, error) {
 	body := struct {
 		Limit int `json:"limit"`

@@ -9,7 +9,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// Limits of a history, which is listed newest first.
+// Limits of the number of changes in one answer. A history lists the newest change first.
 const (
 	defaultLimit = 200
 	maxLimit     = 1000

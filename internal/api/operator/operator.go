@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// New returns the API, which reads and writes that store. Migrated consumers get the project and user of the parameter incomplete.
+// New returns the API, which reads and writes the store s. Migrated consumers get the project and the user of `incomplete`.
 func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	c := consumers{s, incomplete}
 	return &osapi.API{
@@ -28,7 +28,7 @@ func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventor
 	}
 }
 
-// positiveNumbers reads the query's positive integers. Only the names in defaults are known.
+// positiveNumbers reads query parameters that must be positive integers. It refuses a parameter whose name is not in `defaults`.
 func positiveNumbers(query string, defaults map[string]int64) (map[string]int64, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

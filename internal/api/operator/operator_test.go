@@ -45,7 +45,7 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 	return mux, url
 }
 
-// ask sends a request as that caller and returns the answer.
+// send sends a request as the caller with the given token, and returns the status and the body of the answer.
 func send(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
@@ -83,7 +83,7 @@ func TestHistory_NamesTheCaller(t *testing.T) {
 	} {
 		t.Run(step.method+" "+step.path, func(t *testing.T) {
 			if status, answer := send(t, h, step.who, step.method, step.path, step.body); status >= 300 {
-				t.Fatalf("preparing request %d: got %d %v, want success", i, status, answer)
+				t.Fatalf("send request %d of the preparation: got %d %v, want success", i, status, answer)
 			}
 		})
 	}
@@ -109,13 +109,13 @@ func TestHistory_NamesTheCaller(t *testing.T) {
 			for _, c := range changes {
 				c := c.(map[string]any)
 				if id, _ := c["id"].(float64); id <= 0 || c["at"] == nil {
-					t.Errorf("history at %s: got the change %v, want an ID and a time", path, c)
+					t.Errorf("GET %s: got the change %v, want an ID and a time", path, c)
 				}
 				delete(c, "id")
 				delete(c, "at")
 			}
 			if d := cmp.Diff(want, changes); d != "" || status != 200 {
-				t.Errorf("history at %s: got status %d, want 200; changes (-want +got):\n%s", path, status, d)
+				t.Errorf("GET %s: got status %d, want 200; changes (-want +got):\n%s", path, status, d)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestHistory_AdminOnlyAndQueryIsChecked(t *testing.T) {
 	} {
 		t.Run(tc.who, func(t *testing.T) {
 			if status, answer := send(t, h, tc.who, "GET", "/operator/v1"+tc.path, ""); status != tc.want {
-				t.Errorf("%s by %s: %d %v, want %d", tc.path, tc.who, status, answer, tc.want)
+				t.Errorf("GET %s as %s: got %d %v, want %d", tc.path, tc.who, status, answer, tc.want)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 	} {
 		t.Run(step.method+" "+step.path, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", step.method, "/placement"+step.path, step.body); status >= 300 {
-				t.Fatalf("preparing request %s: got %d %v, want success", step.path, status, answer)
+				t.Fatalf("send the request %s of the preparation: got %d %v, want success", step.path, status, answer)
 			}
 		})
 	}
@@ -207,11 +207,11 @@ func TestMigrate_AdminOnlyAndBodyIsChecked(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", body); status != want {
-				t.Errorf("migrate with %s: got %d %v, want %d", body, status, answer, want)
+				t.Errorf("migrate consumers with the body %s: got %d %v, want %d", body, status, answer, want)
 			}
 		})
 	}
 	if status, _ := send(t, h, "eve:demo", "POST", "/operator/v1/consumers/migrate", `{}`); status != 403 {
-		t.Errorf("a member migrates consumers: got status %d, want 403", status)
+		t.Errorf("migrate consumers as a member: got status %d, want 403", status)
 	}
 }

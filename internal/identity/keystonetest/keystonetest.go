@@ -48,7 +48,7 @@ type Server struct {
 	validations map[string]int
 }
 
-// New starts a server that stops at the end of the test. Its clock stands still until Advance.
+// New starts a server that stops at the end of the test. Its clock moves only when Advance is called.
 func New(t testing.TB) *Server {
 	s := &Server{now: time.Now().UTC().Truncate(time.Second), users: map[string]user{}, tokens: map[string]Token{},
 		gate: make(chan struct{}), validations: map[string]int{}}
@@ -108,14 +108,14 @@ func (s *Server) RevokeUser(name string) {
 	}
 }
 
-// Fail makes every response have the given status, until Fail(0).
+// Fail makes the server answer every request with the given status, until Fail(0).
 func (s *Server) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
-// Hold makes requests wait until release is called. The channel reports the first waiting request.
+// Hold makes requests wait until release is called. The channel receives a value when the first request waits.
 func (s *Server) Hold() (arrived <-chan struct{}, release func()) {
 	gate, first := make(chan struct{}), make(chan struct{}, 1)
 	s.mu.Lock()

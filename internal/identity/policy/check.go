@@ -17,7 +17,7 @@ type Check interface {
 	refers() []string // names of the rules that it refers to
 }
 
-// question is the input of a check.
+// question is the input of a check: the caller, the target and the rules.
 type question struct {
 	rules  map[string]Check
 	caller identity.Caller
@@ -89,8 +89,8 @@ func references(parts []Check) (names []string) {
 	return names
 }
 
-// claims returns the values of the caller's attributes to which rules may refer. A missing attribute has no value, so no comparison with it
-// holds.
+// claims returns the attributes of the caller to which rules may refer, with their values. A missing attribute has no value, so no
+// comparison with it holds.
 var claims = map[string]func(identity.Caller) []string{
 	"user_id":    func(c identity.Caller) []string { return nonEmpty(c.User) },
 	"project_id": func(c identity.Caller) []string { return nonEmpty(c.Project) },
@@ -104,7 +104,7 @@ var claims = map[string]func(identity.Caller) []string{
 	},
 }
 
-// nonEmpty returns a list of s, or nil if s is empty.
+// nonEmpty returns a list that contains only s, or nil if s is empty.
 func nonEmpty(s string) []string {
 	if s == "" {
 		return nil
@@ -117,7 +117,7 @@ type pattern []piece
 
 type piece struct{ Text, Name string } // one of the two is set
 
-// fill inserts the target's values; ok is false if the target lacks one of them.
+// fill replaces the references by the target's values; ok is false if the target lacks one of them.
 func (p pattern) fill(target Target) (text string, ok bool) {
 	var b strings.Builder
 	for _, part := range p {

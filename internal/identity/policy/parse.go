@@ -30,7 +30,7 @@ func Parse(text string) (Check, error) {
 	return check, nil
 }
 
-// tokenize splits the text at blanks and splits parentheses off both ends of each word. Parentheses inside a condition belong to it.
+// tokenize splits the text at blanks, and splits parentheses off both ends of each word. Parentheses inside a word stay in the word.
 func tokenize(text string) (tokens []string) {
 	for word := range strings.FieldsSeq(text) {
 		inner := strings.TrimLeft(word, "(")
@@ -49,7 +49,7 @@ type parser struct {
 	at     int
 }
 
-// accept consumes the next token if it is that word, in upper or lower case.
+// accept consumes the next token if it is the given word, in upper or lower case.
 func (p *parser) accept(word string) bool {
 	if p.at < len(p.tokens) && strings.EqualFold(p.tokens[p.at], word) {
 		p.at++
@@ -64,7 +64,7 @@ func (p *parser) either(depth int) (Check, error) {
 	}, func(parts []Check) Check { return oneOf(parts) })
 }
 
-// joined reads parts with a word between them. A single part is returned unchanged.
+// joined reads one part, or several parts with the given word between them. A single part is returned unchanged.
 func joined(p *parser, word string, part func() (Check, error), join func([]Check) Check) (Check, error) {
 	var parts []Check
 	for {
@@ -141,7 +141,7 @@ func condition(text string) (Check, error) {
 		text, kind, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
 }
 
-// unquote is the text between quotes of the same kind; ok is false without quotes.
+// unquote returns the text between two equal quotes; ok is false if the text is not in quotes.
 func unquote(s string) (text string, ok bool) {
 	if len(s) < 2 || s[0] != s[len(s)-1] || s[0] != '\'' && s[0] != '"' {
 		return "", false

@@ -19,13 +19,13 @@ import (
 // Scope is the scope of a token.
 type Scope int
 
-// Scopes that berth's operations distinguish. A domain-scoped token has neither.
+// Scopes that berth's operations distinguish. A domain-scoped token has neither of these scopes.
 const (
 	Project Scope = iota + 1
 	System
 )
 
-// Default is the rule that applies if the operator's file has none of that name. Name is an operation, or a rule to which other
+// Default is a rule that applies if the operator's file has no rule of the same name. Name is an operation, or a rule to which other
 // rules refer.
 type Default struct {
 	Name  string
@@ -51,7 +51,7 @@ type Policy struct {
 	reading  sync.Mutex
 }
 
-// ruleSet is the rules for one version of the file.
+// ruleSet contains the rules for one version of the file.
 type ruleSet struct {
 	rules map[string]Check
 	file  os.FileInfo // nil without a file
@@ -95,7 +95,8 @@ func scope(c identity.Caller) Scope {
 	}
 }
 
-// current returns the rules of the current file. If the changed file cannot be read, the old rules stay in force and the log reports the error.
+// current returns the rules of the current file. If the changed file cannot be read, the old rules stay in force and the log reports the
+// error.
 func (p *Policy) current() *ruleSet {
 	now := p.loaded.Load()
 	if p.options.File == "" || !p.reading.TryLock() {
