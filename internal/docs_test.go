@@ -25,8 +25,8 @@ var (
 	anchorDrop = regexp.MustCompile(`[^\w -]`)
 )
 
-// TestDocs_PathsExist checks every path in backticks on the pages: one below a folder of ours must exist, and a bare file name
-// must be the name of a file somewhere.
+// TestDocs_PathsExist checks every path in backticks in the documentation. A path below a folder of the repository must exist. A file name
+// without a folder must be the name of a file in any folder.
 func TestDocs_PathsExist(t *testing.T) {
 	t.Parallel()
 	names := fileNames(t)
@@ -38,19 +38,19 @@ func TestDocs_PathsExist(t *testing.T) {
 			case !pathLike.MatchString(name) || madeByRuns[name]:
 			case nested && exists(filepath.Join("..", first)):
 				if found, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(name))); err != nil || len(found) == 0 {
-					t.Errorf("%s: `%s` does not exist", page, name)
+					t.Errorf("page %s: the path `%s` does not exist", page, name)
 				}
 			case !nested && fileLike.MatchString(name) && !names[name]:
-				t.Errorf("%s: there is no file `%s`", page, name)
+				t.Errorf("page %s: there is no file `%s`", page, name)
 			}
 		}
 	}
 }
 
-// madeByRuns are files that a run makes, which are not in the repository.
+// madeByRuns are files that commands create; they are not in the repository.
 var madeByRuns = map[string]bool{"bin/temporal": true, "bin/bench": true, "bench.json": true}
 
-// TestDocs_LinksResolve checks that every relative link names a file, and every anchor a heading of it.
+// TestDocs_LinksResolve checks that every relative link names an existing file, and that every anchor names a heading of that file.
 func TestDocs_LinksResolve(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages(t) {
@@ -64,11 +64,11 @@ func TestDocs_LinksResolve(t *testing.T) {
 				file = path.Join(path.Dir(page), target)
 			}
 			if !exists(filepath.Join("..", file)) {
-				t.Errorf("%s: the link %s leads nowhere", page, found[1])
+				t.Errorf("page %s: the target of the link %s does not exist", page, found[1])
 				continue
 			}
 			if anchor != "" && !anchors(prose(t, file))[anchor] {
-				t.Errorf("%s: the link %s names no heading of %s", page, found[1], file)
+				t.Errorf("page %s: the anchor of the link %s is no heading of %s", page, found[1], file)
 			}
 		}
 	}
@@ -88,15 +88,15 @@ func TestDocs_NamesExistInCode(t *testing.T) {
 			name := span[1]
 			switch {
 			case metricName.MatchString(name) && !strings.Contains(code.String(), `"`+name+`"`):
-				t.Errorf("%s: there is no metric `%s`", page, name)
+				t.Errorf("page %s: there is no metric `%s`", page, name)
 			case testName.MatchString(name) && !strings.Contains(code.String(), "func "+name+"("):
-				t.Errorf("%s: there is no test `%s`", page, name)
+				t.Errorf("page %s: there is no test `%s`", page, name)
 			}
 		}
 	}
 }
 
-// TestDocs_ArchitectureNamesEveryPackage keeps the table of packages complete.
+// TestDocs_ArchitectureNamesEveryPackage checks that docs/architecture.md names every package.
 func TestDocs_ArchitectureNamesEveryPackage(t *testing.T) {
 	t.Parallel()
 	text := prose(t, "docs/architecture.md")
@@ -124,7 +124,7 @@ func pages(t *testing.T) []string {
 		}
 	})
 	if len(all) < 10 {
-		t.Fatalf("found only %d pages", len(all))
+		t.Fatalf("list the Markdown files: got %d, want at least 10", len(all))
 	}
 	return all
 }
@@ -137,7 +137,7 @@ func fileNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// walk calls f with the name of every file of the repository; what runs leave behind is not visited.
+// walk calls f with the name of every file of the repository. It skips hidden folders and the folder bin.
 func walk(t *testing.T, f func(name string)) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
@@ -172,7 +172,7 @@ func text(t *testing.T, page string) string {
 	return string(raw)
 }
 
-// anchors returns the anchors that a Markdown page has: its headings in lower case, without punctuation, with hyphens.
+// anchors returns the anchors of a Markdown page: its headings in lower case, without punctuation, with hyphens for blanks.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(text, -1) {

@@ -26,7 +26,8 @@ type packageRule struct {
 	why    string   // the reason for the rule; a failing test prints it
 }
 
-// reserved contains the external packages that only packages with an exception may import, and the reasons.
+// reserved contains external packages with the reason why they are reserved. Only a package whose rule names a reserved package may import
+// it.
 var reserved = map[string]string{
 	"github.com/jackc/pgx/v5":             "only the stores access the database",
 	"github.com/pressly/goose/v3":         "only internal/store/db migrates the schema",
@@ -248,7 +249,7 @@ func TestImports_FollowPackageRules(t *testing.T) {
 	}
 }
 
-// A rule for a misspelt package, or for one that go.mod no longer requires, has no effect.
+// The rule for a package whose name is misspelt, or that go.mod no longer requires, would have no effect.
 func TestPackageRules_NameRequiredModulesAndHaveReasons(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../go.mod")
@@ -281,7 +282,7 @@ func TestPurePackages_UseNoClockNetworkOrGoroutine(t *testing.T) {
 	}
 }
 
-// violation returns why the package must not import the given one, or "" if it may.
+// violation returns the reason why the package must not import the other package, or "" if it may.
 func (r packageRule) violation(imported string) string {
 	if internal, ok := strings.CutPrefix(imported, "berth/"); ok {
 		for _, may := range r.may {
@@ -312,7 +313,7 @@ func (r packageRule) violation(imported string) string {
 	return ""
 }
 
-// isWithin reports whether a package is the given one or below it.
+// isWithin reports whether a package is the other package, or a package below it.
 func isWithin(imported, parent string) bool {
 	return imported == parent || strings.HasPrefix(imported, parent+"/")
 }
@@ -385,12 +386,12 @@ func packages(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	if len(found) < 10 {
-		t.Fatalf("found only %d packages", len(found))
+		t.Fatalf("list the packages: got %d, want at least 10", len(found))
 	}
 	return found
 }
 
-// packageFiles returns the files of a package; none if it does not exist.
+// packageFiles returns the files of a package, or none if the package does not exist.
 func packageFiles(t *testing.T, name string) []string {
 	t.Helper()
 	if !exists(filepath.Join("..", name)) {
@@ -399,7 +400,7 @@ func packageFiles(t *testing.T, name string) []string {
 	return goFiles(t, filepath.Join("..", name))
 }
 
-// goFiles returns the Go files of a directory that are built, without tests.
+// goFiles returns the Go files of a directory that the compiler builds, without tests.
 func goFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Limits of production code, so that a reader can hold a package in mind and see a function on one screen.
+// Limits of production code, so that a reader can remember a package and see a function on one screen.
 const (
 	maxPackageLines  = 5000
 	maxFunctionLines = 60
@@ -36,7 +36,7 @@ func TestPackagesAndFunctionsStaySmall(t *testing.T) {
 	}
 }
 
-// longFunctions returns the position and name of each function of a file that exceeds the limit.
+// longFunctions returns the position and the name of each function of a file that is longer than maxFunctionLines.
 func longFunctions(t *testing.T, file string) (long []string) {
 	t.Helper()
 	set := token.NewFileSet()

@@ -16,7 +16,7 @@ import (
 	"berth/internal/lease"
 )
 
-// nova holds the calls that hosts and instances share.
+// nova makes the calls to Nova that reservations of hosts and of instances share.
 type nova struct {
 	client *gophercloud.ServiceClient
 	lists  *coalesce.Group[map[string]aggregates.Aggregate]
@@ -40,8 +40,8 @@ func (n nova) listAggregates(ctx context.Context) (map[string]aggregates.Aggrega
 	return all, nil
 }
 
-// aggregate holds the attributes that are read of an aggregate. There may be thousands, with thousands of hosts; gophercloud's
-// own type decodes each of them twice.
+// aggregate holds the attributes of an aggregate that berth reads. There may be thousands of aggregates with thousands of hosts, and
+// gophercloud's own type would decode each aggregate twice.
 type aggregate struct {
 	ID       int               `json:"id"`
 	Name     string            `json:"name"`
@@ -53,7 +53,7 @@ func (a aggregate) convert() aggregates.Aggregate {
 	return aggregates.Aggregate{ID: a.ID, Name: a.Name, Hosts: a.Hosts, Metadata: a.Metadata}
 }
 
-// freepoolAggregate reads the freepool aggregate, if it exists. It takes the ID of the aggregate from all, a list that was read before.
+// freepoolAggregate reads the freepool aggregate, if it exists. It gets the ID of this aggregate from `all`, a list that was read before.
 func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
 		id := strconv.Itoa(pool.ID) // not pool.ID: the shared call may run longer than this function
@@ -71,7 +71,7 @@ func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.A
 	return pool, is, err
 }
 
-// aggregate returns the aggregate with that name. It creates the aggregate if the list lacks it.
+// aggregate returns the aggregate with the given name. If the list `all` does not contain the aggregate, aggregate creates it.
 func (n nova) aggregate(ctx context.Context, all map[string]aggregates.Aggregate, name, zone string, metadata map[string]any) (aggregates.Aggregate, error) {
 	a, is := all[name]
 	if !is {
@@ -109,7 +109,7 @@ func (n nova) removeHost(ctx context.Context, a aggregates.Aggregate, host strin
 	return nil
 }
 
-// hostAction adds a host to an aggregate or removes it. It does not read the answer, which lists all hosts of the aggregate.
+// hostAction adds a host to an aggregate or removes the host from it. It does not read Nova's answer, which lists all hosts of the aggregate.
 func (n nova) hostAction(ctx context.Context, a aggregates.Aggregate, action, host string) error {
 	_, err := n.client.Post(ctx, n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action"),
 		map[string]any{action: map[string]string{"host": host}}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
@@ -152,8 +152,8 @@ func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts
 	return len(all), nil
 }
 
-// deleteServers deletes the servers that match the filter, and fails with ErrServersRemain while some exist. Nova deletes most
-// servers at once, so it lists them a second time.
+// deleteServers deletes the servers that match the filter, and fails with ErrServersRemain while some of them exist. Nova deletes most
+// servers immediately, so deleteServers lists the servers a second time.
 func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where string) error {
 	asked, err := n.requestServerDeletion(ctx, filter)
 	if err != nil || asked == 0 {
@@ -166,7 +166,7 @@ func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where 
 	return err
 }
 
-// hosts applies physical:host: an aggregate of whole hosts, in an availability zone of its own.
+// hosts applies reservations of the type physical:host. Each gets an aggregate that contains its hosts and has its own availability zone.
 type hosts struct{ nova }
 
 func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -213,8 +213,8 @@ func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggre
 	return h.addHost(ctx, own, host)
 }
 
-// remove deletes the servers on the hosts of the reservation's aggregate before another reservation can have these hosts. It
-// touches no other host.
+// remove deletes the servers on the hosts of the reservation's aggregate, before another reservation can get these hosts. It deletes no
+// servers on other hosts.
 func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	all, err := h.aggregates(ctx)
 	if err != nil {
@@ -237,8 +237,8 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	return h.poolStrayHosts(ctx, all, c)
 }
 
-// poolStrayHosts adds a reservation's hosts to the freepool if they are in no aggregate. This happens when Provision ended after
-// a host left the freepool and before the host joined the reservation's aggregate.
+// poolStrayHosts adds a reservation's hosts to the freepool if they are in no aggregate. This happens if Provision was
+// interrupted after it had removed a host from the freepool and before it added the host to the reservation's aggregate.
 func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Aggregate, c lease.CloudReservation) error {
 	for _, s := range c.ComputeHosts {
 		elsewhere := false

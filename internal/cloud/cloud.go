@@ -20,7 +20,7 @@ import (
 	"berth/internal/lease"
 )
 
-// Errors that can disappear when the same request is repeated later. Callers retry after all other errors too.
+// Errors that may not occur again when the same call is repeated later. Callers retry after all other errors too.
 var (
 	// ErrServersRemain means that Nova has not deleted all servers yet.
 	ErrServersRemain = errors.New("servers are not deleted yet")
@@ -28,7 +28,7 @@ var (
 	ErrInUse = errors.New("in use by another owner")
 )
 
-// Config holds the endpoints and the credentials.
+// Config holds the endpoints of Nova and Neutron and the credentials.
 type Config struct {
 	Nova    string // the compute endpoint; empty: Nova is not used
 	Neutron string // the endpoint without a version; empty: Neutron is not used
@@ -40,11 +40,11 @@ type Config struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	// shareDelay is how long a list of aggregates waits for more callers that need it.
+	// shareDelay is how long a request for the list of aggregates waits for other callers that need the same list.
 	shareDelay = time.Millisecond
 	// freepool is the aggregate of the hosts that can be reserved and belong to no reservation.
 	freepool = "freepool"
-	// owner is the metadata key of an aggregate with the project of its reservation.
+	// owner is the metadata key under which an aggregate stores the project of its reservation.
 	owner = "blazar:owner"
 )
 
@@ -57,15 +57,15 @@ type Cloud struct {
 
 // resource applies the reservations of one type.
 type resource interface {
-	// apply creates or changes the objects of the claim in Nova or Neutron.
+	// apply creates or changes the objects of the reservation in Nova or Neutron.
 	apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
-	// remove removes everything of the claim; it fails with ErrServersRemain until Nova has deleted the servers.
+	// remove deletes all objects of the reservation in Nova or Neutron; it fails with ErrServersRemain until Nova has deleted the servers.
 	remove(ctx context.Context, c lease.CloudReservation) error
 	// beforeEnd runs the action that the reservation names for its before_end event.
 	beforeEnd(ctx context.Context, c lease.CloudReservation) error
 }
 
-// New checks the configuration. It does not connect.
+// New checks the configuration and returns a Cloud. It does not connect to Nova or Neutron.
 func New(c Config) (*Cloud, error) {
 	cloud := &Cloud{resources: map[string]resource{}}
 	if c.Timeout <= 0 {
@@ -108,7 +108,7 @@ func New(c Config) (*Cloud, error) {
 	return cloud, nil
 }
 
-// client returns a client of one service, nil without an address.
+// client returns a client of Nova or Neutron, or nil if the address is empty.
 func client(p *gophercloud.ProviderClient, name, address, typ, version string) (*gophercloud.ServiceClient, error) {
 	if address == "" {
 		return nil, nil
@@ -121,14 +121,14 @@ func client(p *gophercloud.ProviderClient, name, address, typ, version string) (
 	return &gophercloud.ServiceClient{ProviderClient: p, Endpoint: endpoint, ResourceBase: endpoint + version, Type: typ}, nil
 }
 
-// Supports returns whether reservations of that type are applied.
+// Supports reports whether Cloud applies reservations of the given type to Nova or Neutron.
 func (c *Cloud) Supports(typ string) bool { return c != nil && c.resources[typ] != nil }
 
-// ResourceTypes returns the types that are applied.
+// ResourceTypes returns the types of the reservations that Cloud applies to Nova or Neutron.
 func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.resources)) }
 
-// Provision creates or changes the objects of a claim in Nova or Neutron and returns the IDs of its objects there. After an error, Deprovision removes
-// what was created.
+// Provision creates or changes the objects of a reservation in Nova or Neutron, and returns the IDs of these objects. If Provision fails,
+// Deprovision deletes the objects that it has created.
 func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (lease.CloudIDs, error) {
 	mark := lease.CloudIDs{Revision: claim.Revision}
 	if !c.Supports(claim.Type) {
@@ -139,7 +139,8 @@ func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (le
 	return mark, withClaim("provision", claim, err)
 }
 
-// Deprovision removes everything of a claim. It deletes servers, and fails with ErrServersRemain until they are gone.
+// Deprovision deletes all objects of a reservation in Nova or Neutron. It also deletes servers, and fails with ErrServersRemain until Nova
+// has deleted them.
 func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil
@@ -147,7 +148,7 @@ func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) e
 	return withClaim("deprovision", claim, c.resources[claim.Type].remove(ctx, claim))
 }
 
-// BeforeEnd runs the action that a reservation names for its before_end event. A repeated call runs it again.
+// BeforeEnd runs the action that a reservation names for its before_end event. A repeated call runs the action again.
 func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil

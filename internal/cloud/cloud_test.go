@@ -46,7 +46,7 @@ func (k *killer) behind(h http.Handler) http.Handler {
 	})
 }
 
-// killed runs f and cancels its context after that many requests were answered. It returns whether f ended by itself.
+// killed runs f and cancels its context after `after` requests were answered. It returns true if f ended before that.
 func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool) {
 	s.Helper()
 	ctx, kill := context.WithCancel(s.Context())
@@ -94,7 +94,7 @@ func (s cloudTest) remove(c lease.CloudReservation) {
 	}
 }
 
-// pools returns the hosts of each aggregate; the claim's aggregate has the key "own".
+// pools returns the hosts of each aggregate. The aggregate of the reservation c has the key "own".
 func (s cloudTest) pools(c lease.CloudReservation) map[string][]string {
 	all := map[string][]string{}
 	for _, a := range s.nova.ComputeState().Aggregates {
@@ -136,13 +136,13 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 
 	for range 2 {
 		if m := s.apply(c); m.Revision != 3 || m.AggregateID == nil {
-			t.Errorf("apply the claim: got %+v, want its revision and the aggregate's ID", m)
+			t.Errorf("apply a reservation of hosts: got %+v, want its revision and the aggregate's ID", m)
 		}
 	}
 	s.want(c, map[string][]string{"own": {"a", "b"}, "freepool": {"c"}})
 	for _, a := range s.nova.ComputeState().Aggregates {
 		if a.Name == id.String() && (a.Zone != "blazar_"+id.String() || a.Metadata["blazar:owner"] != "red") {
-			t.Errorf("the reservation's aggregate: got %+v, want its availability zone and owner", a)
+			t.Errorf("the reservation's aggregate: got %+v, want the availability zone and the owner of the reservation", a)
 		}
 	}
 	if left := s.nova.ComputeState().Servers; len(left) != 0 {
@@ -166,7 +166,7 @@ func TestDeprovision_FailsUntilTheServersAreDeleted(t *testing.T) {
 	s.nova.AddServer(notifytest.Server{Host: "a", PollsUntilGone: 2})
 	s.nova.AddServer(notifytest.Server{Host: "b"})
 	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
-		t.Errorf("remove while servers are being deleted: want ErrServersRemain, got %v", err)
+		t.Errorf("Deprovision while Nova deletes servers: want ErrServersRemain, got %v", err)
 	}
 	s.want(c, map[string][]string{"own": {"a"}})
 	s.remove(c)
@@ -184,7 +184,7 @@ func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	s.apply(other)
 	s.nova.AddServer(notifytest.Server{Host: "a"})
 	if _, err := s.Provision(t.Context(), hostsClaim("a")); !errors.Is(err, cloud.ErrInUse) {
-		t.Errorf("apply a claim for a host of another reservation: want ErrInUse, got %v", err)
+		t.Errorf("apply a reservation with the host of another reservation: want ErrInUse, got %v", err)
 	}
 	s.remove(hostsClaim("a"))
 	s.want(other, map[string][]string{"own": {"a"}})
@@ -214,13 +214,13 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 				}
 				s.retry(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				if hosts := s.pools(c)["own"]; len(hosts) != len(c.ComputeHosts) || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
-					t.Errorf("after retries the claim has the hosts %v and the floating IPs %v, want all of it", hosts, s.neutron.FloatingIPs())
+					t.Errorf("apply a reservation with retries: got the hosts %v and the floating IPs %v, want all hosts and floating IPs of the reservation", hosts, s.neutron.FloatingIPs())
 				}
 				s.retry(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				now := s.nova.ComputeState()
 				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
-					t.Errorf("objects left after Deprovision: %+v, floating IPs %+v", now, s.neutron.FloatingIPs())
+					t.Errorf("objects after Deprovision: got %+v, floating IPs %+v; want none", now, s.neutron.FloatingIPs())
 				}
 			})
 		}
@@ -252,7 +252,7 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	m := s.apply(c)
 	again := s.apply(c)
 	if d := cmp.Diff(m, again); d != "" || m.ServerGroupID == "" {
-		t.Errorf("the second Provision returned %+v, want the same objects with a server group (-first +second):\n%s", m, d)
+		t.Errorf("apply a reservation twice: got %+v first, want a server group and the same IDs twice (-first +second):\n%s", m, d)
 	}
 	now := s.nova.ComputeState()
 	want := notifytest.ComputeState{
@@ -272,7 +272,7 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	s.want(c, map[string][]string{"own": {"b", "c"}})
 
 	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
-		t.Errorf("remove while servers are being deleted: want ErrServersRemain, got %v", err)
+		t.Errorf("Deprovision while Nova deletes servers: want ErrServersRemain, got %v", err)
 	}
 	if f := s.nova.ComputeState().Flavors[0]; len(f.Access) != 0 {
 		t.Errorf("access to the flavor after the first removal: got %+v, want no project", f)
@@ -280,7 +280,7 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	s.remove(c)
 	s.remove(c)
 	if now := s.nova.ComputeState(); len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups) != 0 || len(now.Servers) != 1 {
-		t.Errorf("objects left after the removal: got %+v, want one server of another reservation", now)
+		t.Errorf("objects after the removal: got %+v, want only the server with another flavor", now)
 	}
 }
 
@@ -297,16 +297,16 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	}
 	var fault *lease.Fault
 	if _, err := s.Flavor(t.Context(), "8"); !errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor {
-		t.Errorf("read an unknown flavor: want a fault about it, got %v", err)
+		t.Errorf("read an unknown flavor: want a fault of the kind UnknownFlavor, got %v", err)
 	}
 	c := hostsClaim("a")
 	c.ReservationDraft = lease.ReservationDraft{Type: lease.FlavorInstance, Amount: 1, Flavor: &f}
 	if m := s.apply(c); m.ServerGroupID != "" {
-		t.Errorf("apply a claim without affinity: got %+v, want no server group", m)
+		t.Errorf("apply a reservation without affinity: got %+v, want no server group", m)
 	}
 	made := s.nova.ComputeState().Flavors[1]
 	if made.Disk != 3 || made.Ephemeral != 2 || made.Specs["hw:cpu_policy"] != "dedicated" || made.Public {
-		t.Errorf("the reservation's flavor: got %+v, want the source flavor's values and private", made)
+		t.Errorf("the reservation's flavor: got %+v, want a private flavor with the values of the source flavor", made)
 	}
 }
 
@@ -352,7 +352,7 @@ func TestProvision_CreatesAndDeletesFloatingIPs(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(err, cloud.ErrInUse) {
-		t.Errorf("apply a claim for a floating IP of another owner: want ErrInUse, got %v", err)
+		t.Errorf("apply a reservation with the floating IP of another owner: want ErrInUse, got %v", err)
 	}
 	port := "p"
 	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Port: &port})
@@ -389,11 +389,11 @@ func TestCloud_WithoutEndpointsDoesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m, err := c.Provision(t.Context(), hostsClaim("a")); err != nil || m.Revision != 3 || c.Supports(lease.PhysicalHost) {
-		t.Errorf("Provision without a Nova URL: got %+v, error %v; want no change", m, err)
+		t.Errorf("Provision without a Nova URL: got %+v, error %v; want only the revision, and reservations of hosts unsupported", m, err)
 	}
 	for _, address := range []string{"nova", "ftp://nova", "http://u:p@nova", "http://nova?x"} {
 		if _, err := cloud.New(cloud.Config{Nova: address}); err == nil {
-			t.Errorf("New accepted the Nova URL %s", address)
+			t.Errorf("New with the Nova URL %s: got no error, want one", address)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"berth/internal/lease"
 )
 
-// instances applies virtual:instance and flavor:instance: a flavor that only the reservation's project may use. It needs the
-// reservation's own resource class, of which only the hosts in the reservation's aggregate have inventory.
+// instances applies reservations of the types virtual:instance and flavor:instance. Each gets a flavor that only its project may use. The
+// flavor requires a resource class of its own, and only the hosts in the reservation's aggregate have inventory of this class.
 type instances struct{ nova }
 
 func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -74,7 +74,8 @@ func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservati
 	return g.ID, nil
 }
 
-// serverGroups lists the server groups of a reservation. There are two if the answer to the first creation was lost.
+// serverGroups lists the server groups of a reservation. A reservation has two server groups if Nova's answer to the first creation was
+// lost.
 func (i instances) serverGroups(ctx context.Context, c lease.CloudReservation) ([]servergroups.ServerGroup, error) {
 	pages, err := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true}).AllPages(ctx)
 	if err != nil {
@@ -90,7 +91,7 @@ func (i instances) serverGroups(ctx context.Context, c lease.CloudReservation) (
 // reservationName is the name of a reservation's flavor and server group.
 func reservationName(c lease.CloudReservation) string { return "reservation:" + c.ID.String() }
 
-// createFlavor creates the reservation's flavor and gives its project access to it. It is the last step of apply.
+// createFlavor creates the reservation's flavor and gives its project access to it. This is the last step of apply.
 func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, group string) error {
 	id := c.ID.String()
 	size, specs := lease.Flavor{VCPUs: c.VCPUs, MemoryMB: c.MemoryMB, DiskGB: c.DiskGB}, flavors.ExtraSpecsOpts{}
@@ -118,7 +119,7 @@ func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, g
 	return nil
 }
 
-// remove ends the project's access to the flavor first, so that no server is created after those that it deletes.
+// remove first ends the project's access to the flavor, so that the project cannot create more servers while remove deletes the servers.
 func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 	id := c.ID.String()
 	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); ignoreNotFound(err) != nil {
@@ -154,7 +155,7 @@ func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 
 func (instances) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
-// Flavor reads Nova's flavor with that ID. It returns a *lease.Fault if the flavor does not exist.
+// Flavor reads the flavor with the given ID from Nova. It returns a *lease.Fault if the flavor does not exist.
 func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
 		return lease.Flavor{}, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)

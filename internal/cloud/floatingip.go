@@ -12,7 +12,8 @@ import (
 	"berth/internal/lease"
 )
 
-// addresses applies virtual:floatingip: floating IPs of the reservation's project, with a tag of the reservation.
+// addresses applies reservations of the type virtual:floatingip. It creates floating IPs for the reservation's project, with a tag that
+// names the reservation.
 type addresses struct{ client *gophercloud.ServiceClient }
 
 func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -24,7 +25,7 @@ func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 	return lease.CloudIDs{}, a.deleteAllBut(ctx, c, c.FloatingIPs)
 }
 
-// create creates one floating IP. Its description names the reservation at once; the tags follow in a second request.
+// create creates one floating IP. The request contains a description that names the reservation; a second request sets the tags.
 func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease.ReservableFloatingIP) error {
 	found, err := a.listFloatingIPs(ctx, floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()})
 	if err != nil {
@@ -54,12 +55,12 @@ func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease
 	return nil
 }
 
-// belongsTo returns whether a floating IP is the reservation's.
+// belongsTo reports whether a floating IP belongs to the reservation.
 func belongsTo(f floatingips.FloatingIP, c lease.CloudReservation) bool {
 	return f.Description == reservationName(c) || slices.Contains(f.Tags, reservationName(c))
 }
 
-// deleteAllBut deletes the reservation's floating IPs except those to keep.
+// deleteAllBut deletes the reservation's floating IPs, except the floating IPs in `keep`.
 func (a addresses) deleteAllBut(ctx context.Context, c lease.CloudReservation, keep []lease.ReservableFloatingIP) error {
 	all, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Tags: reservationName(c)})
 	if err != nil {

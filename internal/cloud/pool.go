@@ -9,7 +9,7 @@ import (
 	"berth/internal/lease"
 )
 
-// AddToFreepool adds a host to the freepool, unless a reservation has it.
+// AddToFreepool adds a host to the freepool aggregate, unless a reservation of whole hosts has the host.
 func (c *Cloud) AddToFreepool(ctx context.Context, host string) error {
 	if !c.Supports(lease.PhysicalHost) {
 		return nil
@@ -17,7 +17,7 @@ func (c *Cloud) AddToFreepool(ctx context.Context, host string) error {
 	return c.hosts.addToFreepool(ctx, host)
 }
 
-// RemoveFromFreepool removes a host from the freepool.
+// RemoveFromFreepool removes a host from the freepool aggregate.
 func (c *Cloud) RemoveFromFreepool(ctx context.Context, host string) error {
 	if !c.Supports(lease.PhysicalHost) {
 		return nil
@@ -36,8 +36,9 @@ func (h hosts) removeFromFreepool(ctx context.Context, all map[string]aggregates
 	return nil
 }
 
-// addToFreepool adds a host to the freepool, unless a reservation has it. A reservation may take the host meanwhile. So both
-// sides list the aggregates again after their change, and the later one removes the host from the freepool.
+// addToFreepool adds a host to the freepool, unless a reservation of whole hosts has the host. Such a reservation may move the host into
+// its own aggregate at the same time. Therefore addToFreepool and apply both list the aggregates again after their change, and the later of
+// the two removes the host from the freepool.
 func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	all, err := h.aggregates(ctx)
 	if err != nil || exclusiveOwner(all, host) != "" {
@@ -59,7 +60,7 @@ func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	return h.removeFromFreepool(ctx, all, host)
 }
 
-// removeFromPool removes hosts from the freepool that were added to it while a reservation took them; see addToFreepool.
+// removeFromPool removes hosts from the freepool that addToFreepool added while a reservation moved them into its aggregate.
 func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
@@ -79,9 +80,9 @@ func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Agg
 	return nil
 }
 
-// returnToPool moves hosts from a reservation's aggregate into the freepool. A host joins the freepool before it leaves the
-// aggregate, so that a crash loses none. That order is impossible if the freepool has an availability zone: Nova refuses a host
-// in two zones.
+// returnToPool moves hosts from a reservation's aggregate into the freepool. A host is added to the freepool before it is
+// removed from the aggregate, so that every host is in an aggregate after a crash. If the freepool has an availability zone, the order is
+// the opposite, because Nova refuses a host in two availability zones.
 func (h hosts) returnToPool(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
@@ -111,7 +112,7 @@ func (h hosts) returnToPool(ctx context.Context, all map[string]aggregates.Aggre
 	return nil
 }
 
-// exclusiveOwner returns the reservation of whole hosts whose aggregate contains the host; empty if there is none.
+// exclusiveOwner returns the ID of the reservation of whole hosts whose aggregate contains the host, or "" if there is none.
 func exclusiveOwner(all map[string]aggregates.Aggregate, host string) string {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Metadata["reservation"] == "" && slices.Contains(a.Hosts, host) {

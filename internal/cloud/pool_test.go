@@ -51,27 +51,27 @@ func TestAddToFreepool_RacesWithAReservation(t *testing.T) {
 		both.Go(func() { s.retry(func(ctx context.Context) error { return s.AddToFreepool(ctx, "a") }) })
 		both.Wait()
 		if own := s.pools(c); len(own["own"]) != 2 || len(own["freepool"]) != 0 {
-			t.Fatalf("hosts after concurrent changes: got %v, want both in the reservation's aggregate", own)
+			t.Fatalf("hosts after Provision and AddToFreepool at the same time: got %v, want both in the reservation's aggregate", own)
 		}
 	}
 }
 
-// ofEveryType returns a claim of two resources of each type.
+// ofEveryType returns a reservation of two resources for each resource type.
 func ofEveryType() map[string]lease.CloudReservation {
 	return map[string]lease.CloudReservation{"hosts": hostsClaim("a", "b"), "instances": instancesClaim("a", "b"),
 		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")}
 }
 
-// clean checks that only the freepool with both hosts is left, after a kill after that many requests.
+// clean checks that only the freepool with both hosts is left. Its messages name the number of requests after which a kill happened.
 func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	s.Helper()
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
 	if now := s.nova.ComputeState(); len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
-		s.Fatalf("objects left after a kill after %d requests: %+v, floating IPs %+v", after, now, s.neutron.FloatingIPs())
+		s.Fatalf("objects after a kill after %d requests and a repeated call: got %+v, floating IPs %+v; want none", after, now, s.neutron.FloatingIPs())
 	}
 }
 
-// Provision and Deprovision are killed after each of their requests.
+// The test kills Provision and Deprovision after each of their requests and repeats them.
 func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofEveryType() {
@@ -116,7 +116,7 @@ func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 	}
 }
 
-// Provision is killed after each of its requests after a host was replaced. No row names that host then.
+// After a host was replaced, Provision is killed after each of its requests. No row contains the replaced host any more.
 func TestProvision_ReplacedHostReturnsToTheFreepool(t *testing.T) {
 	t.Parallel()
 	for after, over := 1, false; !over; after++ {

@@ -28,7 +28,7 @@ type Enforcement struct {
 	http *http.Client
 }
 
-// NewEnforcement checks the configuration. It does not connect.
+// NewEnforcement checks the configuration and returns the client. It does not connect to the service.
 func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 	if _, err := NewWebhook(Config{URL: c.URL}); err != nil {
 		return nil, err
@@ -37,15 +37,15 @@ func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 	return &Enforcement{EnforcementConfig: c, http: newClient(c.Timeout)}, nil
 }
 
-// EnforcementRequest is the body of a request to the service.
+// EnforcementRequest is the content of a request to the enforcement service.
 type EnforcementRequest struct {
 	User, Project string
 	Lease         any
 	CurrentLease  any // the lease before the update; nil if it is created or ends
 }
 
-// Check asks whether a lease is allowed. It returns the reason of the refusal, or an empty string. FailOpen decides if the
-// service fails.
+// Check asks the service whether a lease is allowed. It returns the reason of the refusal, or an empty string if the lease is allowed. If
+// the service fails, the lease is allowed only if FailOpen is set.
 func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRequest) (refusal string) {
 	const generic = "The external service that decides on leases did not allow it."
 	status, answer, err := e.post(ctx, check, req)
@@ -59,14 +59,14 @@ func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRe
 		}
 		return generic
 	}
-	slog.WarnContext(ctx, "enforcement service gave no decision", "check", check, "status", status, "error", err, "fail_open", e.FailOpen)
+	slog.WarnContext(ctx, "enforcement service returned no decision", "check", check, "status", status, "error", err, "fail_open", e.FailOpen)
 	if e.FailOpen {
 		return ""
 	}
 	return generic
 }
 
-// Notify tells the service about an event. The response is only logged.
+// Notify tells the service about an event. Notify returns no error; it only logs a failure.
 func (e *Enforcement) Notify(ctx context.Context, event string, req EnforcementRequest) {
 	if status, _, err := e.post(ctx, event, req); err != nil || status/100 != 2 {
 		slog.WarnContext(ctx, "enforcement service was not notified", "event", event, "status", status, "error", err)

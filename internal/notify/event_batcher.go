@@ -7,7 +7,7 @@ import (
 	"berth/internal/coalesce"
 )
 
-// maxBatch is how many events one request contains, unless a single caller has more.
+// maxBatch is the maximum number of events in one request, unless a single caller has more.
 const maxBatch = 200
 
 // EventBatcher sends the events of concurrent callers in shared requests: events that arrive during a request go into the next
@@ -19,8 +19,8 @@ type EventBatcher struct {
 
 type call = coalesce.Call[[]Event, []int]
 
-// NewEventBatcher returns a batcher that sends with this function, such as Nova.Send. The function must have a time-out of its
-// own.
+// NewEventBatcher returns a batcher that sends events with the function `send`, for example Nova.Send. The function must have a time-out
+// of its own.
 func NewEventBatcher(send func(context.Context, []Event) ([]int, error)) *EventBatcher {
 	b := &EventBatcher{send: send}
 	b.batcher = coalesce.NewBatcher(coalesce.Config[[]Event, []int]{
@@ -31,7 +31,8 @@ func NewEventBatcher(send func(context.Context, []Event) ([]int, error)) *EventB
 	return b
 }
 
-// Send sends events and returns Nova's code for each. The events of a caller whose ctx ends before its turn are not sent.
+// Send sends events and returns Nova's code for each. If ctx ends before the request with these events starts, they are
+// not sent.
 func (b *EventBatcher) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil

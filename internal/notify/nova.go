@@ -1,5 +1,6 @@
 // Package notify sends notifications to other services: external events to Nova, lease notifications to a webhook, and checks
-// to an enforcement service. It sends once and returns the outcome; callers store and repeat.
+// to an enforcement service. It sends each message once and returns the outcome; callers store messages and
+// send them again.
 package notify
 
 import (
@@ -33,8 +34,8 @@ type Config struct {
 	URL     string // of the compute endpoint, or of the webhook
 	Token   string
 	Timeout time.Duration // of one request; 0: ten seconds
-	// TokenSource, for Nova only, returns the token of a request and replaces Token. rejected is the token that Nova just
-	// rejected, or empty; the source then returns another one.
+	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. `rejected` is the token that
+	// Nova has just rejected, or empty; TokenSource then returns another token.
 	TokenSource func(ctx context.Context, rejected string) (string, error)
 }
 
@@ -51,7 +52,7 @@ type Nova struct {
 	http        *http.Client
 }
 
-// NewNova checks the configuration. It does not connect.
+// NewNova checks the configuration and returns the client. It does not connect to Nova.
 func NewNova(c Config) (*Nova, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -67,7 +68,7 @@ func NewNova(c Config) (*Nova, error) {
 	}, nil
 }
 
-// newClient returns a client that does not follow redirects. Timeout 0 means the default.
+// newClient returns an HTTP client that does not follow redirects. The timeout 0 means the default timeout.
 func newClient(timeout time.Duration) *http.Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout
@@ -125,7 +126,7 @@ func isItemNotFound(answer []byte) bool {
 	return json.Unmarshal(answer, &decoded) == nil && decoded.Item != nil
 }
 
-// isTransient reports whether a status can change by waiting or by an operator's action.
+// isTransient reports whether a request that failed with the status can succeed later, by itself or after an operator has done something.
 func isTransient(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -134,7 +135,7 @@ func isTransient(status int) bool {
 	return status < 400 || status >= 500
 }
 
-// Hypervisors returns for each hypervisor's host name whether it is up and enabled.
+// Hypervisors returns, by host name, whether each hypervisor is up and enabled.
 func (n *Nova) Hypervisors(ctx context.Context) (map[string]bool, error) {
 	status, answer, err := n.request(ctx, http.MethodGet, "/os-hypervisors/detail", nil, maxHypervisorsBody)
 	if err != nil {
@@ -202,7 +203,7 @@ func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte
 	return resp.StatusCode, answer, nil
 }
 
-// eventCodes reads the code of each event. Events without a code get the given one.
+// eventCodes reads the code of each event. Events without a code get defaultCode.
 func eventCodes(answer []byte, events, defaultCode int) []int {
 	var decoded struct {
 		Events []struct {

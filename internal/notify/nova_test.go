@@ -114,7 +114,7 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 	}
 }
 
-// A 404 of a proxy or of a wrong URL is an error, so that the events are kept.
+// A 404 from a proxy or from a wrong URL is an error, so that the caller keeps the events and sends them again.
 func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 	t.Parallel()
 	for body, knows := range map[string]bool{``: false, `<h1>404</h1>`: false, `{"message":"The resource could not be found."}`: false, `[]`: false, `{"itemNotFound":null}`: false,

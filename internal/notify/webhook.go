@@ -26,7 +26,7 @@ type Webhook struct {
 	http       *http.Client
 }
 
-// NewWebhook checks the configuration. It does not connect. The URL may have a query.
+// NewWebhook checks the configuration and returns the client. It does not connect to the URL. The URL may have a query.
 func NewWebhook(c Config) (*Webhook, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {

@@ -41,7 +41,7 @@ type ServerGroup struct {
 	Policies []string `json:"policies"`
 }
 
-// Server is a server. After its deletion it appears in PollsUntilGone more lists.
+// Server is a server. After a request has deleted the server, the next PollsUntilGone lists still contain it.
 type Server struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -60,7 +60,7 @@ type ComputeState struct {
 	Images       []string      `json:"images"`
 }
 
-// compute is the state behind ComputeState.
+// compute is the state of the stub's compute API; ComputeState is its snapshot.
 type compute struct {
 	lastID     int
 	aggregates []*Aggregate
@@ -70,7 +70,7 @@ type compute struct {
 	images     []string
 }
 
-// ComputeState returns a snapshot.
+// ComputeState returns a snapshot of the stub's compute API.
 func (n *Nova) ComputeState() ComputeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +106,7 @@ func (n *Nova) AddServer(s Server) Server {
 	return s
 }
 
-// RemoveServers removes the servers of a host without API requests.
+// RemoveServers removes the servers of a host, without a request to the compute API.
 func (n *Nova) RemoveServers(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,7 +136,7 @@ var collections = map[string]func(*compute, computeCall) (int, any){
 	"servers":          (*compute).serveServers,
 }
 
-// parseCall finds the collection in a path with any prefix.
+// parseCall finds the name of a collection in the path of a request, after any prefix.
 func parseCall(r *http.Request, raw []byte) (computeCall, func(*compute, computeCall) (int, any)) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	for i, part := range parts {
@@ -149,7 +149,7 @@ func parseCall(r *http.Request, raw []byte) (computeCall, func(*compute, compute
 	return computeCall{}, nil
 }
 
-// matches reports whether the call has this method and this number of path segments after the collection.
+// matches reports whether the call has the given method, and the given number of path segments after the collection.
 func (c computeCall) matches(method string, after int) bool {
 	return c.Method == method && len(c.parts) == after+1
 }

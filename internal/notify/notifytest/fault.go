@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Fault replaces the response of the next matching requests.
+// Fault replaces the response to the next requests that match it.
 type Fault struct {
 	Request        string `json:"on,omitempty"`       // prefix of "METHOD /path", without the path of the endpoint; empty: external events
 	Times          int    `json:"times,omitempty"`    // number of requests; 0: one
@@ -34,7 +34,8 @@ func (q *faultQueue) add(faults []Fault) {
 	}
 }
 
-// take returns the first fault for a request and counts it down. It returns the zero Fault if none matches.
+// take returns the first fault that matches a request, and decreases the number of times that this fault is left. It returns the zero Fault
+// if no fault matches.
 func (q *faultQueue) take(what string) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,7 +50,7 @@ func (q *faultQueue) take(what string) Fault {
 	return f
 }
 
-// serve answers a request with its fault, or by the function answer if there is no fault.
+// serve answers a request with the first matching fault, or calls the function `answer` if no fault matches.
 func (q *faultQueue) serve(w http.ResponseWriter, r *http.Request, what string, answer func(Fault) (int, any)) {
 	f := q.take(what)
 	select {

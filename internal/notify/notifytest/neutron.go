@@ -56,7 +56,7 @@ func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.floatingIPs = append(n.floatingIPs, &f)
 }
 
-// InjectFaults adds faults. Requests get them in order.
+// InjectFaults adds faults. Each request gets the first fault that matches it.
 func (n *Neutron) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
 // ServeHTTP serves …/v2.0/floatingips.

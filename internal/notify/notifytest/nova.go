@@ -22,10 +22,10 @@ type ReceivedEvent struct {
 	At        time.Time `json:"at"`
 }
 
-// maxEvents is how many events the stub keeps.
+// maxEvents is the maximum number of events that the stub stores.
 const maxEvents = 100_000
 
-// Nova is the stub of Nova. The zero value is ready to use.
+// Nova is a stub of Nova. The zero value is ready to use.
 type Nova struct {
 	Token string // expected in X-Auth-Token; empty: any token
 
@@ -75,7 +75,7 @@ func (n *Nova) Events() []ReceivedEvent {
 	return append([]ReceivedEvent{}, n.events...)
 }
 
-// InjectFaults adds faults. Requests get them in order.
+// InjectFaults adds faults. Each request gets the first fault that matches it.
 func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
 // ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, the part of the compute API that berth uses, and
@@ -137,7 +137,7 @@ func (n *Nova) serveCompute(w http.ResponseWriter, r *http.Request, raw []byte) 
 	}
 }
 
-// encodeNow encodes the body while the caller holds the lock.
+// encodeNow encodes the body immediately, while the caller holds the lock.
 func encodeNow(status int, body any) (int, any) {
 	if body == nil {
 		return status, nil

@@ -17,7 +17,7 @@ type ReceivedNotification struct {
 	Payload   map[string]any `json:"payload"`
 }
 
-// Webhook is the stub of a webhook. The zero value is ready to use.
+// Webhook is a stub of a webhook that receives lease notifications. The zero value is ready to use.
 type Webhook struct {
 	Token string // expected in X-Auth-Token; empty: any token
 
@@ -33,7 +33,7 @@ func (h *Webhook) Notifications() []ReceivedNotification {
 	return append([]ReceivedNotification{}, h.notifications...)
 }
 
-// InjectFaults adds faults. Requests get them in order. Only Times, Status, DropConnection and Applied count.
+// InjectFaults adds faults. Requests get the faults in order. The webhook uses only Times, Status, DropConnection and Applied.
 func (h *Webhook) InjectFaults(faults ...Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (h *Webhook) InjectFaults(faults ...Fault) {
 	}
 }
 
-// ServeHTTP accepts every POST.
+// ServeHTTP answers every POST, to any path, as a webhook does.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	var m ReceivedNotification
