@@ -8,7 +8,8 @@ import (
 	"berth/starter/cli"
 )
 
-// change changes an object of the stub by KEY=VALUE. The key new adds an object, and the word deleted deletes one.
+// change sets an attribute of a stored object to the value of the pair KEY=VALUE. The key `new` adds an object; the word `deleted` in place
+// of a pair deletes the object.
 func (s *apiStub) change(collection, name, pair string) error {
 	key, value, _ := strings.Cut(pair, "=")
 	switch key {
@@ -44,7 +45,7 @@ func (s *apiStub) drop(collection, name string) error {
 	return os.ErrNotExist
 }
 
-// reads counts the reads of the list of ports and of single ports.
+// reads returns how often clients have read the list of ports, and how often they have read a single port.
 func (s *apiStub) reads() (lists, ports int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

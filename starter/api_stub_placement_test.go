@@ -32,7 +32,8 @@ func (s *apiStub) allocation(r *http.Request, consumer string, body cli.Object) 
 	return 204, nil
 }
 
-// migrate creates consumer records. It treats the last remaining consumer as locked by another writer: the first attempt migrates no consumer.
+// migrate creates consumer records. When only one consumer remains, the first attempt migrates nothing, as if another writer had locked the
+// consumer.
 func (s *apiStub) migrate(limit int) (int, any) {
 	n := min(limit, s.unrecorded)
 	if s.unrecorded == 1 {
@@ -43,7 +44,7 @@ func (s *apiStub) migrate(limit int) (int, any) {
 	return 200, cli.Object{"migrated": n, "remaining": s.unrecorded}
 }
 
-// history is the history of an object that was created and then changed once.
+// history returns the generation history of an object that was created and then changed once.
 func (s *apiStub) history(collection, id string) (int, any) {
 	one, other := "consumer", "provider"
 	if collection == "providers" {

@@ -17,8 +17,8 @@ import (
 	"berth/starter/cli"
 )
 
-// apiStub is an API in memory. It has what the command line needs of the real API: names, envelopes, generations,
-// revisions and error formats.
+// apiStub is a stub of berth's API that keeps its objects in memory. It has the parts of the real API that the command line needs: names,
+// envelopes, generations, revisions and error formats.
 type apiStub struct {
 	mu          sync.Mutex
 	collections map[string]map[string]cli.Object // collection → ID → object
@@ -61,7 +61,7 @@ func (s *apiStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer returns the status and the body of the answer. Some tokens and paths make it fail.
+// answer returns the status and the body of the answer to a request. For some tokens and paths it returns an error.
 func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	switch r.Header.Get("X-Auth-Token") {
 	case "":
@@ -102,7 +102,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	return 404, nil
 }
 
-// run answers requests for runs: full syncs, recoveries, audits and repairs. A run is done at the second read. An audit has two findings.
+// run answers requests for runs: full syncs, recoveries, audits and repairs. When a client reads a run for the second time, the run is
+// done. An audit has two findings.
 func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any) {
 	all := s.collections["runs"]
 	switch {
@@ -168,7 +169,7 @@ func (s *apiStub) rest(r *http.Request, collection string, rest []string, body c
 	return 200, wrapped(one, o)
 }
 
-// integerOf converts an int; anything else is 0.
+// integerOf returns v as an int, or 0 if v is not an int.
 func integerOf(v any) int {
 	n, _ := v.(int)
 	return n
@@ -188,7 +189,7 @@ func wrapped(one string, o cli.Object) any {
 	return cli.Object{one: o}
 }
 
-// named lists the objects with a name, or all without a name, sorted by ID.
+// named returns the objects with the given name, or all objects if the name is empty, sorted by ID.
 func (s *apiStub) named(all map[string]cli.Object, name string) []cli.Object {
 	found := []cli.Object{}
 	for _, id := range slices.Sorted(maps.Keys(all)) {
@@ -199,7 +200,7 @@ func (s *apiStub) named(all map[string]cli.Object, name string) []cli.Object {
 	return found
 }
 
-// add adds an object with the attributes that the API sets itself.
+// add stores a new object. It also sets the attributes that the real API sets itself, for example the ID.
 func (s *apiStub) add(collection string, body cli.Object) cli.Object {
 	id := uuid.NewString()
 	if given, ok := body["id"].(string); ok {

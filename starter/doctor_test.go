@@ -15,7 +15,7 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 
 	code, output := h.run(t, "doctor")
 	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 5 {
-		t.Errorf("with all services: exit code %d, output:\n%s", code, output)
+		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, five checks and no FAIL:\n%s", code, output)
 	}
 
 	h.environ = append(h.environ, "TEMPORAL_NAMESPACE=temporal-system", "BERTH_ODL_URL=http://127.0.0.1:1", "BERTH_DATABASE_URL=postgres://u@127.0.0.1:1/d")
@@ -26,7 +26,7 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 		"cannot reach OpenDaylight at http://127.0.0.1:1", "cannot reach the database",
 	} {
 		if !strings.Contains(output, wanted) {
-			t.Errorf("the output lacks %q:\n%s", wanted, output)
+			t.Errorf("doctor with failing services: want output with %q, got\n%s", wanted, output)
 		}
 	}
 	if code != cli.ExitUnavailable {

@@ -16,7 +16,8 @@ import (
 	"berth/starter/cli"
 )
 
-// portWorkflow has the signals, updates and queries of the workflow Port. It waits for DHCP and L2.
+// portWorkflow is a simple replacement of the workflow Port, with the same signals, updates and queries. It waits for the reports of DHCP
+// and L2.
 func portWorkflow(ctx workflow.Context, _ contract.Input) error {
 	remaining := []string{"DHCP", "L2"}
 	since := workflow.Now(ctx)

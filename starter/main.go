@@ -27,7 +27,7 @@ func main() {
 	os.Exit(cli.ExitCode(err))
 }
 
-// commandTree is the whole command line.
+// commandTree returns the tree of all commands of starter.
 func commandTree() cli.Tree {
 	return cli.Tree{
 		Commands:    slices.Concat(resource.Commands(), diagnosis.Commands(), schema.Commands(), demo.Commands()),

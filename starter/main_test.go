@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testscript.Main(withServers{m}, map[string]func(){"starter": main}) }
 
-// withServers runs the tests with a real Temporal server and a real PostgreSQL.
+// withServers runs the tests of the package with a real Temporal server and a real PostgreSQL server.
 type withServers struct{ m *testing.M }
 
 func (w withServers) Run() int { return temporaltest.Main(w.m, storetest.Main) }
@@ -31,13 +31,13 @@ func TestCommandTree_EveryCommandHasHelp(t *testing.T) {
 			t.Parallel()
 			path, _ := cli.SplitWords(c.Words)
 			if c.Help == "" {
-				t.Error("the command has no help")
+				t.Error("got no help text, want one")
 			}
 			if c.Bind == nil {
 				t.Error("the command has no action")
 			}
 			if len(path) > 1 && tree.Groups[path[0]] == "" {
-				t.Errorf("the group %s has no help", path[0])
+				t.Errorf("group %s: got no help text, want one", path[0])
 			}
 		})
 	}
@@ -66,8 +66,8 @@ func TestCommandLine(t *testing.T) {
 			"api": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(stubOf(ts).change(args[0], args[1], args[2]))
 			},
-			// polled [list] [port] waits until the list of ports, a single port, or both were read twice more. Then the
-			// command in the background has seen and printed the current state.
+			// polled [list] [port] waits until the command in the background has read the list of ports, a single port, or both twice
+			// more. The command has then printed the current state.
 			"polled": func(ts *testscript.TestScript, _ bool, args []string) { polled(ts, stubOf(ts), args) },
 			// requested TEXT checks that the API got a request that contains TEXT.
 			"requested": func(ts *testscript.TestScript, neg bool, args []string) {

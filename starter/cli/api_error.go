@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// notReadyMessage lists the conditions of readiness that are not met.
+// notReadyMessage lists the failed checks of /readyz.
 func notReadyMessage(checks map[string]string) string {
 	var failed []string
 	for _, name := range slices.Sorted(maps.Keys(checks)) {
@@ -36,7 +36,7 @@ func (r *APIError) Error() string {
 	return fmt.Sprintf("%s (%d %s)", r.Message, r.Status, r.Type)
 }
 
-// errorOf converts an HTTP answer to an error. It is the one table from HTTP status to exit code and advice.
+// errorOf converts an HTTP answer to an error. Only this function maps HTTP statuses to exit codes and advice.
 func (a *Client) errorOf(res *http.Response, raw []byte) error {
 	r := parseAPIError(res, raw)
 	t := &Error{Code: ExitOther, What: "the API refused the request", Err: r}
@@ -65,7 +65,7 @@ func (a *Client) errorOf(res *http.Response, raw []byte) error {
 	return t
 }
 
-// parseAPIError reads the error formats of Neutron, Placement, Blazar, the agent gateway and /readyz.
+// parseAPIError parses an error answer in the formats of Neutron, Placement, Blazar, the agent gateway and /readyz.
 func parseAPIError(res *http.Response, raw []byte) *APIError {
 	r := &APIError{Status: res.StatusCode, RequestID: res.Header.Get("X-Openstack-Request-Id")}
 	var shapes struct {
@@ -99,7 +99,7 @@ func parseAPIError(res *http.Response, raw []byte) *APIError {
 	return r
 }
 
-// placementDetail removes the fixed explanation that Placement puts before the message.
+// placementDetail removes the fixed text that Placement's errors have before their message.
 func placementDetail(detail string) string {
 	if _, message, found := strings.Cut(detail, "\n\n"); found && strings.TrimSpace(message) != "" {
 		return strings.TrimSpace(message)

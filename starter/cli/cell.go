@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// cellLines converts a value to table lines: one line for each object of a list of objects, else one line.
+// cellLines converts a value to lines of a table cell. A list of objects gets one line for each object; every other value gets one line.
 func cellLines(v any) []string {
 	all, ok := Objects(v)
 	if !ok || len(all) == 0 {
@@ -87,7 +87,8 @@ func listCell(v []any) string {
 	return strings.Join(parts, "; ")
 }
 
-// objectCell converts an object to one cell: its explanation if it has one, else KEY=VALUE pairs, else JSON.
+// objectCell converts an object to the text of one cell. The text is the object's explanation if there is one, otherwise KEY=VALUE pairs if
+// the object has no nested values, otherwise JSON.
 func objectCell(o Object) string {
 	if len(o) == 0 {
 		return "-"

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Object is a decoded JSON object of the API. The keys are the API's attribute names.
+// Object is a decoded JSON object of the API. Its keys are the names of the attributes.
 type Object = map[string]any
 
 // Client sends requests to the API over HTTP.
@@ -29,7 +29,8 @@ func NewClient(baseURL, token string) *Client {
 	}}
 }
 
-// Do sends one request and decodes the answer into out. `in` and `out` may be nil. Headers are names and values in turn.
+// Do sends one request with the body `in` and decodes the answer into `out`. `in` and `out` may be nil. `headers` alternates between names
+// and values.
 func (a *Client) Do(ctx context.Context, method, path string, in, out any, headers ...string) error {
 	_, err := a.Send(ctx, method, path, in, out, headers...)
 	return err

@@ -10,7 +10,7 @@ import (
 // Action runs a command after its flags were parsed.
 type Action func(ctx context.Context, s *Session, args []string) error
 
-// Command is one row of the table of commands.
+// Command is one row of the table of commands that Tree contains.
 type Command struct {
 	Words   string                      // for example "port show PORT": capitals are arguments, brackets mark optional ones
 	Help    string                      // one line
@@ -18,7 +18,7 @@ type Command struct {
 	Bind    func(*pflag.FlagSet) Action // declares the flags and returns the action
 }
 
-// RequireYes declares --yes and refuses to run the action without it. It guards actions that no API call can undo.
+// RequireYes declares the flag --yes, and refuses to run the action without this flag. Commands use it for actions that no API call can undo.
 func RequireYes(f *pflag.FlagSet, act Action) Action {
 	yes := f.Bool("yes", false, "confirm an action that cannot be undone")
 	return func(ctx context.Context, s *Session, args []string) error {

@@ -10,7 +10,7 @@ const rootHelp = "starter is berth's command line: networks, subnets, ports, age
 	"For each port, lease and journal entry it explains the current status.\n\n" +
 	"Addresses come from flags, else from the environment, else from $BERTH_DATA/env, which `make run` writes.\n\n" + exitCodesHelp
 
-// Tree is the command line as a table.
+// Tree is the whole command line, as a table of commands.
 type Tree struct {
 	Commands    []Command
 	Groups      map[string]string // first word of a command: its help
@@ -55,7 +55,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return Errorf(ExitUsage, next, "%s has no command %q", c.CommandPath(), word)
 }
 
-// addCommand adds one row of the table below the groups that its words name.
+// addCommand adds one command of the table to the tree, below the groups that the words of the command name.
 func (t Tree) addCommand(root *cobra.Command, s *Session, row Command) {
 	path, arguments := SplitWords(row.Words)
 	parent := root
@@ -119,7 +119,7 @@ func checkArguments(arguments []string) cobra.PositionalArgs {
 	}
 }
 
-// completeNames offers the names of existing objects to the shell.
+// completeNames returns the names of existing objects for the completion of the shell.
 func (t Tree) completeNames(s *Session, arguments []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(arguments) {

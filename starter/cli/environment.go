@@ -8,20 +8,20 @@ import (
 	"berth/internal/config"
 )
 
-// Environment is the process environment with the address file of a development run as fallback. It implements
-// envconfig.EnvLookup.
+// Environment is the environment of the process. A variable that the process does not have comes from the address file of a development
+// run. It implements envconfig.EnvLookup.
 type Environment struct {
 	process map[string]string
 	file    map[string]string
 }
 
-// LookupEnv finds a variable that is set and not empty.
+// LookupEnv returns the value of a variable, and whether the variable is set and not empty.
 func (e Environment) LookupEnv(name string) (string, bool) {
 	value := cmp.Or(e.process[name], e.file[name])
 	return value, value != ""
 }
 
-// Environ lists the variables of both sources as NAME=VALUE. The process environment wins.
+// Environ lists the variables of the process and of the address file as NAME=VALUE. If both have a variable, the value of the process wins.
 func (e Environment) Environ() []string {
 	all := make([]string, 0, len(e.process)+len(e.file))
 	for name, value := range e.process {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Exit codes. Scripts may rely on them.
+// Exit codes of starter. Scripts may rely on them.
 const (
 	ExitOK          = 0
 	ExitOther       = 1
@@ -54,16 +54,15 @@ func Errorf(code int, next, format string, args ...any) *Error {
 	return &Error{Code: code, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// UsageError is an error in the command line.
+// UsageError makes the error for an invalid command line.
 func UsageError(format string, args ...any) *Error { return Errorf(ExitUsage, "", format, args...) }
 
-// Unavailable is the error for a service that cannot be reached.
+// Unavailable makes the error for a service that cannot be reached.
 func Unavailable(what, next string, err error) *Error {
 	return &Error{Code: ExitUnavailable, What: "cannot reach " + what, Next: next, Err: err}
 }
 
-// Cause shortens an error of a client: the operation and the address are dropped, because the message before it names
-// them.
+// Cause returns the text of a client's error without the operation and the address, because the message before this text already names them.
 func Cause(err error) string {
 	var op *net.OpError
 	var request *url.Error

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Field is an attribute that a flag of create or set sets.
+// Field is an attribute of a resource, with the flag of the commands create and set that sets it.
 type Field struct {
 	Flag, Key, Help string
 	Parse           Parser
@@ -18,8 +18,7 @@ type Field struct {
 	Repeatable      bool   // the flag may be repeated
 }
 
-// Parser converts the values of a flag to the value of the attribute. values has one item unless the field is
-// repeatable.
+// Parser converts the values of a flag to the value of the attribute. `values` has one item, or several if the field is repeatable.
 type Parser func(ctx context.Context, s *Session, values []string) (any, error)
 
 // Text is a Parser that returns the value unchanged.
@@ -73,15 +72,15 @@ func CommaList(_ context.Context, _ *Session, values []string) (any, error) {
 	return all, nil
 }
 
-// Reference is a Parser for the name or ID of an object of r. It returns the ID.
+// Reference returns a Parser that converts the name or ID of an object of the resource r to its ID.
 func Reference(r *Resource) Parser {
 	return func(ctx context.Context, s *Session, values []string) (any, error) {
 		return r.Resolve(ctx, s, values[0])
 	}
 }
 
-// DeclareFields declares the flags of the fields for one command, create or set. The returned function makes a request
-// body of the flags that were given.
+// DeclareFields declares the flags of the fields for one command, create or set. The returned function makes the
+// body of a request from the flags that the user has given.
 func DeclareFields(f *pflag.FlagSet, fields []Field, command string) func(ctx context.Context, s *Session) (Object, error) {
 	values := make([]func() []string, len(fields))
 	for i, fl := range fields {
@@ -112,7 +111,7 @@ func DeclareFields(f *pflag.FlagSet, fields []Field, command string) func(ctx co
 	}
 }
 
-// Integer converts a decoded JSON number. It returns -1 for anything else, also for a missing attribute.
+// Integer converts a decoded JSON number to an int64. It returns -1 for every other value, and for a missing attribute.
 func Integer(v any) int64 {
 	n, ok := v.(json.Number)
 	if !ok {

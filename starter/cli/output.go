@@ -16,7 +16,7 @@ type Printer struct {
 	Format string
 }
 
-// PrintObject prints one object. The table lists the columns first, then all other attributes except links.
+// PrintObject prints one object. In the table format it prints the attributes in `columns` first, then all other attributes except links.
 func (p *Printer) PrintObject(o Object, columns []string) error {
 	if p.Format != "table" {
 		return p.PrintDocument(o)
@@ -45,7 +45,7 @@ func (p *Printer) PrintObject(o Object, columns []string) error {
 // ExplanationKey is the attribute in which the API explains the status of an object.
 const ExplanationKey = "berth:why"
 
-// PrintList prints objects. The table has only the given columns.
+// PrintList prints a list of objects. In the table format it prints only the attributes in `columns`.
 func (p *Printer) PrintList(all []Object, columns []string) error {
 	if p.Format != "table" {
 		return p.PrintDocument(all)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resource is a collection of the API. All its objects are listed, shown, created, changed and deleted in the same way.
+// Resource describes a collection of the API. The same code lists, shows, creates, changes and deletes the objects of all resources.
 type Resource struct {
 	Name                   string // on the command line
 	Path                   string // URL path of the collection
@@ -32,7 +32,7 @@ func IsUUID(s string) bool {
 // Digits matches a decimal number.
 var Digits = regexp.MustCompile(`^[0-9]+$`)
 
-// Resolve returns the ID for a name or an ID. It fails if no object, or more than one, has this name.
+// Resolve returns the ID of the object with the given name or ID. It fails if no object, or more than one object, has the name.
 func (r *Resource) Resolve(ctx context.Context, s *Session, word string) (string, error) {
 	if r.IsID(word) {
 		return strings.ToLower(word), nil
@@ -96,7 +96,7 @@ func (r *Resource) Create(ctx context.Context, s *Session, body Object) (Object,
 	return r.Unwrap(o), nil
 }
 
-// Update sends a PUT request and returns the changed object. Headers are names and values in turn.
+// Update sends a PUT request and returns the changed object. `headers` alternates between names and values.
 func (r *Resource) Update(ctx context.Context, s *Session, id string, body Object, headers ...string) (Object, error) {
 	var o Object
 	if err := s.API.Do(ctx, "PUT", r.ObjectPath(id), r.wrapBody(body), &o, headers...); err != nil {
@@ -121,10 +121,10 @@ func (r *Resource) wrapBody(body Object) Object {
 	return Object{r.SingularKey: body}
 }
 
-// takesBareBody reports whether requests have no envelope. Blazar's requests have none, although its answers have one.
+// takesBareBody reports whether the bodies of requests have no envelope. Blazar's requests have no envelope, although its answers have one.
 func (r *Resource) takesBareBody() bool { return strings.HasPrefix(r.Path, "/reservation/") }
 
-// Unwrap removes the envelope of an answer.
+// Unwrap returns the object in the envelope of an answer.
 func (r *Resource) Unwrap(o Object) Object {
 	if inner, ok := o[r.SingularKey].(Object); ok && r.SingularKey != "" {
 		return inner

@@ -50,8 +50,8 @@ func (s *Session) Close() {
 	}
 }
 
-// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. The
-// user's own Temporal profile is not read for that server.
+// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. For
+// such an address, starter does not read the user's own Temporal profile.
 func (s *Session) usesDevelopmentServer() bool {
 	return s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
 }

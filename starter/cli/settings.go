@@ -11,8 +11,8 @@ import (
 	"berth/internal/config"
 )
 
-// Settings are the addresses and credentials of one command. A flag wins over the environment. The environment wins
-// over the address file that `make run` writes.
+// Settings are the addresses and credentials of one command. A flag has precedence over the environment, and the
+// environment has precedence over the address file that `make run` writes.
 type Settings struct {
 	config.Config
 	URL               string // of the API, without a trailing slash
@@ -23,8 +23,8 @@ type Settings struct {
 	Format            string // table, json or yaml
 }
 
-// ReadSettings reads the settings from an environment in the form of os.Environ. Together with an error it returns
-// settings that are good enough for --help.
+// ReadSettings reads the settings from an environment in the form of os.Environ. If it fails, it still returns
+// settings with which --help works.
 func ReadSettings(environ []string) (Settings, error) {
 	e, err := readEnvironment(environ)
 	c, invalid := config.Load(e.Environ())

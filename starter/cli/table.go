@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteTable writes rows with aligned columns, two blanks between them.
+// WriteTable writes the rows of a table in aligned columns, with two blanks between the columns.
 func WriteTable(w io.Writer, head []string, rows [][]string) error {
 	widths := make([]int, len(head))
 	lines := slices.Concat([][]string{upperCase(head)}, rows)

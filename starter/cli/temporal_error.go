@@ -34,10 +34,10 @@ func TemporalError(s *Settings, workflow string, err error) error {
 }
 
 // ErrNoWorkflow means that Temporal has no workflow with this ID, neither open nor closed.
-var ErrNoWorkflow = errors.New("never started, or not started yet")
+var ErrNoWorkflow = errors.New("the workflow never started, or has not started yet")
 
-// isClosed reports whether the workflow exists but is closed. Temporal uses the same error for a workflow that does not
-// exist.
+// isClosed reports whether the error means that the workflow exists but is closed. Temporal uses the same type of error for a workflow
+// that does not exist.
 func isClosed(missing *serviceerror.NotFound) bool {
 	return strings.Contains(missing.Message, "already completed")
 }

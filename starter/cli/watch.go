@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// MinInterval is the shortest interval between two reads of a watch.
+// MinInterval is the shortest allowed interval between two reads of a command with --watch.
 const MinInterval = 10 * time.Millisecond
 
 // Watcher prints a list or an object once and, with --watch, prints every change until the user interrupts it.
@@ -22,7 +22,7 @@ type Watcher struct {
 	interval *time.Duration
 }
 
-// WatchFlags declares --watch and --every.
+// WatchFlags declares the flags --watch and --every.
 func WatchFlags(f *pflag.FlagSet) Watcher {
 	return Watcher{
 		enabled:  f.BoolP("watch", "w", false, "keep running and print every change, until Ctrl-C"),
@@ -30,7 +30,7 @@ func WatchFlags(f *pflag.FlagSet) Watcher {
 	}
 }
 
-// List prints the objects that read returns.
+// List prints the list of objects that the function `read` returns, and with --watch every change of this list.
 func (w Watcher) List(ctx context.Context, s *Session, r *Resource, read func(context.Context) ([]Object, error)) error {
 	all, err := read(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (w Watcher) List(ctx context.Context, s *Session, r *Resource, read func(co
 	return w.follow(ctx, s, r, r.Columns, all, read)
 }
 
-// Show prints the object that read returns.
+// Show prints the object that the function `read` returns, and with --watch every change of this object.
 func (w Watcher) Show(ctx context.Context, s *Session, r *Resource, read func(context.Context) (Object, error)) error {
 	o, err := read(ctx)
 	if err != nil {
@@ -57,7 +57,8 @@ func (w Watcher) Show(ctx context.Context, s *Session, r *Resource, read func(co
 	})
 }
 
-// follow reads again at every interval and prints the changes. It reports an unavailable API once and keeps trying.
+// follow calls `read` again after every interval and prints the changes. If the API is unavailable, follow reports this once and keeps
+// trying.
 func (w Watcher) follow(ctx context.Context, s *Session, r *Resource, keys []string, before []Object, read func(context.Context) ([]Object, error)) error {
 	if *w.interval < MinInterval {
 		return UsageError("--every %s is below the minimum of %s", *w.interval, MinInterval)
@@ -92,9 +93,9 @@ func (w Watcher) follow(ctx context.Context, s *Session, r *Resource, keys []str
 	}
 }
 
-// printChanges prints what changed between two reads. The keys are the attributes to compare; without keys there is one
-// object, and all its attributes are compared. A table gets one line
-// for each object that was added, changed or removed. JSON and YAML get the whole document again.
+// printChanges prints what changed between two reads. `keys` are the attributes to compare. Without keys, there is only one
+// object, and printChanges compares all its attributes. In the table format it prints one line for each object that was added, changed or
+// removed; in the other formats it prints the whole document again.
 func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, now []Object) error {
 	if s.Output.Format != "table" {
 		switch {
@@ -128,7 +129,7 @@ func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, no
 	return err
 }
 
-// byID indexes objects by their ID.
+// byID returns the objects as a map, by their ID.
 func (r *Resource) byID(all []Object) map[string]Object {
 	byID := make(map[string]Object, len(all))
 	for _, o := range all {
@@ -137,7 +138,8 @@ func (r *Resource) byID(all []Object) map[string]Object {
 	return byID
 }
 
-// changedAttributes lists the attributes that changed, as "KEY: OLD → NEW". Without keys it compares all attributes.
+// changedAttributes lists the attributes that changed, as "KEY: OLD → NEW". It compares the attributes in `keys`, or all
+// attributes if there are no keys.
 func changedAttributes(was, is Object, keys []string) string {
 	if keys == nil {
 		both := maps.Clone(was)

@@ -34,7 +34,7 @@ type demonstration struct {
 	lastRequest    int64    // number of the controller's last request before this run
 }
 
-// createdPort is the port of the first part.
+// createdPort is the port that the first part of the demo creates.
 type createdPort struct{ id, name, server string }
 
 func demoCommand(*pflag.FlagSet) cli.Action {
@@ -64,7 +64,7 @@ func demoCommand(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// printStep prints what happened and its cause.
+// printStep prints one step of the demo: what happened, and the request or event that caused it.
 func (d *demonstration) printStep(cause, format string, args ...any) {
 	what := cli.Sanitize(fmt.Sprintf(format, args...))
 	if cause != "" {
@@ -73,18 +73,18 @@ func (d *demonstration) printStep(cause, format string, args ...any) {
 	fmt.Fprintf(d.writer, "%9.3f s  %s\n", time.Since(d.started).Seconds(), what)
 }
 
-// uniqueName is a name of this run.
+// uniqueName returns a name that no other run of the demo uses.
 func (d *demonstration) uniqueName(kind string) string { return kind + "-" + d.suffix }
 
-// checkFailed is the error of a check that failed.
+// checkFailed makes the error for a failed check of the demo.
 func checkFailed(format string, args ...any) error {
 	return cli.Errorf(cli.ExitOther, "`starter doctor` checks the services; the worker's log has more.", format, args...)
 }
 
-// waitLimit is the maximum wait for a result that usually takes milliseconds.
+// waitLimit is the maximum time that the demo waits for a result. Results usually take milliseconds.
 const waitLimit = time.Minute
 
-// waitUntil calls condition until it is true or fails. After the limit it returns an error that contains what.
+// waitUntil calls condition until it returns true or an error. After the time `limit` it returns an error that contains the text `what`.
 func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what string, condition func(context.Context) (bool, error)) error {
 	started := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -95,7 +95,7 @@ func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && !done && time.Since(started) > limit:
-			return cli.Errorf(cli.ExitWait, "`starter doctor` checks the services.", "%s: not within %s", what, limit)
+			return cli.Errorf(cli.ExitWait, "`starter doctor` checks the services.", "%s: this did not happen within %s", what, limit)
 		case err != nil || done:
 			return err
 		}

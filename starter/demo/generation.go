@@ -13,15 +13,15 @@ import (
 	"berth/starter/resource"
 )
 
-// writeResult is the result of one writer.
+// writeResult is the result of the write of one of two competing writers.
 type writeResult struct {
 	writer int
 	status int
 	err    error
 }
 
-// raceWriters lets two writers send at the same time. It returns the winner and the loser, and an error unless one
-// write succeeded and the other was rejected because of the generation.
+// raceWriters lets two writers send their writes at the same time. It returns the result of the writer that succeeded and of the writer that
+// was rejected. It returns an error unless one write succeeded and the other was rejected because of the generation.
 func raceWriters(success int, write func(writer int) (int, error)) (won, lost writeResult, err error) {
 	var attempts [2]writeResult
 	var ready, done sync.WaitGroup
@@ -94,7 +94,7 @@ func (d *demonstration) raceAllocations(ctx context.Context, provider string) er
 	if err != nil {
 		return err
 	}
-	d.printStep("two PUTs at once", "writer %d (%d VCPU): %d; writer %d (%d VCPU): %s", won.writer+1, amount(won.writer), won.status,
+	d.printStep("two simultaneous PUTs", "writer %d (%d VCPU): %d; writer %d (%d VCPU): %s", won.writer+1, amount(won.writer), won.status,
 		lost.writer+1, amount(lost.writer), cli.Cause(errors.Unwrap(lost.err)))
 	if read, err = d.checkAllocated(ctx, consumer, provider, amount(won.writer)); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (d *demonstration) raceAllocations(ctx context.Context, provider string) er
 	return nil
 }
 
-// checkAllocated checks that the consumer has exactly this allocation.
+// checkAllocated checks that the consumer has exactly one allocation: `vcpus` VCPUs of the provider.
 func (d *demonstration) checkAllocated(ctx context.Context, consumer, provider string, vcpus int) (cli.Object, error) {
 	o, err := resource.ConsumerAllocations(ctx, d.Session, consumer)
 	if err != nil {
@@ -141,7 +141,7 @@ func (d *demonstration) raceAggregates(ctx context.Context, provider string) err
 	if err != nil {
 		return err
 	}
-	d.printStep("two PUTs …/aggregates at once", "both at generation %d: writer %d: %d; writer %d: %s", generation, won.writer+1, won.status,
+	d.printStep("two simultaneous PUTs …/aggregates", "both at generation %d: writer %d: %d; writer %d: %s", generation, won.writer+1, won.status,
 		lost.writer+1, cli.Cause(errors.Unwrap(lost.err)))
 	if read, err = resource.ProviderAggregates(ctx, d.Session, provider); err != nil {
 		return err

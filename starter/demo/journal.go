@@ -39,7 +39,8 @@ func (d *demonstration) injectFaults(ctx context.Context) error {
 	return nil
 }
 
-// networkFault rejects the creation of networks. All other entries of this run wait for the network.
+// networkFault is the fault that makes the stub of OpenDaylight reject the creation of networks. The journal entries of the other objects
+// of this run wait for the network's entry.
 var networkFault = cli.Object{"method": "POST", "type": "network", "status": 503, "times": faultCount}
 
 func (d *demonstration) runJournal(ctx context.Context) error {
@@ -108,7 +109,7 @@ func (d *demonstration) listEntries(ctx context.Context) ([]cli.Object, error) {
 	return entries, nil
 }
 
-// printProgress prints the state of an entry if it has changed.
+// printProgress prints the state of a journal entry if the state has changed.
 func (d *demonstration) printProgress(seen map[string]string, e cli.Object) {
 	seq := fmt.Sprint(e["seq"])
 	now := fmt.Sprintf("%v, attempt %v", e["state"], e["attempts"])
@@ -123,7 +124,7 @@ func (d *demonstration) printProgress(seen map[string]string, e cli.Object) {
 	d.printStep(cause, "entry %s: %v %v %v: %s", seq, e["operation"], e["object_type"], e["name"], now)
 }
 
-// checkOrder checks in the controller's log that it accepted each object once, and parents first.
+// checkOrder checks in the controller's log that the controller accepted each object once, and parents before their children.
 func (d *demonstration) checkOrder(ctx context.Context) error {
 	raw, _, err := queryStandIn(ctx, fmt.Sprintf("%s/_control/log?after=%d", d.controllerURL(), d.lastRequest))
 	if err != nil {

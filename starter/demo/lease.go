@@ -80,10 +80,10 @@ func (d *demonstration) observeLease(ctx context.Context, v *leaseView, provider
 	return done, d.checkAllocation(ctx, now, provider)
 }
 
-// maxDelay is the longest accepted delay of a lease event. It allows for a busy machine.
+// maxDelay is the longest accepted delay of a lease event. It is long because the machine may be busy.
 const maxDelay = 15 * time.Second
 
-// checkDelay checks and prints the delay of an event, measured with the database's clock.
+// checkDelay checks and prints the delay of a lease event. The delay is measured with the clock of the database.
 func (d *demonstration) checkDelay(v leaseView, event string) error {
 	due, err := time.Parse("2006-01-02T15:04:05.000000", v.due[event])
 	if err != nil {

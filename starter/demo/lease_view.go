@@ -10,7 +10,7 @@ import (
 )
 
 // combination lists the statuses that reservations and events may have while a lease has a certain status. The table
-// repeats Blazar's lease contract and does not use the code under test.
+// of combinations is written from Blazar's specification of leases, and does not use the code that the demo checks.
 type combination struct {
 	reservation []string
 	start, end  []string
@@ -25,7 +25,7 @@ var allowedCombinations = map[string]combination{
 	"TERMINATED":  {[]string{"deleted"}, []string{"DONE"}, []string{"DONE"}},
 }
 
-// leaseView is a lease as one answer of the API shows it.
+// leaseView contains the statuses of a lease, its reservation and its events from one answer of the API.
 type leaseView struct {
 	status       string
 	reservations []string
@@ -58,7 +58,7 @@ func (v leaseView) String() string {
 	return fmt.Sprintf("lease %-11s  reservation %-7s  %s", v.status, strings.Join(v.reservations, ","), strings.Join(events, ", "))
 }
 
-// check returns an error unless the table of allowed combinations contains the view.
+// check returns an error unless the table of allowed combinations contains the statuses of the view.
 func (v leaseView) check() error {
 	c, ok := allowedCombinations[v.status]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"berth/starter/cli"
 )
 
-// leaseObject makes a lease in the API's form.
+// leaseObject makes a lease in the JSON format of the API.
 func leaseObject(status, reservation, start, end string) cli.Object {
 	return cli.Object{"status": status, "reservations": []any{cli.Object{"id": "r", "status": reservation}},
 		"events": []any{cli.Object{"event_type": "start_lease", "status": start}, cli.Object{"event_type": "end_lease", "status": end}}}
@@ -33,7 +33,7 @@ func TestLeaseView_AllowsOnlyTheCombinationsOfTheLeaseContract(t *testing.T) {
 				for _, end := range events {
 					row := fmt.Sprintf("%s %s %s %s", status, reservation, start, end)
 					if err := newLeaseView(leaseObject(status, reservation, start, end)).check(); (err == nil) != allowed[row] {
-						t.Errorf("combination of statuses %s: check returned %v, which contradicts the table of allowed rows", row, err)
+						t.Errorf("check the statuses %s: got error %v, want allowed %v", row, err, allowed[row])
 					}
 				}
 			}

@@ -18,7 +18,7 @@ func baseURL(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// queryStandIn reads what a stub has recorded. ok is false if another program than a stub answers at the URL.
+// queryStandIn reads what a stub has recorded. ok is false if the program that answers at the URL is not a stub.
 func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error) {
 	a := &cli.Client{BaseURL: url, HTTP: &http.Client{Timeout: waitLimit}}
 	err = a.Do(ctx, "GET", "", nil, &raw)
@@ -34,7 +34,7 @@ func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error)
 	return raw, true, nil
 }
 
-// listUnder converts a JSON list, or the list under a key of a JSON object, to objects.
+// listUnder returns the objects of a JSON list. The list is `raw` itself, or the value of a key of the JSON object `raw`.
 func listUnder(raw any, key string) []cli.Object {
 	if o, ok := raw.(cli.Object); ok {
 		raw = o[key]

@@ -2,7 +2,7 @@ package diagnosis
 
 import "berth/starter/cli"
 
-// Commands are the commands of this package.
+// Commands returns the commands doctor, why, probe and port watch.
 func Commands() []cli.Command {
 	return []cli.Command{
 		{Words: "port watch PORT", Help: "Follow a port until it is ACTIVE and show what blocks it", Details: portWatchHelp, Bind: watchPort},

@@ -18,13 +18,13 @@ import (
 // checkTimeout is the maximum duration of one check.
 const checkTimeout = 15 * time.Second
 
-// check is one line of the doctor's output.
+// check is one check of the command doctor. Its result is one line of the output.
 type check struct {
 	name string
 	run  func(ctx context.Context, s *cli.Session) (found string, err error)
 }
 
-// errNotConfigured means that the settings do not name the service. It is not a failure.
+// errNotConfigured means that the settings do not name a service. The command doctor does not report this as a failure.
 var errNotConfigured = errors.New("not checked")
 
 func doctorCommand(*pflag.FlagSet) cli.Action {
@@ -67,7 +67,7 @@ func checks() []check {
 	}
 }
 
-// resultRow makes the output row of a check. It returns the error of a failed check.
+// resultRow makes the row of the output for a check. If the check failed, resultRow also returns its error.
 func resultRow(name, found string, err error) (cli.Object, error) {
 	var e *cli.Error
 	switch {

@@ -60,7 +60,7 @@ func requestStatus(ctx context.Context, url, user, password, ca string) (int, er
 	return res.StatusCode, nil
 }
 
-// transportWithCA trusts the certificate authorities of a PEM file and those of the system.
+// transportWithCA returns an HTTP transport that trusts the certificate authorities of a PEM file and of the system.
 func transportWithCA(ca string) (*http.Transport, error) {
 	if ca == "" {
 		return &http.Transport{}, nil
@@ -74,7 +74,7 @@ func transportWithCA(ca string) (*http.Transport, error) {
 		return nil, err
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate", ca)
+		return nil, fmt.Errorf("%s contains no certificate", ca)
 	}
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"berth/starter/cli"
 )
 
-// checkRabbitMQ checks that one of the brokers speaks AMQP.
+// checkRabbitMQ checks that one of the RabbitMQ brokers answers with AMQP.
 func checkRabbitMQ(ctx context.Context, s *cli.Session) (string, error) {
 	if len(s.RabbitMQ) == 0 {
 		return "", fmt.Errorf("%w: BERTH_RABBITMQ_URL is not set", errNotConfigured)
@@ -32,21 +32,21 @@ func checkRabbitMQ(ctx context.Context, s *cli.Session) (string, error) {
 	return "", cli.Unavailable("RabbitMQ", "Agent notifications wait until it is back. Are BERTH_RABBITMQ_URL and, for amqps, BERTH_RABBITMQ_CA_FILE correct?", errors.Join(errs...))
 }
 
-// The protocol header of AMQP 0-9-1 that a client sends first, and the length of a frame header with class and method ID
-// (AMQP 0-9-1 specification, 4.2.2 and 4.2.4).
+// protocolHeader is the header of AMQP 0-9-1 that a client sends first. The other constant is the length of a frame header with class ID and
+// method ID (AMQP 0-9-1 specification, 4.2.2 and 4.2.4).
 const (
 	protocolHeader  = "AMQP\x00\x00\x09\x01"
 	frameHeadLength = 11
 )
 
-// The broker answers with a method frame on channel 0. The method is connection.start.
+// The broker answers the protocol header with a method frame on channel 0 that contains the method connection.start.
 const (
 	methodFrameStart      = "\x01\x00\x00"
 	connectionStartMethod = "\x00\x0a\x00\x0a"
 )
 
-// handshake sends the protocol header to a broker and checks the first bytes of the answer. The broker needs no login
-// for that.
+// handshake sends the protocol header to a broker and checks the first bytes of the answer. The broker answers
+// before a login.
 func handshake(ctx context.Context, u *url.URL, ca string) error {
 	port := map[string]string{"amqp": "5672", "amqps": "5671"}[u.Scheme]
 	if p := u.Port(); p != "" {

@@ -21,7 +21,7 @@ each new checklist replaces the old one.`
 // clearScreen moves the cursor of a terminal to the top left corner and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// checklist lists every party that has blocked the port since the watch began.
+// checklist lists every party (for example an agent) that has blocked the port since the command port watch began.
 type checklist []checklistItem
 
 type checklistItem struct {
@@ -29,7 +29,7 @@ type checklistItem struct {
 	sentence string // empty once the party does not block the port any more
 }
 
-// update returns the checklist after the next read of the port. A party that the port no longer waits for is done.
+// update returns the checklist after the port was read again. A party is done when the port no longer waits for it.
 func (l checklist) update(o cli.Object) checklist {
 	next := make(checklist, len(l), len(l)+2)
 	for i, c := range l {
@@ -50,7 +50,7 @@ func (l checklist) update(o cli.Object) checklist {
 	return next
 }
 
-// lines formats the checklist for a table.
+// lines returns the lines that show the checklist.
 func (l checklist) lines(o cli.Object) []string {
 	out := []string{fmt.Sprintf("port %s is %v", resource.Ports.DisplayName(o), o["status"])}
 	if reason := resource.StatusReason(o); reason != "" {
@@ -107,7 +107,7 @@ func watchPort(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// portView remembers what the command has printed about a port.
+// portView stores what the command port watch has printed about a port.
 type portView struct {
 	session  *cli.Session
 	list     checklist
@@ -115,7 +115,7 @@ type portView struct {
 	previous cli.Object // last printed document, for JSON and YAML
 }
 
-// show prints the port if it has changed.
+// show prints the port if the port has changed since the last call.
 func (v *portView) show(o cli.Object) error {
 	if v.session.Output.Format != "table" {
 		before := v.previous

@@ -11,7 +11,7 @@ import (
 const probeHelp = "For the health checks of containers. The address of the process comes from BERTH_LISTEN.\n" +
 	"A process that is alive but not ready needs no restart: it waits for another service."
 
-// probeCommand makes the command that asks the process at --url for its health.
+// probeCommand makes the command that checks the health of the process at the address --url.
 func probeCommand(f *pflag.FlagSet) cli.Action {
 	ready := f.Bool("ready", false, "check that the process is ready, not only alive")
 	return func(ctx context.Context, s *cli.Session, _ []string) error {

@@ -21,7 +21,7 @@ OBJECT may also be a workflow without an object in the API: webhook/LEASE (notif
 announce/NETWORK (notifications of a network to its agents), pool/HOST (the host in Nova's aggregate freepool),
 odl/full-sync, odl/recovery, odl/audit or odl/repair.`
 
-// explanation is a Why and its source.
+// explanation is a contract.Why, with the source from which it was read.
 type explanation struct {
 	contract.Why
 	Source string `json:"source"`         // workflow, api, or temporal for a closed workflow
@@ -48,8 +48,8 @@ func whyCommand(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// workflowWithoutObject returns the ID of a workflow without an object in the API, such as pool/HOST. It returns an
-// empty ID if the word names no such workflow.
+// workflowWithoutObject returns the ID of a workflow that has no object in the API, for example pool/HOST. It returns an empty ID if the
+// word does not name such a workflow.
 func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (string, error) {
 	kind, name, _ := strings.Cut(word, "/")
 	switch {
@@ -71,7 +71,7 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 	return "", nil
 }
 
-// explainWorkflow asks a workflow without an object. If it is closed, it had no more work.
+// explainWorkflow prints what a workflow without an object in the API waits for. A closed workflow has no more work.
 func explainWorkflow(ctx context.Context, s *cli.Session, workflow string, err error) error {
 	if err != nil {
 		return err
@@ -89,7 +89,8 @@ func explainWorkflow(ctx context.Context, s *cli.Session, workflow string, err e
 	return printWhy(s, explanation{Why: w, Source: "workflow"})
 }
 
-// explain asks the workflow. If it is closed or Temporal is unavailable, explain asks the API.
+// explain asks the workflow of an object what the object waits for. If the workflow is closed or Temporal is unavailable, explain asks the
+// API.
 func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (explanation, error) {
 	w, queryErr := QueryWhy(ctx, s, resource.WorkflowID(r, id))
 	if queryErr == nil {

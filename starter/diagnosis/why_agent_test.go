@@ -17,7 +17,7 @@ import (
 	"berth/starter/cli"
 )
 
-// newSession makes a session from an environment. Its clock always shows now, and it prints to the buffer.
+// newSession makes a session from an environment. The session's clock always shows the time `now`, and its output goes to the buffer.
 func newSession(t *testing.T, now time.Time, environ ...string) (*cli.Session, *bytes.Buffer) {
 	t.Helper()
 	settings, err := cli.ReadSettings(append(environ, "BERTH_DATA="+t.TempDir(), "TEMPORAL_ADDRESS=127.0.0.1:1"))
@@ -80,7 +80,7 @@ func TestWhy_NamesTheAgentsThatBlockAPort(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("the lines about agents differ (-want +got):\n%s\noutput:\n%s", d, out)
+				t.Errorf("lines about agents in the explanation of a port (-want +got):\n%s\noutput:\n%s", d, out)
 			}
 		})
 	}

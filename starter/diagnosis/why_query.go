@@ -36,7 +36,7 @@ func QueryWhy(ctx context.Context, s *cli.Session, workflow string) (contract.Wh
 	return w, answer.QueryResult.Get(&w)
 }
 
-// whyFromObject converts the API's explanation of an object.
+// whyFromObject converts the API's explanation of an object to a contract.Why.
 func whyFromObject(r *cli.Resource, id string, o cli.Object) contract.Why {
 	state, _ := o["status"].(string)
 	if state == "" {
@@ -56,7 +56,7 @@ func whyFromObject(r *cli.Resource, id string, o cli.Object) contract.Why {
 	return w
 }
 
-// parseTime parses a time of the API. It returns nil if there is none.
+// parseTime parses a time in the API's format. It returns nil if the value is not such a time.
 func parseTime(v any) *time.Time {
 	word, _ := v.(string)
 	t, err := time.Parse(time.RFC3339, word)

@@ -41,7 +41,7 @@ func listAllocations(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// consumerAllocations describes the allocations of a consumer as an object.
+// consumerAllocations makes the object that the commands print for the allocations of a consumer.
 var consumerAllocations = &cli.Resource{Name: "allocation", IDKey: "consumer", NameKey: "consumer",
 	Columns: []string{"consumer", "consumer_generation", "consumer_type", "project_id", "user_id"}}
 
@@ -150,7 +150,8 @@ func unsetAllocations(f *pflag.FlagSet) cli.Action {
 	})
 }
 
-// firstSet returns the value of the flag if it is given, else the current value unless it is "unknown", else the default.
+// firstSet returns the value of the flag if the user has given the flag. Otherwise it returns the current value, or the default if the
+// current value is "unknown".
 func firstSet(flag string, current any, defaultValue string) string {
 	if flag != "" {
 		return flag
@@ -161,7 +162,8 @@ func firstSet(flag string, current any, defaultValue string) string {
 	return defaultValue
 }
 
-// generationJSON returns the JSON of a consumer generation. A negative number becomes null, which stands for a new consumer.
+// generationJSON returns the JSON of a consumer generation. A negative generation becomes null, which means a new
+// consumer.
 func generationJSON(generation int64) any {
 	if generation < 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Commands are the commands of this package.
+// Commands returns the commands of this package: those for networks, leases, the journal and the other resources.
 func Commands() []cli.Command {
 	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands())
 }
@@ -97,10 +97,10 @@ func controllerCommands() []cli.Command {
 	}
 }
 
-// Completable lists the resources whose names the shell completes.
+// Completable lists the resources whose names the completion of the shell offers.
 var Completable = []*cli.Resource{Networks, Subnets, Ports, Agents, Leases, Hosts, Providers}
 
-// Groups maps the first word of a command to its help.
+// Groups maps the first word of commands, for example `network`, to the help text of this group of commands.
 var Groups = map[string]string{
 	"network":    "Networks",
 	"subnet":     "Subnets: address ranges of networks",

@@ -14,8 +14,8 @@ const migrateConsumersHelp = `Allocations that were imported from an old Placeme
 creates the records in batches, with the project and the user of BERTH_INCOMPLETE_CONSUMER_PROJECT_ID and _USER_ID,
 while the API serves other requests. You can stop it at any time: finished batches stay, and the next run continues.`
 
-// migrationPause is the wait before the next batch after a batch without migrated consumers: other writers hold the
-// remaining ones.
+// migrationPause is how long the command waits after a batch that migrated no consumer, because other writers have locked the remaining
+// consumers.
 const migrationPause = 200 * time.Millisecond
 
 func migrateConsumers(f *pflag.FlagSet) cli.Action {
@@ -24,7 +24,7 @@ func migrateConsumers(f *pflag.FlagSet) cli.Action {
 		for done := int64(0); ; {
 			var answer cli.Object
 			if err := s.API.Do(ctx, "POST", "/operator/v1/consumers/migrate", cli.Object{"limit": *batch}, &answer); err != nil {
-				return fmt.Errorf("%d consumers are migrated; the next batch failed: %w", done, err)
+				return fmt.Errorf("migrated %d consumers; the next batch failed: %w", done, err)
 			}
 			migrated, remaining := cli.Integer(answer["migrated"]), cli.Integer(answer["remaining"])
 			done += migrated

@@ -10,7 +10,7 @@ import (
 	"berth/starter/cli"
 )
 
-// requireAttribute checks that a create request has the attribute that the flag sets.
+// requireAttribute returns a function that checks that the body of a create request has the attribute `key`, which the flag sets.
 func requireAttribute(key, flag string) func(cli.Object) error {
 	return func(body cli.Object) error {
 		if body[key] == nil {
@@ -54,8 +54,8 @@ func showCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// createCommand makes the command that creates an object. Its name is the argument. adjust may check or complete the
-// request body; it may be nil.
+// createCommand makes the command that creates an object. The argument of the command is the name of the object. The
+// function `adjust` may check or complete the body of the request; it may be nil.
 func createCommand(r *cli.Resource, adjust func(body cli.Object) error) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		given := cli.DeclareFields(f, r.Fields, "create")
@@ -134,8 +134,8 @@ func deleteCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// revisionFlag declares --revision for Neutron's objects. The returned function makes the If-Match header that makes
-// the API refuse the change if the object has another revision.
+// revisionFlag declares --revision for Neutron's objects. The returned function makes the header If-Match. With this
+// header the API refuses the change if the object has another revision.
 func revisionFlag(f *pflag.FlagSet, r *cli.Resource) func() []string {
 	if r.NameFilter != "name" || r.SingularKey == "" {
 		return func() []string { return nil }

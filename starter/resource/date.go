@@ -14,13 +14,13 @@ import (
 // dateHelp lists the formats of a date on the command line.
 const dateHelp = `now, +90m, +3d, 2030-01-31T10:00:00Z, or "2030-01-31 10:00" (UTC) with or without a zone such as Europe/Paris`
 
-// parseInstantFlag is the Parser of a date flag.
+// parseInstantFlag is the Parser of the flags that take a date.
 func parseInstantFlag(_ context.Context, s *cli.Session, values []string) (any, error) {
 	return parseInstant(values[0], s.Now())
 }
 
-// parseInstant parses now, +DURATION from now, a date with a zone, or a date in one of the API's formats. It returns a
-// date in an API format.
+// parseInstant parses the word `now`, a duration from now such as +90m, a date with a time zone, or a date in one of the API's formats. It
+// returns a date in one of the API's formats.
 func parseInstant(word string, now time.Time) (any, error) {
 	if after, relative := strings.CutPrefix(word, "+"); relative {
 		d, err := parseDuration(after)
@@ -44,7 +44,7 @@ func parseInstant(word string, now time.Time) (any, error) {
 
 var dayCount = regexp.MustCompile(`^(\d{1,5})d(.*)$`)
 
-// parseDuration parses the durations of time.ParseDuration, with days in front, for example 3d12h.
+// parseDuration parses a duration in the format of time.ParseDuration, which may begin with days, for example 3d12h.
 func parseDuration(word string) (time.Duration, error) {
 	var whole time.Duration
 	rest := word
@@ -62,11 +62,11 @@ func parseDuration(word string) (time.Duration, error) {
 	return whole + d, nil
 }
 
-// dateWithZone matches a date and time with a zone after a blank: a name, an offset or Z.
+// dateWithZone matches a date and a time, followed by a blank and a time zone: a name, an offset or Z.
 var dateWithZone = regexp.MustCompile(`^(\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{2}(?::\d{2})?) ([A-Za-z+-].*)$`)
 
-// parseInZone converts the local time of a zone to an instant. At a daylight saving change some local times do not
-// exist and some exist twice: both are errors.
+// parseInZone converts a local time in a time zone to an instant. When daylight saving time begins or ends, some local times do not exist
+// and some exist twice; parseInZone returns an error for them.
 func parseInZone(local, zone string) (time.Time, error) {
 	form := "2006-1-2 15:04"
 	if strings.Count(local, ":") == 2 {
@@ -111,7 +111,7 @@ func parseZone(name string) (*time.Location, error) {
 // FormatSecond formats an instant for the API, truncated to the second.
 func FormatSecond(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// endAfter is the start plus the length, in an API format.
+// endAfter returns the start plus the length, in one of the API's formats.
 func endAfter(start any, length string, now time.Time) (string, error) {
 	d, err := parseDuration(length)
 	if err != nil {

@@ -15,7 +15,7 @@ func TestParseInstant(t *testing.T) {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
 			if got, err := parseInstant(word, now); err != nil || got != want {
-				t.Errorf("parseInstant: got %v, error %v; want %v", got, err, want)
+				t.Errorf("parse the date: got %v, error %v; want %v", got, err, want)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
 // Package resource has the commands for berth's resources: networks, subnets, ports, agents, leases, hosts, resource
-// providers, allocations, aggregates, the journal and the runs against the controller. It calls the API as any client
-// does; only `starter signal` talks to Temporal.
+// providers, allocations, aggregates, the journal and the runs against the controller. It calls the API like any other
+// client; only `starter signal` calls Temporal.
 package resource

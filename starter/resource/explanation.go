@@ -7,7 +7,7 @@ import (
 	"berth/starter/cli"
 )
 
-// PartySentence returns the API's sentence on one party that an object waits for.
+// PartySentence returns the API's sentence about one party (for example an agent) that an object waits for.
 func PartySentence(p cli.Object) string {
 	if sentence, _ := p["sentence"].(string); sentence != "" {
 		return sentence
@@ -30,7 +30,7 @@ func StatusReason(o cli.Object) string {
 	return reason
 }
 
-// Blockers lists everything that keeps an object from its expected status, one line each.
+// Blockers returns one line for each reason why an object does not have its expected status.
 func Blockers(o cli.Object) string {
 	var lines []string
 	if reason := StatusReason(o); reason != "" {
@@ -45,7 +45,7 @@ func Blockers(o cli.Object) string {
 	return strings.Join(lines, "\n  ")
 }
 
-// Sentence returns the API's explanation of an object's status. It is empty if the API gave none.
+// Sentence returns the API's explanation of an object's status, or an empty string if the object has no explanation.
 func Sentence(o cli.Object) string {
 	explanation, _ := o[cli.ExplanationKey].(cli.Object)
 	sentence, _ := explanation["sentence"].(string)

@@ -16,7 +16,7 @@ const historyHelp = `The newest write comes first. Each line has the time, the a
 generations before and after. "-" stands for a consumer or provider that did not exist before or after the write.
 BERTH_HISTORY_AGE and BERTH_HISTORY_ROWS limit how many writes are kept.`
 
-// historySource is a kind of object with a generation history.
+// historySource is a kind of object that has a generation history: a provider or a consumer.
 type historySource struct {
 	plural  string
 	id      func(ctx context.Context, s *cli.Session, word string) (string, error)

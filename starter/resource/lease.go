@@ -18,8 +18,8 @@ var Leases = &cli.Resource{
 	Fields: []cli.Field{
 		{Flag: "name", Key: "name", Help: "new name", Parse: cli.Text, OnlyFor: "set"},
 		{Flag: "start", Key: "start_date", Help: dateHelp, Parse: parseInstantFlag},
-		{Flag: "end", Key: "end_date", Help: "end of the lease, in the formats of --start", Parse: parseInstantFlag},
-		{Flag: "before-end", Key: "before_end_date", Help: "time of the before_end_lease event, in the formats of --start", Parse: parseInstantFlag},
+		{Flag: "end", Key: "end_date", Help: "end of the lease, in a format of --start", Parse: parseInstantFlag},
+		{Flag: "before-end", Key: "before_end_date", Help: "time of the before_end_lease event, in a format of --start", Parse: parseInstantFlag},
 		{Flag: "reservations", Key: "reservations", Help: "JSON list of reservations, instead of one reservation of hosts", Parse: cli.JSON},
 	},
 }
@@ -53,7 +53,8 @@ func printPlan(ctx context.Context, s *cli.Session, body cli.Object) error {
 	return s.Output.PrintObject(o, planColumns)
 }
 
-// leaseFlags declares the flags for hosts and times. The returned function makes the request body of a lease.
+// leaseFlags declares the flags for the hosts and the times of a lease. The returned function makes the body of the request that creates
+// the lease.
 func leaseFlags(f *pflag.FlagSet) func(ctx context.Context, s *cli.Session, name string) (cli.Object, error) {
 	given := cli.DeclareFields(f, Leases.Fields, "create")
 	length := f.String("for", "", "duration of the lease, for example 90m, 2h or 3d, instead of --end")
@@ -112,7 +113,7 @@ func createLease(f *pflag.FlagSet) cli.Action {
 
 func findSlot(f *pflag.FlagSet) cli.Action {
 	body := leaseFlags(f)
-	latest := f.String("latest", "", "latest start, in the formats of --start (default: 30 days after --start)")
+	latest := f.String("latest", "", "latest start, in a format of --start (default: 30 days after --start)")
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
 		b, err := body(ctx, s, "slot")
 		if err != nil {
@@ -125,7 +126,7 @@ func findSlot(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// latestStart is the last start to consider.
+// latestStart returns the latest date at which the lease may start.
 func latestStart(start any, latest string, now time.Time) (any, error) {
 	if latest == "" {
 		return endAfter(start, "30d", now)

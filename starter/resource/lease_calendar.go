@@ -24,7 +24,7 @@ type hostReservation struct {
 
 var calendarColumns = []string{"letter", "lease", "project_id", "status", "start_date", "end_date"}
 
-// hostAllocations lists the reservations of each host.
+// hostAllocations is the resource that lists the reservations of each host.
 var hostAllocations = &cli.Resource{Name: "allocation", Path: "/reservation/v1/os-hosts/allocations", PluralKey: "allocations", IDKey: "resource_id"}
 
 // calendarWindow is the time span of a calendar and its number of cells.
@@ -135,7 +135,7 @@ func parseAPIDate(v any) time.Time {
 	return at
 }
 
-// draw prints the chart and the legend.
+// draw prints the chart of the calendar and its legend.
 func (w calendarWindow) draw(p *cli.Printer, names []string, reservations []hostReservation) error {
 	letters := map[string]string{}
 	var legend []cli.Object
@@ -178,12 +178,12 @@ func (w calendarWindow) fillCells(line []string, r hostReservation, letter strin
 	}
 }
 
-// cellStart is the instant at which a cell begins.
+// cellStart returns the instant at which a cell of the chart begins.
 func (w calendarWindow) cellStart(cell int) time.Time {
 	return w.from.Add(time.Duration(float64(w.until.Sub(w.from)) * float64(cell) / float64(w.cells)))
 }
 
-// axisLabels is the header line: a date above every eighteenth cell.
+// axisLabels returns the header line of the chart, with a date above every eighteenth cell.
 func (w calendarWindow) axisLabels() string {
 	const labelWidth = 18
 	var b strings.Builder
@@ -198,7 +198,7 @@ func (w calendarWindow) legendRow(r hostReservation, letter string) cli.Object {
 	return cli.Object{"letter": letter, "lease": r.leaseName, "project_id": r.project, "status": r.status, "start_date": date(r.start), "end_date": date(r.end)}
 }
 
-// leaseLetter returns the letter of the lease with this index. If the index is beyond the alphabet, it returns #.
+// leaseLetter returns the letter that the chart shows for the lease with the index n, or # if the alphabet has too few letters.
 func leaseLetter(n int) string {
 	const all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	if n < len(all) {

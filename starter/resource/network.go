@@ -11,8 +11,8 @@ var Networks = &cli.Resource{
 		{Flag: "name", Key: "name", Help: "new name", Parse: cli.Text, OnlyFor: "set"},
 		{Flag: "description", Key: "description", Help: "free text", Parse: cli.Text},
 		{Flag: "admin-up", Key: "admin_state_up", Help: "true or false", Parse: cli.Boolean},
-		{Flag: "shared", Key: "shared", Help: "true or false: all projects may use it", Parse: cli.Boolean},
+		{Flag: "shared", Key: "shared", Help: "true or false: whether all projects may use the network", Parse: cli.Boolean},
 		{Flag: "mtu", Key: "mtu", Help: "maximum transmission unit in bytes", Parse: cli.Number, OnlyFor: "create"},
-		{Flag: "project", Key: "project_id", Help: "owner; only admins may set it", Parse: cli.Text, OnlyFor: "create"},
+		{Flag: "project", Key: "project_id", Help: "project that owns the network; only administrators may set it", Parse: cli.Text, OnlyFor: "create"},
 	},
 }

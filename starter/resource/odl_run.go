@@ -12,7 +12,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Runs are full syncs, recoveries, audits and repairs of the controller.
+// Runs are the runs that compare the controller with berth's rows: full syncs, recoveries, audits and repairs.
 var Runs = &cli.Resource{
 	Name: "odl", Path: "/journal/v1/runs", SingularKey: "run", PluralKey: "runs",
 	IDKey: "id", NameKey: "id", IsID: cli.Digits.MatchString,
@@ -150,7 +150,7 @@ func repairCommand(f *pflag.FlagSet) cli.Action {
 		}
 		number, err := strconv.ParseInt(id, 10, 64)
 		if err != nil {
-			return fmt.Errorf("parse the number of the audit: %w", err)
+			return fmt.Errorf("parse the number of the audit run: %w", err)
 		}
 		if _, err = followRun(ctx, s, cli.Object{"kind": "repair", "plan": number}, *limit); err != nil {
 			return err

@@ -15,20 +15,21 @@ var Ports = &cli.Resource{
 	Fields: []cli.Field{
 		{Flag: "name", Key: "name", Help: "new name", Parse: cli.Text, OnlyFor: "set"},
 		{Flag: "network", Key: "network_id", Help: "network, by name or ID", Parse: cli.Reference(Networks), OnlyFor: "create"},
-		{Flag: "host", Key: "binding:host_id", Help: "host to bind the port to; empty unbinds it", Parse: cli.Text},
+		{Flag: "host", Key: "binding:host_id", Help: "host to which the port is bound; an empty value unbinds the port", Parse: cli.Text},
 		{Flag: "device", Key: "device_id", Help: "device that uses the port, for example a server's UUID", Parse: cli.Text},
 		{Flag: "device-owner", Key: "device_owner", Help: "type of the device, for example compute:nova", Parse: cli.Text},
-		{Flag: "fixed-ip", Key: "fixed_ips", Help: "subnet=NAME,address=IP, or none; may be repeated", Parse: parseFixedIPs, Repeatable: true},
+		{Flag: "fixed-ip", Key: "fixed_ips", Help: "fixed IP as subnet=NAME,address=IP, or none; may be repeated", Parse: parseFixedIPs, Repeatable: true},
 		{Flag: "mac", Key: "mac_address", Help: "MAC address", Parse: cli.Text},
-		{Flag: "vnic-type", Key: "binding:vnic_type", Help: "normal, direct and so on", Parse: cli.Text},
+		{Flag: "vnic-type", Key: "binding:vnic_type", Help: "VNIC type of the port, for example normal or direct", Parse: cli.Text},
 		{Flag: "profile", Key: "binding:profile", Help: "binding profile, as JSON", Parse: cli.JSON},
 		{Flag: "admin-up", Key: "admin_state_up", Help: "true or false", Parse: cli.Boolean},
 		{Flag: "description", Key: "description", Help: "free text", Parse: cli.Text},
-		{Flag: "project", Key: "project_id", Help: "owner; only admins may set it", Parse: cli.Text, OnlyFor: "create"},
+		{Flag: "project", Key: "project_id", Help: "project that owns the port; only administrators may set it", Parse: cli.Text, OnlyFor: "create"},
 	},
 }
 
-// parseFixedIPs parses subnet=NAME,address=IP; either pair may be missing. The word none stands for no address.
+// parseFixedIPs parses fixed IPs of the form subnet=NAME,address=IP. The subnet or the address may be missing. The word none means that the
+// port gets no fixed IP.
 func parseFixedIPs(ctx context.Context, s *cli.Session, words []string) (any, error) {
 	all := []cli.Object{}
 	for _, word := range words {

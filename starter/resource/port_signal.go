@@ -18,7 +18,7 @@ import (
 const signalHelp = `OBJECT is port/ and the port's ID or name. Without --ack the command sends a signal: an accepted signal is never lost, and
 has no answer. With --ack it sends an update, which answers with the port's status and the remaining blocks.`
 
-// ResolveTarget parses a word such as port/web-1 and resolves the name to the object's ID.
+// ResolveTarget parses a word such as port/web-1. It returns the resource and the ID of the object that has this name.
 func ResolveTarget(ctx context.Context, s *cli.Session, word string) (r *cli.Resource, id string, err error) {
 	kind, name, _ := strings.Cut(word, "/")
 	for _, candidate := range []*cli.Resource{Ports, Leases, JournalEntries} {
@@ -117,7 +117,7 @@ func remainingBlocks(v contract.ReportResult) string {
 	return "still blocked by " + strings.Join(v.Remaining, ", ")
 }
 
-// SignalReport sends a provisioning report as a signal. A signal has no answer.
+// SignalReport sends a provisioning report as a Temporal signal. A signal has no result.
 func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contract.Report) error {
 	c, err := s.Temporal(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contra
 	return cli.TemporalError(s.Settings, workflow, c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r))
 }
 
-// updateReport sends a provisioning report as an update and waits for the port's result.
+// updateReport sends a provisioning report as a Temporal update and waits for the port's result.
 func updateReport(ctx context.Context, s *cli.Session, workflow string, r contract.Report, limit time.Duration) (contract.ReportResult, error) {
 	var v contract.ReportResult
 	c, err := s.Temporal(ctx)

@@ -23,7 +23,7 @@ var Providers = &cli.Resource{
 	},
 }
 
-// parseAmounts parses CLASS=N words.
+// parseAmounts parses amounts of resource classes of the form CLASS=N.
 func parseAmounts(words []string) (cli.Object, error) {
 	all, err := cli.ParsePairs(words)
 	if err != nil {
@@ -92,7 +92,7 @@ func createProvider(f *pflag.FlagSet) cli.Action {
 		}
 		if len(inventory) > 0 {
 			if err := SetInventories(ctx, s, fmt.Sprint(o["uuid"]), cli.Integer(o["generation"]), inventory); err != nil {
-				return fmt.Errorf("provider %s is created, but its inventory is not: %w", o["uuid"], err)
+				return fmt.Errorf("provider %s was created, but its inventory was not: %w", o["uuid"], err)
 			}
 			if o, err = Providers.Get(ctx, s, fmt.Sprint(o["uuid"])); err != nil {
 				return err
@@ -148,8 +148,8 @@ func setProvider(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// generationFlag declares --generation. Without the flag the write uses the generation that the command has just read,
-// so that it conflicts only with writes between the read and the write.
+// generationFlag declares --generation. Without the flag, the command writes with the generation that it has
+// just read, so it conflicts only with writes of others after this read.
 func generationFlag(f *pflag.FlagSet, what string) func(read int64) int64 {
 	given := f.Int64("generation", 0, "write only if this is still "+what+" (default: the current one)")
 	return func(read int64) int64 {

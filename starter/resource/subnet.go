@@ -20,9 +20,9 @@ var Subnets = &cli.Resource{
 		{Flag: "gateway", Key: "gateway_ip", Help: "address of the gateway, or none", Parse: cli.TextOrNone},
 		{Flag: "dhcp", Key: "enable_dhcp", Help: "true or false", Parse: cli.Boolean},
 		{Flag: "dns", Key: "dns_nameservers", Help: "name servers, separated by commas", Parse: cli.CommaList, Repeatable: true},
-		{Flag: "pool", Key: "allocation_pools", Help: "START-END of addresses to allocate; may be repeated", Parse: parsePools, Repeatable: true},
+		{Flag: "pool", Key: "allocation_pools", Help: "allocation pool, as the first and last address START-END; may be repeated", Parse: parsePools, Repeatable: true},
 		{Flag: "description", Key: "description", Help: "free text", Parse: cli.Text},
-		{Flag: "project", Key: "project_id", Help: "owner; only admins may set it", Parse: cli.Text, OnlyFor: "create"},
+		{Flag: "project", Key: "project_id", Help: "project that owns the subnet; only administrators may set it", Parse: cli.Text, OnlyFor: "create"},
 	},
 }
 
@@ -39,7 +39,7 @@ func prepareSubnet(body cli.Object) error {
 	return nil
 }
 
-// parsePools parses START-END ranges of addresses.
+// parsePools parses ranges of addresses of the form START-END.
 func parsePools(_ context.Context, _ *cli.Session, words []string) (any, error) {
 	all := []cli.Object{}
 	for _, word := range words {
@@ -52,7 +52,7 @@ func parsePools(_ context.Context, _ *cli.Session, words []string) (any, error) 
 	return all, nil
 }
 
-// ipVersion is the IP version of a CIDR, 4 or 6.
+// ipVersion returns the IP version of a CIDR, 4 or 6.
 func ipVersion(cidr string) int {
 	if p, err := netip.ParsePrefix(cidr); err == nil && p.Addr().Is6() {
 		return 6

@@ -12,7 +12,7 @@ import (
 	"berth/starter/cli"
 )
 
-// deletedStatus stands for an object that does not exist any more.
+// deletedStatus is the status that the command wait uses for an object that does not exist any more.
 const deletedStatus = "DELETED"
 
 // unreachableFrom lists, by resource and wanted status, the statuses from which an object never gets to the wanted
@@ -27,7 +27,7 @@ var unreachableFrom = map[string]map[string][]string{
 	},
 }
 
-// statuses lists the statuses of a resource.
+// statuses lists, by resource, the statuses that an object may have.
 var statuses = map[string][]string{
 	"port":  {"ACTIVE", "DOWN", "BUILD", "ERROR"},
 	"lease": {"PENDING", "STARTING", "ACTIVE", "TERMINATING", "TERMINATED", "UPDATING", "DELETING", "ERROR"},

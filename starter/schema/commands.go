@@ -2,7 +2,7 @@ package schema
 
 import "berth/starter/cli"
 
-// Commands are the commands of this package.
+// Commands returns the command migrate.
 func Commands() []cli.Command {
 	return []cli.Command{
 		{Words: "migrate", Help: "Migrate the database schema to the newest version", Bind: migrateCommand},

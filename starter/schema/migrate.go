@@ -34,7 +34,7 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// printMigrations lists migrations. Without --status and without new migrations it prints one sentence.
+// printMigrations prints the list of migrations. If the command ran no migration and has no flag --status, it prints one sentence instead.
 func printMigrations(s *cli.Session, migrations []db.Migration, listOnly bool) error {
 	if len(migrations) == 0 && !listOnly {
 		return s.Output.PrintMessage([]cli.Object{}, "the schema is up to date")
