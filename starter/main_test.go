@@ -43,7 +43,7 @@ func TestCommandTree_EveryCommandHasHelp(t *testing.T) {
 	}
 }
 
-// TestCommandLine runs testdata/*.txtar. Each script has its own API stub at $BERTH_URL.
+// TestCommandLine runs the scripts testdata/*.txtar. Each script has its own stub of the API at $BERTH_URL.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	var stubs sync.Map // work folder → *apiStub

@@ -126,8 +126,8 @@ func parseAllocations(ctx context.Context, s *cli.Session, words []string) (cli.
 	return allocations, nil
 }
 
-// unsetAllocations deletes all allocations of a consumer. It asks for --yes because others may allocate the released
-// resources at once.
+// unsetAllocations deletes all allocations of a consumer. It requires --yes, because other consumers may
+// immediately allocate the released resources.
 func unsetAllocations(f *pflag.FlagSet) cli.Action {
 	generation := generationFlag(f, "the consumer's generation")
 	return cli.RequireYes(f, func(ctx context.Context, s *cli.Session, args []string) error {
