@@ -165,14 +165,14 @@ var packageRules = map[string]packageRule{
 		why: "stores what the controller reports; it depends on no workflow, and internal/odl implements the protocol",
 	},
 	"internal/odl":               {why: "an HTTP client of the controller; internal/journal interprets the responses"},
-	"internal/odl/odltest":       {why: "simulates OpenDaylight; it shares no code with the client that it tests"},
+	"internal/odl/odltest":       {why: "is a stub of OpenDaylight; it shares no code with the client that it tests"},
 	"internal/notify":            {may: []string{"internal/coalesce"}, why: "sends events to Nova and to webhooks; it reads no database"},
-	"internal/notify/notifytest": {why: "simulates Nova and the receivers of webhooks; it shares no code with the client that it tests"},
+	"internal/notify/notifytest": {why: "contains stubs of Nova, Neutron and a webhook; it shares no code with the client that it tests"},
 	"internal/coalesce":          {why: "combines concurrent calls of any operation"},
 	"internal/cloud": {
 		may:    []string{"internal/coalesce", "internal/lease"},
 		always: []string{"github.com/gophercloud/gophercloud"},
-		why:    "provisions reservations in Nova and Neutron; the caller passes the claims, so it reads no database",
+		why:    "provisions reservations in Nova and Neutron; the caller passes the reservations, so it reads no database",
 	},
 	"internal/identity": {
 		always: []string{"github.com/gophercloud/gophercloud"},
@@ -183,7 +183,7 @@ var packageRules = map[string]packageRule{
 		always: []string{yaml},
 		why:    "evaluates policies; the APIs define the operations",
 	},
-	"internal/identity/keystonetest": {why: "simulates Keystone; it shares no code with the client that it tests"},
+	"internal/identity/keystonetest": {why: "is a stub of Keystone; it shares no code with the client that it tests"},
 	"internal/config":                {always: []string{yaml}, why: "only main reads settings; it passes them to other packages as values"},
 	"internal/devstack":              {may: []string{"internal/contract"}, always: []string{pgx, "github.com/fergusstrange"}, why: "starts PostgreSQL and Temporal servers; of this module it needs only the names of the search attributes"},
 	"internal/devstack/temporaltest": {

@@ -34,7 +34,7 @@ func TestCommandTree_EveryCommandHasHelp(t *testing.T) {
 				t.Error("got no help text, want one")
 			}
 			if c.Bind == nil {
-				t.Error("the command has no action")
+				t.Error("got no action, want one")
 			}
 			if len(path) > 1 && tree.Groups[path[0]] == "" {
 				t.Errorf("group %s: got no help text, want one", path[0])

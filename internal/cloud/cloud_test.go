@@ -189,7 +189,7 @@ func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	s.remove(hostsClaim("a"))
 	s.want(other, map[string][]string{"own": {"a"}})
 	if len(s.nova.ComputeState().Servers) != 1 {
-		t.Error("the server of the other reservation was deleted")
+		t.Error("servers after the removal: got none, want the server of the other reservation")
 	}
 }
 

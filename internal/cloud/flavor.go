@@ -165,11 +165,11 @@ func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
 		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
 	}
 	if err != nil {
-		return lease.Flavor{}, fmt.Errorf("flavor %s: %w", id, err)
+		return lease.Flavor{}, fmt.Errorf("read flavor %s: %w", id, err)
 	}
 	specs, err := flavors.ListExtraSpecs(ctx, c.nova, f.ID).Extract()
 	if err != nil {
-		return lease.Flavor{}, fmt.Errorf("extra specs of flavor %s: %w", id, err)
+		return lease.Flavor{}, fmt.Errorf("read the extra specs of flavor %s: %w", id, err)
 	}
 	return lease.Flavor{ID: f.ID, Name: f.Name, VCPUs: int64(f.VCPUs), MemoryMB: int64(f.RAM), DiskGB: int64(f.Disk),
 		Ephemeral: int64(f.Ephemeral), ExtraSpecs: specs}, nil

@@ -16,7 +16,7 @@ var (
 	ErrUnavailable = errors.New("identity service unavailable")
 )
 
-// Caller is the authenticated sender of a request.
+// Caller is the authenticated user who sent a request, with a project and roles.
 type Caller struct {
 	User    string
 	Project string
@@ -35,19 +35,20 @@ type Authenticator interface {
 	Authenticate(r *http.Request) (Caller, error)
 }
 
-// Challenger is an Authenticator whose Challenge is the WWW-Authenticate header of a 401. The header tells clients where to get credentials.
+// Challenger is an Authenticator that also returns, by Challenge, the value of the header WWW-Authenticate for a 401. The header tells
+// clients where to get credentials.
 type Challenger interface {
 	Challenge() string
 }
 
 type callerKey struct{}
 
-// With returns a context with the caller.
+// With returns a copy of the context that contains the caller.
 func With(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// From returns the caller of the context; the zero Caller without one.
+// From returns the caller in the context, or the zero Caller if the context contains none.
 func From(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c

@@ -25,17 +25,18 @@ const (
 	invalidFor = 10 * time.Second
 	// keystoneTimeout is how long a request waits for Keystone before it gets a 503.
 	keystoneTimeout = 10 * time.Second
-	// renewBefore is how long before its expiry the service token is renewed.
+	// renewBefore is the time before its expiry at which berth renews the token of the service user.
 	renewBefore = time.Minute
-	// maxToken limits a token, in bytes. Keystone's tokens are shorter.
+	// maxToken is the maximum length of a token, in bytes. Keystone's tokens are shorter.
 	maxToken = 4096
-	// maxVerdicts limits the cache of valid tokens, and that of invalid tokens, which any client can fill.
+	// maxVerdicts is the maximum number of verdicts in the cache of valid tokens, and in the cache of invalid tokens, which any client can
+	// fill.
 	maxVerdicts = 10_000
-	// maxConns limits the connections to Keystone.
+	// maxConns is the maximum number of connections to Keystone.
 	maxConns = 32
 )
 
-// Service is berth's service user in Keystone, which validates the tokens of requests.
+// Service contains the settings of berth's service user in Keystone. With this user, berth validates the tokens of requests.
 type Service struct {
 	AuthURL                   string // with or without /v3
 	Username, Password        string
@@ -58,7 +59,7 @@ type Keystone struct {
 	own session
 }
 
-// session is the token of the service user.
+// session is a token of the service user, with the time until which it is used.
 type session struct {
 	token string
 	until time.Time
@@ -123,7 +124,7 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	return v.(Caller), nil
 }
 
-// cached returns the cached verdict on a token.
+// cached returns the cached verdict on a token: the caller, or that the token is invalid.
 func (k *Keystone) cached(key [sha256.Size]byte) (c Caller, known bool, err error) {
 	now := k.now()
 	if c, ok := k.valid.find(key, now); ok {
@@ -167,7 +168,8 @@ func (k *Keystone) shareCall(ctx context.Context, key string, call func(context.
 	}
 }
 
-// validateAndCache validates a token with Keystone and caches the verdict. It reads the cache first, because another request may just have filled it.
+// validateAndCache validates a token with Keystone and caches the verdict. It reads the cache first, because another request may have just
+// stored the verdict.
 func (k *Keystone) validateAndCache(ctx context.Context, token string, key [sha256.Size]byte) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
@@ -192,7 +194,8 @@ func (k *Keystone) validateAndCache(ctx context.Context, token string, key [sha2
 	return c, nil
 }
 
-// validate validates a token with the service token. If Keystone rejects the service token, it is renewed once.
+// validate lets Keystone validate a token, with the token of the service user. If Keystone rejects the service user's token, validate renews
+// that token once.
 func (k *Keystone) validate(ctx context.Context, token string) (subject, error) {
 	for rejected := ""; ; {
 		own, err := k.Fresh(ctx, rejected)
@@ -216,7 +219,7 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 	}
 }
 
-// Fresh returns the service user's token, for requests to other OpenStack services. rejected is a token that a service has rejected, or "";
+// Fresh returns the service user's token, for requests to other OpenStack services. `rejected` is a token that a service has rejected, or "";
 // Fresh never returns this token.
 func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	if rejected != "" {
@@ -232,7 +235,7 @@ func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	return v.(string), nil
 }
 
-// current returns the cached service token, or "" if it must be renewed.
+// current returns the cached token of the service user, or "" if the token must be renewed.
 func (k *Keystone) current() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -242,7 +245,7 @@ func (k *Keystone) current() string {
 	return k.own.token
 }
 
-// login requests a service token, unless another request has just done so.
+// login requests a token of the service user, unless another request has just got one.
 func (k *Keystone) login(ctx context.Context) (any, error) {
 	if own := k.current(); own != "" {
 		return own, nil
@@ -263,7 +266,7 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 	return token.ID, nil
 }
 
-// forget drops the service token, unless it has been renewed already.
+// forget deletes the cached token of the service user, unless the token was renewed in the meantime.
 func (k *Keystone) forget(token string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -277,7 +280,8 @@ func (k *Keystone) client(token string) *gophercloud.ServiceClient {
 		ProviderClient: &gophercloud.ProviderClient{HTTPClient: *k.http, TokenID: token}}
 }
 
-// unavailable returns an ErrUnavailable without the body of the response, which may be an HTML page.
+// unavailable returns an error that wraps ErrUnavailable. The error does not contain the body of Keystone's response, which may be an HTML
+// page.
 func unavailable(operation string, err error) error {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &code) {
@@ -286,7 +290,7 @@ func unavailable(operation string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, operation, err)
 }
 
-// subject is Keystone's description of a token.
+// subject is Keystone's JSON description of a validated token.
 type subject struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	User      struct {
@@ -301,7 +305,8 @@ type subject struct {
 	} `json:"roles"`
 }
 
-// caller returns the token's Caller. It drops the roles of a domain-scoped token, because no object in berth belongs to a domain.
+// caller returns the Caller to whom the token belongs. It drops the roles of a domain-scoped token, because no object in berth belongs to a
+// domain.
 func (s subject) caller() Caller {
 	c := Caller{User: s.User.ID, Project: s.Project.ID, System: s.System["all"]}
 	if c.Project == "" && !c.System {

@@ -301,7 +301,7 @@ func TestService_RedirectIsNotFollowed(t *testing.T) {
 	expect(t, connect(t, s, as), "token", identity.ErrUnavailable)
 
 	if elsewhere.Load() != 0 {
-		t.Error("the client followed a redirect and sent the password to another host")
+		t.Error("authenticate when Keystone redirects: got a request to another host, want none")
 	}
 }
 
@@ -323,10 +323,10 @@ func TestFresh_NeverReturnsTheRejectedToken(t *testing.T) {
 	}
 	second := fresh(first)
 	if second == first {
-		t.Error("Fresh returned the token that was rejected")
+		t.Error("Fresh with a rejected token: got the same token, want another one")
 	}
 	if late := fresh(first); late != second {
-		t.Error("Fresh dropped the second token because the first one was reported as rejected again")
+		t.Error("Fresh with the first token rejected again: got a third token, want the second one")
 	}
 	if n := s.Logins(); n != 2 {
 		t.Errorf("logins of the service user: got %d, want 2", n)

@@ -8,14 +8,15 @@ import (
 
 // Noauth accepts every token, as Placement's noauth2 does: `user[:project]`, where the user `admin` has the role admin. The headers
 // X-Project-Id and X-Roles replace the project and the roles. The token `notused` of keystoneauth's "none" plugin means admin. The
-// "http_basic" plugin sends a user and a password; the password is used as the project. Only listeners on loopback may use it.
+// "http_basic" plugin sends a user and a password; the password is used as the project. Only listeners on loopback may use
+// Noauth.
 type Noauth struct {
 	// Bare selects Placement's behaviour exactly: only admin gets a role. Otherwise a caller with a project gets the role member, which the
 	// other APIs need.
 	Bare bool
 }
 
-// Authenticate fails only without a token.
+// Authenticate returns the caller that the token names. It fails only if the request has no token.
 func (n Noauth) Authenticate(r *http.Request) (Caller, error) {
 	token := r.Header.Get("X-Auth-Token")
 	if user, password, ok := r.BasicAuth(); ok && token == "" && !n.Bare && user != "" {

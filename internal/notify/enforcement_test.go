@@ -66,6 +66,6 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 		})
 	}
 	if _, err := notify.NewEnforcement(notify.EnforcementConfig{URL: "ftp://h"}); err == nil {
-		t.Error("NewEnforcement with an ftp URL: got no error")
+		t.Error("NewEnforcement with an ftp URL: got no error, want one")
 	}
 }

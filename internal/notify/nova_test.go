@@ -188,7 +188,7 @@ func TestNovaStub_ControlOverHTTP(t *testing.T) {
 		t.Error(events)
 	}
 	if status, _ := ask("DELETE", "/_control/events", ""); status != 204 || len(stub.Events()) != 0 {
-		t.Error("the events were not deleted")
+		t.Error("DELETE /_control/events: want 204 and no events left")
 	}
 	if status, _ := ask("POST", "/os-server-external-events", `{`); status != 400 {
 		t.Error(status)

@@ -39,11 +39,11 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	}
 	path := "/v1/leases/" + made.body["lease"].(map[string]any)["id"].(string)
 	if a := s.as("alice:red", "PUT", path, `{"name":"silver"}`); a.status != 200 {
-		t.Errorf("change the name alone: got %d %s, want 200 without a check", a.status, a.raw)
+		t.Errorf("update only the name: got %d %s, want 200 without a check", a.status, a.raw)
 	}
 	errorBody = "too long"
 	if a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`); a.status != 400 || !strings.Contains(a.raw, "too long") {
-		t.Errorf("change that the enforcement service refuses: got %d %s, want 400 with its reason", a.status, a.raw)
+		t.Errorf("update that the enforcement service refuses: got %d %s, want 400 with its reason", a.status, a.raw)
 	}
 	if l := s.expect(200, "GET", path, "").body["lease"].(map[string]any); l["end_date"] != "2040-01-01T12:00:00.000000" || l["status"] != "PENDING" {
 		t.Errorf("the lease after a refused change: got %v, want the old end date and PENDING", l)

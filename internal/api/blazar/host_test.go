@@ -86,10 +86,10 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 	}
 	properties := s.expect(200, "GET", "/v1/os-hosts/properties?detail=True&all=True", "").body["resource_properties"].([]any)
 	if d := cmp.Diff(map[string]any{"property": "gpu", "private": true, "values": []any{"False"}}, properties[0]); d != "" || len(properties) != 3 {
-		t.Errorf("host properties with all=True: got %v, want 3; the first (-want +got):\n%s", properties, d)
+		t.Errorf("list host properties with all=True: got %v, want 3 properties; the first property (-want +got):\n%s", properties, d)
 	}
 	if public := s.expect(200, "GET", "/v1/os-hosts/properties", "").body["resource_properties"].([]any); len(public) != 2 {
-		t.Errorf("public host properties: got %v, want 2", public)
+		t.Errorf("list the public host properties: got %v, want 2 properties", public)
 	}
 	s.expect(204, "DELETE", path, "")
 	s.expect(404, "GET", path, "")

@@ -49,12 +49,12 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 					from.Format("2006-01-02 15:04"), from.Add(time.Hour).Format("2006-01-02 15:04"), reservation)
 				want := map[string]int{"201 ": 1, fmt.Sprint(c.status, " ", c.message): contenders - 1}
 				if d := cmp.Diff(want, s.contend(body)); d != "" {
-					t.Errorf("results of concurrent requests from %s (-want +got):\n%s", from, d)
+					t.Errorf("number of each result of concurrent requests for a lease from %s (-want +got):\n%s", from, d)
 				}
 			}
 			var held string
 			if err := storetest.Connect(t, s.db).QueryRow(t.Context(), c.held).Scan(&held); err != nil || held != strconv.Itoa(contests(t)) {
-				t.Errorf("after %d contests the allocated amount is %s, error %v; want one per contest", contests(t), held, err)
+				t.Errorf("allocated amount after %d rounds of concurrent requests: got %s, error %v; want one per round", contests(t), held, err)
 			}
 		})
 	}

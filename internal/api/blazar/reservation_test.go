@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// flavor reads a flavor in place of Nova, which would have only this one flavor.
+// flavor replaces the request to Nova for a flavor. It knows only one flavor.
 func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
 	if id != "m1" {
 		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)

@@ -1,5 +1,5 @@
-// Package keystonetest simulates Keystone in memory for tests. It issues, validates, expires and revokes tokens as Keystone does. Tests can
-// make it fail or wait.
+// Package keystonetest is a stub of Keystone for tests. It keeps its users and tokens in memory. It issues, validates, expires and revokes
+// tokens as Keystone does. Tests can make it fail or wait.
 package keystonetest
 
 import (
@@ -31,7 +31,7 @@ type user struct {
 	roles             []string
 }
 
-// Server is a simulated Keystone.
+// Server is a stub of Keystone.
 type Server struct {
 	URL string // without /v3
 

@@ -145,7 +145,7 @@ func (p *Policy) read() (*ruleSet, error) {
 			check = oneOf{check, old}
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("default of %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("parse the default rule of %s: %w", name, err))
 		}
 		e.rules[name] = check
 	}

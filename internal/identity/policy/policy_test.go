@@ -96,7 +96,7 @@ func TestPolicy_FileWithoutEffectIsRefused(t *testing.T) {
 		})
 	}
 	if _, err := policy.Open(policy.Options{File: filepath.Join(t.TempDir(), "none")}); err == nil {
-		t.Error("open a policy file that does not exist: got no error")
+		t.Error("open a policy file that does not exist: got no error, want one")
 	}
 }
 
