@@ -86,7 +86,7 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 				}
 				now := s.nova.ComputeState()
 				if n := len(s.pools(c)["own"]); n != len(c.ComputeHosts) || len(now.Flavors) > 1 || len(now.ServerGroups) > 1 || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
-					t.Fatalf("objects after Provision was repeated, killed after %d requests: got %+v, floating IPs %+v; want each once", after, now, s.neutron.FloatingIPs())
+					t.Fatalf("objects after Provision was killed after %d requests and repeated: got %+v, floating IPs %+v; want each object once", after, now, s.neutron.FloatingIPs())
 				}
 				withdrawn := s.killed(after, func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				if !withdrawn {

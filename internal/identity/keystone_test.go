@@ -99,7 +99,7 @@ func TestKeystone_IgnoresIdentityHeaders(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := k.Authenticate(withoutToken(r)); !errors.Is(err, identity.ErrUnauthenticated) {
-		t.Errorf("identity headers without a token: got error %v, want ErrUnauthenticated", err)
+		t.Errorf("authenticate with identity headers but without a token: got error %v, want ErrUnauthenticated", err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 			c, err := k.Authenticate(request(t.Context(), tokens[i%3]))
 			want := fmt.Sprintf("u%d", i%3)
 			if i%3 == 0 && !errors.Is(err, identity.ErrUnauthenticated) || i%3 != 0 && (err != nil || c.User != want) {
-				t.Errorf("token %d: got caller %+v, error %v; want its user, or ErrUnauthenticated for the invalid token", i%3, c, err)
+				t.Errorf("authenticate with token %d: got caller %+v, error %v; want its user, or ErrUnauthenticated for the invalid token", i%3, c, err)
 			}
 		})
 	}

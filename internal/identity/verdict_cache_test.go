@@ -74,7 +74,7 @@ func TestVerdicts_CacheIsLimited(t *testing.T) {
 	}
 
 	if n := k.Remembered(); n != 6 {
-		t.Errorf("verdicts in the caches: got %d, want 6", n)
+		t.Errorf("number of verdicts in both caches: got %d, want 6", n)
 	}
 	expect(t, k, good, nil)
 	if n := s.Validations(good); n != 1 {

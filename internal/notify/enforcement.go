@@ -81,11 +81,11 @@ func (e *Enforcement) post(ctx context.Context, path string, req EnforcementRequ
 	}
 	body, err := json.Marshal(fields)
 	if err != nil {
-		return 0, nil, fmt.Errorf("enforcement request: %w", err)
+		return 0, nil, fmt.Errorf("encode the request to the enforcement service: %w", err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL+"/"+path, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, fmt.Errorf("enforcement request: %w", err)
+		return 0, nil, fmt.Errorf("make the request to the enforcement service: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "berth")
@@ -94,7 +94,7 @@ func (e *Enforcement) post(ctx context.Context, path string, req EnforcementRequ
 	}
 	resp, err := e.http.Do(r)
 	if err != nil {
-		return 0, nil, fmt.Errorf("enforcement request: %w", err)
+		return 0, nil, fmt.Errorf("send the request to the enforcement service: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))

@@ -131,7 +131,7 @@ func TestEventBatcher_SkipsCallersWhoseContextEnded(t *testing.T) {
 	awaitWaiting(b, 1)
 	cancel()
 	if o := <-gone; !errors.Is(o.err, context.Canceled) {
-		t.Errorf("the cancelled caller: got %+v, want context.Canceled", o)
+		t.Errorf("send events with a context that is cancelled: got %+v, want context.Canceled", o)
 	}
 	s.go_ <- nil
 	<-first

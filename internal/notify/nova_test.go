@@ -221,7 +221,7 @@ func FuzzAnswer(f *testing.F) {
 		answers <- answer{status, body}
 		codes, err := client.Send(t.Context(), []notify.Event{plugged})
 		if (err == nil) != (len(codes) == 1) {
-			t.Errorf("random response of Nova: got codes %v, error %v; want one code or an error", codes, err)
+			t.Errorf("send an event, random answer of Nova: got codes %v, error %v; want one code or an error", codes, err)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func (a *Client) newRequest(ctx context.Context, method, path string, in any, he
 	if in != nil {
 		raw, err := json.Marshal(in)
 		if err != nil {
-			return nil, fmt.Errorf("encode request: %w", err)
+			return nil, fmt.Errorf("encode the request: %w", err)
 		}
 		body = bytes.NewReader(raw)
 	}

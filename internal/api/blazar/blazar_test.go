@@ -136,7 +136,7 @@ func stamps(t *testing.T, o map[string]any, names ...string) {
 		text, _ := o[name].(string)
 		if name == "created_at" {
 			if _, err := time.Parse("2006-01-02 15:04:05.999999", text); err != nil {
-				t.Errorf("parse created_at: %v", err)
+				t.Errorf("parse created_at: got error %v, want a date with a fraction of a second", err)
 			}
 		} else if text == "" {
 			t.Errorf("field %s of the object %v: got an empty string, want a value", name, o)
@@ -179,7 +179,7 @@ func TestError_Formats(t *testing.T) {
 		})
 	}
 	if allow := s.expect(405, "PATCH", "/v1/leases", "{}").header.Get("Allow"); allow != "GET, POST" {
-		t.Errorf("PATCH /v1/leases: got the header Allow %q, want \"GET, POST\"", allow)
+		t.Errorf("PATCH /v1/leases: got the header Allow %q, want GET, POST", allow)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestResponse_Headers(t *testing.T) {
 		})
 	}
 	if a := s.expect(404, "GET", "/v1/leases/x", ""); a.header.Get("OpenStack-API-Version") != "reservation 1.0" {
-		t.Errorf("error of a known path: got headers %v, want OpenStack-API-Version \"reservation 1.0\"", a.header)
+		t.Errorf("error of a known path: got headers %v, want OpenStack-API-Version: reservation 1.0", a.header)
 	}
 	if a := s.expect(404, "GET", "/v1/x", ""); a.header.Get("OpenStack-API-Version") != "" {
 		t.Errorf("error of an unknown path: got headers %v, want no OpenStack-API-Version", a.header)
@@ -220,7 +220,7 @@ func TestVersions_NeedNoToken(t *testing.T) {
 			}
 			href := v[0].(map[string]any)["links"].([]any)[0].(map[string]any)["href"]
 			if v[0].(map[string]any)["id"] != "v1.0" || href != s.url+"/v1" {
-				t.Errorf("version document: got %s, want v1.0 with a link to /v1", a.raw)
+				t.Errorf("entry of the version document: got %s, want v1.0 with a link to /v1", a.raw)
 			}
 		})
 	}

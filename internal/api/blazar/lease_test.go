@@ -35,7 +35,7 @@ func TestLease_BelongsToItsProject(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			if a := s.as(c.token, c.method, c.path, c.body); a.status != c.status {
-				t.Errorf("request of %s: %s %s: want status %d, got %d %s", c.token, c.method, c.path, c.status, a.status, a.raw)
+				t.Errorf("request with the token %s, %s %s: want status %d, got %d %s", c.token, c.method, c.path, c.status, a.status, a.raw)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	slow := s.expect(202, "DELETE", path, "") // no worker runs
 	l := slow.body["lease"].(map[string]any)
 	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(sentence, "being deleted") {
-		t.Errorf("berth:why of a lease in deletion: got %s, want that it is being deleted", sentence)
+		t.Errorf("berth:why of a lease in deletion: got %s, want a sentence that the lease is being deleted", sentence)
 	}
 	s.expect(409, "PUT", path, `{"name":"x"}`)
 
@@ -193,7 +193,7 @@ func TestLease_JSON(t *testing.T) {
 		t.Error(d)
 	}
 	if why["sentence"] != "PENDING: start_lease is next, at 2040-01-01T10:00:00Z." {
-		t.Errorf("berth:why of a new lease: got %v, want that start_lease is next", why)
+		t.Errorf("berth:why of a new lease: got %v, want a sentence that start_lease is next", why)
 	}
 	waiting := why["waiting"].([]any)[0].(map[string]any)
 	if waiting["for"] != "start_lease" || waiting["deadline"] != "2040-01-01T10:00:00Z" || waiting["since"] == nil {

@@ -53,7 +53,7 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	h.ServeHTTP(w, r)
 	var answer map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-		t.Fatalf("%s %s answered %d %q, which is not JSON: %v", method, path, w.Code, w.Body, err)
+		t.Fatalf("decode the answer to %s %s: status %d, body %q, error %v; want JSON", method, path, w.Code, w.Body, err)
 	}
 	return w.Code, answer
 }
@@ -84,7 +84,7 @@ func TestList_NewestFirstAndFiltered(t *testing.T) {
 				seqs = append(seqs, e.(map[string]any)["seq"])
 			}
 			if status != 200 || answer["entries"] == nil || fmt.Sprint(seqs) != want {
-				t.Errorf("list of entries with the query %s: got status %d and entries %v, want 200 and %s", query, status, seqs, want)
+				t.Errorf("list entries with the query %q: got status %d and entries %v, want 200 and the entries %s", query, status, seqs, want)
 			}
 		})
 	}
@@ -120,10 +120,10 @@ func TestRetry_FailedEntryBecomesPending(t *testing.T) {
 	s, h := threeEntries(t)
 	status, answer := send(t, h, "admin", "POST", "/entries/1/retry", "")
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" || got["failures"] != 0.0 {
-		t.Fatalf("retry a failed entry: got %d %v, want it pending without failures", status, answer)
+		t.Fatalf("retry a failed entry: got %d %v, want 200 with the entry pending and without failures", status, answer)
 	}
 	if take, err := s.Journal.ClaimEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
-		t.Errorf("claim the retried entry: got %+v, error %v; want it processing", take, err)
+		t.Errorf("claim the retried entry: got %+v, error %v; want the entry in the state processing", take, err)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	s, h := threeEntries(t)
 	status, answer := send(t, h, "admin", "POST", "/entries/1/skip", `{"reason": "made by hand"}`)
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" || got["last_error"] != "skipped by admin: made by hand" {
-		t.Fatalf("skip a failed entry: got %d %v, want it completed with the reason", status, answer)
+		t.Fatalf("skip a failed entry: got %d %v, want 200 with the entry completed and the reason", status, answer)
 	}
 	if take, err := s.Journal.ClaimEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
 		t.Errorf("claim the entry that waited for the skipped one: got %+v, error %v; want no blockers", take, err)

@@ -64,7 +64,7 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	var answer map[string]any
 	if w.Body.Len() > 0 {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			t.Fatalf("%s %s answered %d %q, which is not JSON: %v", method, path, w.Code, w.Body, err)
+			t.Fatalf("decode the answer to %s %s: status %d, body %q, error %v; want JSON", method, path, w.Code, w.Body, err)
 		}
 	}
 	return w.Code, answer

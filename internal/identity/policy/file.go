@@ -43,7 +43,7 @@ func decode(raw []byte) (map[string]string, error) {
 		case string:
 			rules[name] = v
 		case []any:
-			errs = append(errs, fmt.Errorf("%s: a rule must be a string; lists of lists are not supported: write \"or\" and \"and\" instead", name))
+			errs = append(errs, fmt.Errorf("%s: a rule must be a string; lists of lists are not supported: write 'or' and 'and' instead", name))
 		default:
 			errs = append(errs, fmt.Errorf("%s: a rule must be a quoted string, not %v", name, v))
 		}

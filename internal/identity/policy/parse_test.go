@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 			return // one more level may exceed maxNesting
 		}
 		if ask("("+text+")") != plain || ask("not ("+text+")") == plain {
-			t.Errorf("rule %q: want the same verdict in parentheses and the opposite verdict after \"not\"", text)
+			t.Errorf("rule %q: want the same verdict in parentheses and the opposite verdict after the word not", text)
 		}
 	})
 }

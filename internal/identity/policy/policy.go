@@ -63,7 +63,7 @@ func Open(o Options, defaults ...Default) (*Policy, error) {
 	p := &Policy{options: o, defaults: map[string]Default{}}
 	for _, d := range defaults {
 		if _, twice := p.defaults[d.Name]; twice {
-			return nil, fmt.Errorf("policy: %s has two defaults", d.Name)
+			return nil, fmt.Errorf("policy: %s has two default rules", d.Name)
 		}
 		p.defaults[d.Name] = d
 	}
