@@ -32,7 +32,7 @@ func (s *apiStub) change(collection, name, pair string) error {
 	return s.set(collection, name, key, v)
 }
 
-// drop deletes an object.
+// drop deletes an object of the stub, without a request.
 func (s *apiStub) drop(collection, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *apiStub) requested(text string) bool {
 	return false
 }
 
-// set sets an attribute of an object.
+// set sets an attribute of an object of the stub, without a request.
 func (s *apiStub) set(collection, name, key string, value any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// migrateProcess prepares the command as a separate process and returns it with its output.
+// migrateProcess prepares `starter placement migrate-consumers` as a separate process, and returns the process with its output.
 func migrateProcess(ctx context.Context, t *testing.T, url string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
 	self, err := os.Executable()

@@ -94,7 +94,7 @@ func newHarness(t *testing.T) harness {
 	return h
 }
 
-// startWorkflow starts a portWorkflow with this ID.
+// startWorkflow starts a portWorkflow with the given workflow ID.
 func (h harness) startWorkflow(t *testing.T, id, queue string) {
 	t.Helper()
 	options := client.StartWorkflowOptions{ID: id, TaskQueue: queue}

@@ -28,7 +28,7 @@ type cloudTest struct {
 	killer  *killer
 }
 
-// killer cancels the context of the function under test after a number of answers.
+// killer cancels the context of the function under test after a number of answers of Nova and Neutron.
 type killer struct {
 	mu   sync.Mutex
 	left int
@@ -46,7 +46,7 @@ func (k *killer) behind(h http.Handler) http.Handler {
 	})
 }
 
-// killed runs f and cancels its context after `after` requests were answered. It returns true if f ended before that.
+// killed runs f, and cancels the context of f when Nova and Neutron have answered `after` requests. It returns true if f ended before that.
 func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool) {
 	s.Helper()
 	ctx, kill := context.WithCancel(s.Context())

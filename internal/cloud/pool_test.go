@@ -99,7 +99,7 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 	}
 }
 
-// Provision is killed after each of its requests; then Deprovision runs.
+// The test kills Provision after each of its requests, and then runs Deprovision.
 func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofEveryType() {
@@ -116,7 +116,7 @@ func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 	}
 }
 
-// After a host was replaced, Provision is killed after each of its requests. No row contains the replaced host any more.
+// The test replaces a host of a reservation, and kills Provision after each of its requests. No row contains the replaced host any more.
 func TestProvision_ReplacedHostReturnsToTheFreepool(t *testing.T) {
 	t.Parallel()
 	for after, over := 1, false; !over; after++ {

@@ -13,7 +13,7 @@ import (
 	"berth/internal/notify"
 )
 
-// blockingSender is a Nova whose requests wait for the test.
+// blockingSender sends events in place of Nova. Each of its requests waits until the test lets it continue.
 type blockingSender struct {
 	mu       sync.Mutex
 	requests [][]string
@@ -36,7 +36,7 @@ func (s *blockingSender) send(_ context.Context, events []notify.Event) ([]int, 
 	return codes, <-s.go_
 }
 
-// outcome is the result of a call.
+// outcome is the result of a call of Send.
 type outcome struct {
 	codes []int
 	err   error

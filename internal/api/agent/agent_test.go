@@ -43,7 +43,7 @@ func openOn(t testing.TB, url string) gateway {
 	return gateway{t, server.URL + "/agent/v1", "admin", s}
 }
 
-// in returns the gateway for a subtest.
+// in returns a copy of the gateway that reports failures to the subtest t.
 func (g gateway) in(t testing.TB) gateway {
 	g.t = t
 	return g
@@ -234,7 +234,7 @@ func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 	}
 }
 
-// Requests beyond the limit get a 429 before they touch the database. They succeed when they are sent again.
+// Requests beyond the limit get a 429 before they touch the database. Refused requests succeed when they are sent again.
 func TestReports_429BeyondMaxPending(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

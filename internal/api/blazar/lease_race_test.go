@@ -19,7 +19,7 @@ import (
 // contenders is the number of requests that compete for the last free resource.
 const contenders = 64
 
-// contests is the number of times that a test lets requests compete.
+// contests returns how many times the test lets concurrent requests compete for a resource.
 func contests(t *testing.T) int { return max(1, storetest.Rounds(t, 100)/100) }
 
 func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {

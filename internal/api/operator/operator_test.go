@@ -30,7 +30,7 @@ func serve(t *testing.T) http.Handler {
 	return h
 }
 
-// serveWithURL also returns the URL of the database.
+// serveWithURL serves the same APIs as serve, and also returns the URL of the database.
 func serveWithURL(t *testing.T) (http.Handler, string) {
 	t.Helper()
 	url := storetest.URL(t)
