@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// novaFixture is a stub of Nova, the activities that call it, and a port of a server.
+// novaFixture is a simulated Nova, the activities that call it, and a port of a server.
 type novaFixture struct {
 	*notifytest.Nova
 	t     *testing.T

@@ -32,7 +32,7 @@ func (d *demonstration) injectFaults(ctx context.Context) error {
 	}
 	a := cli.NewClient(root, "")
 	if err := a.Do(ctx, "POST", "/_control/faults", networkFault, nil); err != nil {
-		return fmt.Errorf("inject faults into the OpenDaylight stub: %w", err)
+		return fmt.Errorf("inject faults into the stub of OpenDaylight: %w", err)
 	}
 	d.injectedFaults = faultCount
 	d.printStep("POST /_control/faults", "the controller will answer the next %d network requests with 503", faultCount)
@@ -47,7 +47,7 @@ func (d *demonstration) runJournal(ctx context.Context) error {
 	if d.ODL.URL == "" {
 		d.printStep("", "BERTH_ODL_URL is not set: the demo does not check the controller")
 	} else if d.injectedFaults == 0 {
-		d.printStep("", "%s is not the OpenDaylight stub: the demo injects no faults and does not check its log", d.controllerURL())
+		d.printStep("", "%s is not the stub of OpenDaylight: the demo injects no faults and does not check its log", d.controllerURL())
 	}
 	if err := d.waitForEntries(ctx); err != nil {
 		return err

@@ -177,7 +177,7 @@ func (d *demonstration) checkNovaEvent(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found < 0:
-		d.printStep("", "Nova at %s is not the stub: the demo does not check its events", d.Nova.URL)
+		d.printStep("", "Nova at %s is not the stub of Nova: the demo does not check its events", d.Nova.URL)
 	case found > 1:
 		return checkFailed("Nova got %d network-vif-plugged events instead of one", found)
 	default:
