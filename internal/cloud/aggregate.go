@@ -166,7 +166,8 @@ func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where 
 	return err
 }
 
-// hosts applies reservations of the type physical:host. Each gets an aggregate that contains its hosts and has its own availability zone.
+// hosts applies reservations of the type physical:host. Each reservation gets an aggregate that contains its hosts and has its own
+// availability zone.
 type hosts struct{ nova }
 
 func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {

@@ -20,7 +20,7 @@ import (
 	"berth/internal/lease"
 )
 
-// Errors that may not occur again when the same call is repeated later. Callers retry after all other errors too.
+// Errors that can disappear when the same call is repeated later. Callers retry after all other errors too.
 var (
 	// ErrServersRemain means that Nova has not deleted all servers yet.
 	ErrServersRemain = errors.New("servers are not deleted yet")

@@ -15,8 +15,8 @@ import (
 	"berth/internal/lease"
 )
 
-// instances applies reservations of the types virtual:instance and flavor:instance. Each gets a flavor that only its project may use. The
-// flavor requires a resource class of its own, and only the hosts in the reservation's aggregate have inventory of this class.
+// instances applies reservations of the types virtual:instance and flavor:instance. Each reservation gets a flavor that only its project
+// may use. The flavor requires a resource class of its own, and only the hosts in the reservation's aggregate have inventory of this class.
 type instances struct{ nova }
 
 func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// verdicts caches the results of validations by the hash of the token. It keeps at most limit of them, each until its expiry.
+// verdicts caches the results of validations by the hash of the token. It keeps at most `limit` verdicts, each until its expiry.
 type verdicts struct {
 	limit int
 	mu    sync.Mutex

@@ -107,7 +107,7 @@ func placementDetail(detail string) string {
 	return detail
 }
 
-// IsStatus reports whether the parameter `err` is an APIError with this HTTP status.
+// IsStatus reports whether `err` is an APIError with the given HTTP status.
 func IsStatus(err error, status int) bool {
 	var r *APIError
 	return errors.As(err, &r) && r.Status == status

@@ -46,7 +46,7 @@ func newGroup(name, help string) *cobra.Command {
 
 func seeHelp(c *cobra.Command) string { return "See `" + c.CommandPath() + " --help`." }
 
-// unknownCommand is the error for a word that is not a command of the group.
+// unknownCommand makes the error for a word that is not a command of the group c.
 func unknownCommand(c *cobra.Command, word string) error {
 	next := seeHelp(c)
 	if near := c.SuggestionsFor(word); len(near) > 0 {
@@ -85,7 +85,7 @@ func (t Tree) addCommand(root *cobra.Command, s *Session, row Command) {
 	parent.AddCommand(c)
 }
 
-// subgroup returns the group below parent with this name. It adds the group if parent does not have it yet.
+// subgroup returns the group with the given name below the command `parent`. It adds the group if `parent` does not have it yet.
 func (t Tree) subgroup(parent *cobra.Command, name string) *cobra.Command {
 	for _, c := range parent.Commands() {
 		if c.Name() == name {

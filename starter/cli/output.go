@@ -97,7 +97,7 @@ func (p *Printer) printYAML(v any) error {
 	return err
 }
 
-// PrintMessage prints a sentence in the table format, and v in the other formats.
+// PrintMessage prints a sentence in the table format, and the value v in the other formats.
 func (p *Printer) PrintMessage(v any, format string, args ...any) error {
 	if p.Format != "table" {
 		return p.PrintDocument(v)

@@ -33,7 +33,7 @@ func TemporalError(s *Settings, workflow string, err error) error {
 	}
 }
 
-// ErrNoWorkflow means that Temporal has no workflow with this ID, neither open nor closed.
+// ErrNoWorkflow means that Temporal has no workflow with the requested ID, neither open nor closed.
 var ErrNoWorkflow = errors.New("the workflow never started, or has not started yet")
 
 // isClosed reports whether the error means that the workflow exists but is closed. Temporal uses the same type of error for a workflow

@@ -34,8 +34,8 @@ func (q *faultQueue) add(faults []Fault) {
 	}
 }
 
-// take returns the first fault that matches a request, and decreases the number of times that this fault is left. It returns the zero Fault
-// if no fault matches.
+// take returns the first fault that matches a request, and decreases the number of requests for which this fault remains. It returns the
+// zero Fault if no fault matches.
 func (q *faultQueue) take(what string) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
