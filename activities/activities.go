@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"berth/internal/coalesce"
+	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/notify"
 	"berth/internal/store"
@@ -25,6 +26,8 @@ import (
 type Options struct {
 	Store *store.Store
 	ODL   Controller
+	// Notes, if set, delivers the notes of workflows that an activity wakes. Otherwise a relay delivers them.
+	Notes NoteDeliverer
 	Nova  EventSender
 	// Enforcement, if set, is told when leases end. It calls the external enforcement service of
 	// BERTH_LEASE_ENFORCEMENT_URL.
@@ -50,6 +53,12 @@ type Options struct {
 	FullSyncInterval time.Duration
 	// OnAttempt, if set, is called after every attempt to send a journal entry to the controller.
 	OnAttempt func(journal.Entry, journal.Outcome)
+}
+
+// NoteDeliverer delivers notes that the caller has claimed.
+type NoteDeliverer interface {
+	FreeDeliveries() int // number of notes that the caller may claim
+	DeliverClaimed(notes []contract.Note)
 }
 
 // Activities are the activities of every task queue.

@@ -49,7 +49,7 @@ func (a *Activities) attemptAll(ctx context.Context, claimed []journal.ClaimResu
 	var all sync.WaitGroup
 	for _, t := range claimed {
 		all.Go(func() {
-			_, _, err := a.attemptEntry(ctx, t, &batch{queued: true})
+			_, _, err := a.attemptEntry(ctx, t, a.Store.Journal.SaveSharedOutcome)
 			if err != nil && activity.IsActivity(ctx) {
 				activity.GetLogger(ctx).Warn("entry of the backlog failed; its own workflow retries", "entry", t.Entry.Seq, "error", err)
 			}

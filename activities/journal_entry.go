@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -25,7 +26,7 @@ const (
 func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	ctx, cancel := context.WithTimeout(ctx, ShortCallTimeout)
 	defer cancel()
-	p, _, err := a.mirrorEntry(ctx, key, &batch{maxCarried: carriedPerEntry})
+	p, _, err := a.mirrorEntry(ctx, key)
 	return p, classify(err)
 }
 
@@ -38,7 +39,7 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	}
 	ctx, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()
-	p, o, err := a.mirrorEntry(ctx, key, &batch{})
+	p, o, err := a.mirrorEntry(ctx, key)
 	if o.Kind == journal.OutcomeDone {
 		a.drainBacklog(ctx, key)
 	}
@@ -51,10 +52,9 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	})
 }
 
-// mirrorEntry claims an entry and makes one attempt to send it to the controller. If the entry cannot be claimed, the
-// outcome contains only the time of the next attempt. Entries that were blocked only by this one are sent in the same
-// activity, because each would otherwise need a workflow task of its own.
-func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p contract.EntryProgress, o journal.Outcome, err error) {
+// mirrorEntry claims an entry and makes an attempt. If the entry cannot be claimed, the outcome contains only the time of the
+// next attempt.
+func (a *Activities) mirrorEntry(ctx context.Context, key string) (p contract.EntryProgress, o journal.Outcome, err error) {
 	seq, err := parseSequence(key)
 	if err != nil {
 		return p, o, err
@@ -63,17 +63,16 @@ func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p c
 	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
 		return entryProgress(t.Entry, t.Blockers), journal.Outcome{RetryAfter: t.Wait}, err
 	}
-	e, o, err := a.attemptEntry(ctx, t, b)
-	b.Wait()
-	p = entryProgress(e, nil)
-	p.Sentence += b.sentence()
-	return p, o, err
+	e, o, err := a.attemptEntry(ctx, t, a.saveAndHandOver)
+	return entryProgress(e, nil), o, err
 }
 
-// attemptEntry makes the requests of one attempt, stores the outcome, and starts the attempts of the entries that
-// this one has unblocked. If the process dies between the requests and the outcome, the entry stays in processing;
-// the next attempt reads from the controller before it writes again.
-func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, b *batch) (journal.Entry, journal.Outcome, error) {
+// saveOutcome stores the outcome of an attempt.
+type saveOutcome func(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error)
+
+// attemptEntry makes the requests of one attempt and stores the outcome. If the process dies in between, the entry stays in
+// processing; the next attempt reads from the controller before it writes again.
+func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, save saveOutcome) (journal.Entry, journal.Outcome, error) {
 	attempt := journal.BeginAttempt(t)
 	for r, more := attempt.NextRequest(); more; r, more = attempt.NextRequest() {
 		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
@@ -83,33 +82,36 @@ func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, b 
 		attempt.HandleResponse(journal.Response{Status: got.Status, Body: got.Body, Failure: journal.TransportFailure(got.Failure), Detail: got.Detail, RetryAfter: got.RetryAfter})
 	}
 	o := attempt.Outcome()
-	e, next, err := a.settleEntry(ctx, t.Entry, o, b)
+	e, err := save(ctx, t.Entry.Seq, t.Entry.Attempt, o)
 	if errors.Is(err, db.ErrConflict) { // another attempt has claimed or settled the entry; the next read shows the result
 		return t.Entry, journal.Outcome{}, fmt.Errorf("entry %d: another attempt has claimed or completed it", t.Entry.Seq)
 	}
-	if err != nil {
-		return e, o, err
-	}
-	if a.OnAttempt != nil {
+	if err == nil && a.OnAttempt != nil {
 		a.OnAttempt(e, o)
 	}
-	for _, n := range next {
-		b.Go(func() { a.mirrorCarried(ctx, n, b) })
-	}
-	return e, o, nil
+	return e, o, err
 }
 
-// settleEntry stores the outcome of an attempt and claims the entries that this one has unblocked.
-func (a *Activities) settleEntry(ctx context.Context, of journal.Entry, o journal.Outcome, b *batch) (e journal.Entry, next []journal.Entry, err error) {
-	if b.queued {
-		e, err = a.Store.Journal.SaveOutcomeInBatch(ctx, of.Seq, of.Attempt, o)
-		return e, nil, err
+// maxHandedOver is the maximum number of unblocked entries whose workflows this process starts when an entry completes. A relay
+// starts the workflows of the others.
+const maxHandedOver = 16
+
+// saveAndHandOver stores the outcome of an attempt that the entry's own workflow made. It starts the workflows of the entries
+// that it unblocks, because a relay would first have to claim their notes.
+func (a *Activities) saveAndHandOver(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	if a.Notes == nil {
+		return a.Store.Journal.SaveOutcome(ctx, seq, attempt, o)
 	}
-	return a.Store.Journal.SaveOutcomeAndClaim(ctx, of.Seq, of.Attempt, o, b.free(ctx))
+	e, unblocked, err := a.Store.Journal.SaveOutcomeAndClaimNotes(ctx, seq, attempt, o, min(maxHandedOver, a.Notes.FreeDeliveries()))
+	a.Notes.DeliverClaimed(unblocked)
+	return e, err
 }
 
 func entryProgress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {
-	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError, NextAttempt: e.RetryAt}
+	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError, Attempts: e.Attempt, NextAttempt: e.RetryAt}
+	if e.BatchLeader != nil {
+		p.SentBy = contract.JournalID(strconv.FormatInt(*e.BatchLeader, 10))
+	}
 	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers))
 	for _, w := range journal.WaitingFor(e, blockers) {
 		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})

@@ -193,6 +193,7 @@ type Nudge struct {
 	Workflow   string        // workflow type
 	ID         string        // workflow ID
 	NotRunning bool          // no workflow with this ID can be running yet, so the relay starts it eagerly
+	Restart    bool          // start the workflow again even if it has completed, because its row is open
 	Delay      time.Duration // earliest delivery; a later nudge of the same ID may make it earlier
 	Summary    string        // static summary (the object's name), used if the workflow must be started
 	Attributes Attributes    // search attributes, used if the workflow must be started
@@ -200,6 +201,10 @@ type Nudge struct {
 	// which another nudge has been merged.
 	PortStatus *PortStatus
 }
+
+// HasOneExecution reports whether a workflow of the type that has completed is not started again, except by a nudge with
+// Restart.
+func HasOneExecution(workflow string) bool { return workflow == JournalEntry }
 
 // Note is a nudge that a relay has claimed and delivers to Temporal.
 type Note struct {
@@ -228,6 +233,9 @@ type EntryProgress struct {
 	Sentence  string    `json:"sentence,omitempty"`
 	Waiting   []Waiting `json:"waiting,omitempty"`
 	LastError string    `json:"last_error,omitempty"`
+	Attempts  int       `json:"attempts,omitempty"` // attempts so far
+	// SentBy is the workflow whose activity made the last attempt; empty: the entry's own workflow.
+	SentBy string `json:"sent_by,omitempty"`
 	// NextAttempt is the time of the next request to the OpenDaylight controller; nil: no request is due.
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
 }

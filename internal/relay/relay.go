@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -24,10 +26,10 @@ import (
 const (
 	batchSize            = 64
 	concurrentDeliveries = 16
-	claimDuration        = 8 * time.Second // the claim of a relay that dies expires after it
 	deliveryTimeout      = 5 * time.Second // timeout of one attempt to deliver one note
 	pollInterval         = time.Second     // finds notes whose NOTIFY was lost
 	maxBackoff           = 5 * time.Second
+	maxHandedOver        = 64 // approximate maximum number of concurrent deliveries of DeliverClaimed
 )
 
 // Options are the dependencies of a Relay.
@@ -44,7 +46,8 @@ type Options struct {
 // relay of another namespace delivers nothing.
 type Relay struct {
 	Options
-	namespaceID string // of the namespace to which this relay bound the database; empty before that
+	namespaceID string       // of the namespace to which this relay bound the database; empty before that
+	handedOver  atomic.Int64 // number of notes that DeliverClaimed is delivering
 	delivered   prometheus.Counter
 	deferred    prometheus.Counter
 }
@@ -164,7 +167,7 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 // Deliver delivers one batch of due notes and returns the number of notes that it claimed. A note whose delivery fails is
 // retried later, with exponential backoff, and does not delay the other notes.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
-	notes, err := r.Store.Claim(ctx, r.namespaceID, batchSize, claimDuration)
+	notes, err := r.Store.Claim(ctx, r.namespaceID, batchSize, outbox.ClaimDuration)
 	if err != nil || len(notes) == 0 {
 		return 0, err
 	}
@@ -179,6 +182,31 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	}
 	_ = group.Wait()
 	return len(notes), r.settleNotes(ctx, notes, failures)
+}
+
+// FreeDeliveries returns how many notes the caller may claim for DeliverClaimed.
+func (r *Relay) FreeDeliveries() int { return max(0, maxHandedOver-int(r.handedOver.Load())) }
+
+// DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. A note
+// whose delivery fails is deferred. The workflow settles a delivered note when it writes its row. If it does not, a relay
+// delivers the note again when the claim has expired.
+func (r *Relay) DeliverClaimed(notes []contract.Note) {
+	for _, n := range notes {
+		r.handedOver.Add(1)
+		go func() {
+			defer r.handedOver.Add(-1)
+			ctx, cancel := context.WithTimeout(context.Background(), outbox.ClaimDuration)
+			defer cancel()
+			err := r.startOrSignal(ctx, n)
+			if err == nil {
+				r.delivered.Inc()
+				return
+			}
+			r.deferred.Inc()
+			err = errors.Join(err, r.Store.Defer(ctx, n, backoff(n.Attempts), err.Error()))
+			slog.WarnContext(ctx, "delivery of a note failed", "workflow", n.ID, "error", err)
+		}()
+	}
 }
 
 // settleNotes deletes the delivered notes and defers the notes whose delivery failed.
@@ -216,7 +244,7 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	options := client.StartWorkflowOptions{
 		ID:                       n.ID,
 		TaskQueue:                contract.TaskQueue(n.Workflow),
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDReusePolicy:    reusePolicy(n),
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            n.Summary,
 		TypedSearchAttributes:    searchAttributes(n.Attributes),
@@ -229,7 +257,18 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 		return err
 	}
 	_, err := r.Client.SignalWithStartWorkflow(ctx, n.ID, contract.SignalChanged, nil, options, n.Workflow, input)
+	if completed := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &completed) {
+		return nil // the workflow has completed and is not started again
+	}
 	return err
+}
+
+// reusePolicy says whether a note starts a workflow that has already completed.
+func reusePolicy(n contract.Note) enums.WorkflowIdReusePolicy {
+	if contract.HasOneExecution(n.Workflow) && !n.Restart {
+		return enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+	}
+	return enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 }
 
 // searchAttributes converts the attributes that are not empty to Temporal search attributes.

@@ -18,6 +18,8 @@ import (
 	"berth/internal/network"
 	"berth/internal/relay"
 	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
 	"berth/internal/store/storetest"
 )
 
@@ -199,4 +201,82 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 				how)
 		}
 	}
+}
+
+func TestDeliverClaimed_StartsTheWorkflow(t *testing.T) {
+	t.Parallel()
+	s, n := storetest.New(t), temporaltest.New(t)
+	reached := startWorker(t, n.Client)
+	createNetwork(t, s)
+	notes := claim(t, s, time.Minute)
+	r := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()})
+
+	r.DeliverClaimed(notes)
+
+	if how := receive(t, reached); how != "started 1" {
+		t.Errorf("deliver the note of a workflow that has not started: got %q, want a start without a signal", how)
+	}
+}
+
+func TestDeliverClaimed_FailedDeliveryIsRetriedByARelay(t *testing.T) {
+	t.Parallel()
+	s, n := storetest.New(t), temporaltest.New(t)
+	unavailable, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1", Namespace: n.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(unavailable.Close)
+	createNetwork(t, s)
+	notes := claim(t, s, time.Hour)
+	reached := startWorker(t, n.Client)
+	startRelay(t, s, n)
+
+	relay.New(relay.Options{Store: s.Outbox, Client: unavailable, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).DeliverClaimed(notes)
+
+	if how := receive(t, reached); how != "signalled 1" {
+		t.Errorf("the first delivery failed: got %q, want a signal from the relay, because the workflow may have started", how)
+	}
+	awaitNoNotes(t, s)
+}
+
+func TestDeliver_CompletedEntryIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	s, n := storetest.New(t), temporaltest.New(t)
+	reached := startWorker(t, n.Client)
+	createNetwork(t, s)
+	startRelay(t, s, n)
+	receive(t, reached)
+	id := contract.JournalID("1")
+	if err := n.Client.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
+		t.Fatalf("await the end of the workflow: %v", err)
+	}
+	awaitNoNotes(t, s)
+	nudge := func(restart bool) {
+		if err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
+			return outbox.Enqueue(t.Context(), tx, contract.Nudge{Workflow: contract.JournalEntry, ID: id, Restart: restart})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		awaitNoNotes(t, s)
+	}
+
+	nudge(false)
+
+	if len(reached) > 0 {
+		t.Errorf("nudge a completed workflow: got %q, want no start", <-reached)
+	}
+	nudge(true)
+	if how := receive(t, reached); how != "signalled 1" {
+		t.Errorf("nudge a completed workflow with Restart: got %q, want a start with a signal", how)
+	}
+}
+
+// claim claims all notes for a duration.
+func claim(t *testing.T, s *store.Store, d time.Duration) []contract.Note {
+	t.Helper()
+	notes, err := s.Outbox.Claim(t.Context(), "", 10, d)
+	if err != nil || len(notes) != 1 {
+		t.Fatalf("claim the note: got %v, error %v; want one note", notes, err)
+	}
+	return notes
 }

@@ -25,6 +25,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/notify"
 	"berth/internal/odl"
+	"berth/internal/relay"
 	"berth/internal/store"
 	"berth/internal/store/inventorystore"
 )
@@ -40,6 +41,7 @@ type App struct {
 	policy         *policy.Policy
 	Temporal       client.Client // shared by the relay and the Temporal workers
 	namespace      string        // name of the Temporal namespace
+	relay          *relay.Relay  // runs with the role relay; delivers the notes of the activities with the role temporal
 	activities     *activities.Activities
 	cloud          *cloud.Cloud        // nil if neither Nova nor Neutron is configured
 	odl            *odl.Client         // nil if no controller is configured
@@ -106,7 +108,8 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	if a.odl != nil {
 		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}
-	options.Store = a.store
+	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry})
+	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
 	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval
 	options.HistoryRetention = inventorystore.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"berth/internal/config"
-	"berth/internal/relay"
 )
 
 // startRelay runs the relay until stop is called. Without the role relay it does nothing.
@@ -14,12 +13,11 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.hasRole(config.Relay) {
 		return func() {}
 	}
-	r := relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry})
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := r.Run(running); err != nil && running.Err() == nil {
+		if err := a.relay.Run(running); err != nil && running.Err() == nil {
 			fail(fmt.Errorf("relay: %w", err))
 		}
 	}()

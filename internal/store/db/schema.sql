@@ -458,6 +458,7 @@ create table note (
     created_at timestamp with time zone not null default now(),
     last_error text not null default ''::text,
     seen jsonb,
+    restart boolean not null default false,
     constraint note_pkey PRIMARY KEY (workflow_id)
 );
 

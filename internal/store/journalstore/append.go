@@ -180,12 +180,18 @@ func queryEntry(ctx context.Context, tx db.Tx, sql string, args ...any) (journal
 	return pgx.CollectExactlyOneRow(rows, ScanEntry)
 }
 
-// wakeEntries enqueues notes for entries, sorted by number to avoid deadlocks.
+// wakeEntries enqueues notes for entries.
 func wakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error {
+	return enqueueNudges(ctx, tx, false, entries...)
+}
+
+// enqueueNudges enqueues notes for entries, sorted by number to avoid deadlocks. restart starts a completed workflow again.
+func enqueueNudges(ctx context.Context, tx db.Tx, restart bool, entries ...journal.Entry) error {
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 	nudges := make([]contract.Nudge, len(entries))
 	for i, e := range entries {
 		nudges[i] = entryNudge(e, nil)
+		nudges[i].Restart = restart
 	}
 	return outbox.Enqueue(ctx, tx, nudges...)
 }

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimDuration is the time for which SaveOutcomeAndClaim and ClaimBacklog reserve an entry for their caller. ClaimDuration is
-// longer than the timeout of an attempt.
+// ClaimDuration is the time for which ClaimBacklog claims an entry for its caller. It is longer than the timeout of an
+// attempt.
 const ClaimDuration = 5 * time.Second
 
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
@@ -74,7 +74,8 @@ func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MaybeApplied}, err
 }
 
-// unclaimedEntry returns an entry with the reason why it cannot be claimed.
+// unclaimedEntry returns an entry with the reason why it cannot be claimed. If another workflow has completed the entry, it
+// deletes the note of the entry's own workflow: the workflow, which calls this method, has nothing left to do.
 func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		t = journal.ClaimResult{}
@@ -96,6 +97,7 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 			t.Blockers, err = pgx.CollectRows(rows, scanBlocker)
 			return err
 		})
+		batch.Queue(outbox.DeleteDelivered("journal_entry e", "$2", "true")+` and e.seq = $1 and e.finished_at is not null`, seq, entryID(seq))
 	})
 	switch {
 	case !isSendable(t.Entry):
@@ -133,34 +135,43 @@ func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker,
 	return pgx.CollectRows(rows, scanBlocker)
 }
 
-// SaveOutcome writes the outcome of an attempt. SaveOutcome returns db.ErrConflict if a newer attempt exists; repeating the same
-// outcome succeeds. If the entry completes, the entries that waited only for it wake up.
+// SaveOutcome writes the outcome of an attempt that the entry's own workflow made. It returns db.ErrConflict if a newer attempt
+// exists; repeating the same outcome succeeds. It deletes the note of the workflow, because the workflow is running. If the
+// entry completes, the entries that waited only for it wake up.
 func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
-	e, _, err := s.SaveOutcomeAndClaim(ctx, seq, attempt, o, 0)
+	e, _, err := s.SaveOutcomeAndClaimNotes(ctx, seq, attempt, o, 0)
 	return e, err
 }
 
-// SaveOutcomeAndClaim does the same as SaveOutcome, except that it claims up to `limit` of the unblocked entries for the caller,
-// for ClaimDuration, and does not wake them. SaveOutcomeAndClaim claims only entries whose workflow has not started yet. If the
-// caller does not save the outcomes of the claimed entries in time, the workflows of these entries start.
-func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []journal.Entry, err error) {
-	return s.saveOutcome(ctx, seq, attempt, o, limit, 0)
+// SaveOutcomeAndClaimNotes does the same as SaveOutcome, but claims the notes of up to limit of the unblocked entries for
+// outbox.ClaimDuration. The caller delivers them.
+func (s *Store) SaveOutcomeAndClaimNotes(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []contract.Note, err error) {
+	return s.saveOutcome(ctx, seq, attempt, o, queueOutcome, wake{claim: limit})
 }
 
-// SaveOutcomeInBatch does the same as SaveOutcome, but it is for a caller that claims the unblocked entries with ClaimBacklog.
-// The workflows of the unblocked entries wake up after ClaimDuration.
-func (s *Store) SaveOutcomeInBatch(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
-	e, _, err := s.saveOutcome(ctx, seq, attempt, o, 0, ClaimDuration)
+// SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made, after ClaimBacklog. The note of
+// the entry stays, so that the entry's own workflow records the outcome. The workflows of the unblocked entries wake up after
+// ClaimDuration, because the caller claims these entries with ClaimBacklog before that.
+func (s *Store) SaveSharedOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	e, _, err := s.saveOutcome(ctx, seq, attempt, o, queueSharedOutcome, wake{delay: ClaimDuration})
 	return e, err
 }
 
-func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int, wakeIn time.Duration) (e journal.Entry, claimed []journal.Entry, err error) {
+// wake says how the workflows of unblocked entries wake up.
+type wake struct {
+	claim int           // maximum number of notes that the caller claims and delivers
+	delay time.Duration // until the other notes become due
+}
+
+type queueOutcomeFunc func(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool)
+
+func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, queue queueOutcomeFunc, w wake) (e journal.Entry, claimed []contract.Note, err error) {
 	var written, due bool
 	var woken int64
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		queueOutcome(batch, seq, attempt, o, &e, &written, &due)
+		queue(batch, seq, attempt, o, &e, &written, &due)
 		if o.State() == journal.Completed {
-			queueUnblock(batch, seq, limit, wakeIn, &claimed, &woken)
+			queueUnblock(batch, seq, w, &claimed, &woken)
 		}
 		if o.State() == journal.Failed {
 			queueWakeDependents(batch, seq, &woken)
@@ -172,16 +183,25 @@ func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journ
 	if err != nil {
 		return journal.Entry{}, nil, fmt.Errorf("save the outcome of a journal entry: %w", err)
 	}
-	if due || woken > 0 && wakeIn == 0 {
+	if due || woken > 0 && w.delay == 0 {
 		s.db.NotifyRelays()
 	}
 	return e, claimed, nil
 }
 
-// queueOutcome queues the update of an entry with an outcome. If the entry completes and no relay has claimed the note of its
-// workflow yet, the note is deleted: the workflow has nothing to do. After any other outcome the note of the entry's workflow
-// becomes due immediately.
-func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
+// queueOutcome queues the update of an entry with the outcome of its own workflow's attempt, and deletes the workflow's note.
+func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, _ *bool) {
+	queueUpdate(batch, `delivered as (`+outbox.DeleteDelivered("e", "$8", "e.state = 'completed'")+`)`, "false", seq, attempt, o, e, written, new(bool))
+}
+
+// queueSharedOutcome queues the update of an entry with the outcome of another workflow's attempt. Unless the entry completes,
+// its note becomes due now.
+func queueSharedOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
+	queueUpdate(batch, `due as (`+outbox.MakeDueNow("e", "$8", "e.state <> 'completed'")+` returning 1)`, "exists (select from due)", seq, attempt, o, e, written, due)
+}
+
+// queueUpdate queues the update of an entry with an outcome, and a change of its note in the same statement.
+func queueUpdate(batch *pgx.Batch, changeNote, isDue string, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
 	failures := 0
 	if o.CountsAsFailure() {
 		failures = 1
@@ -194,10 +214,8 @@ func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e
 				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'
 			returning `+EntryColumns+`),
-		needless as (`+outbox.DeleteNeverClaimed("e", "$8", "e.state = 'completed'")+`),
-		due as (`+outbox.MakeDueNow("e", "$8", "e.state <> 'completed'")+`
-			returning 1)
-		select exists (select from due) as due, `+EntryColumns+`
+		`+changeNote+`
+		select `+isDue+` as due, `+EntryColumns+`
 		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown,
 	).Query(func(rows pgx.Rows) error {
 		results, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
@@ -234,44 +252,29 @@ const unblockedEntries = `
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueUnblock queues the removal of the dependencies on a completed entry. queueUnblock claims up to `limit` of the unblocked
-// entries and makes the notes of the others due after `wakeIn`. queueUnblock locks the dependent entries first: when two blockers
-// complete at the same time, the second transaction must see that the first dependency is gone.
-func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, claimed *[]journal.Entry, woken *int64) {
+// queueUnblock queues the removal of the dependencies on a completed entry, and the notes of the entries that it unblocks. It
+// locks the dependent entries first: when two blockers complete at the same time, the second transaction must see that the
+// first dependency is gone.
+func queueUnblock(batch *pgx.Batch, seq int64, w wake, claimed *[]contract.Note, woken *int64) {
 	batch.Queue(`
 		select 1
 		from journal_entry
 		where seq in (select entry from journal_dep where waits_for = $1)
 		order by seq
 		for no key update`, seq)
-	if limit > 0 {
-		batch.Queue(`
-			with unblocked as (
-				select seq
-				from journal_entry
-				where seq in (`+unblockedEntries+`) and state = 'pending' and attempt = 0
-				order by seq
-				limit $2),
-			postponed as (`+outbox.PostponeNeverClaimed("unblocked", "$4 || unblocked.seq", "clock_timestamp() + $3::interval")+`
-				returning unblocked.seq as n)
-			update journal_entry
-			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
-				retry_at = clock_timestamp() + $3::interval,
-				carrier = coalesce((select c.carrier from journal_entry c where c.seq = $1), $1)
-			from postponed
-			where seq = postponed.n
-			returning `+EntryColumns, seq, limit, ClaimDuration, contract.JournalID(""),
-		).Query(func(rows pgx.Rows) (err error) {
-			*claimed, err = pgx.CollectRows(rows, ScanEntry)
-			return err
-		})
+	const unblocked = openEntriesSelect + ` and state <> 'processing' and seq in (` + unblockedEntries + `) order by seq`
+	if w.claim > 0 {
+		batch.Queue(outbox.SelectEnqueueClaimed(unblocked+` limit $3`, "$2", "$4::interval"), seq, contract.JournalEntry, w.claim, outbox.ClaimDuration).
+			Query(func(rows pgx.Rows) (err error) {
+				*claimed, err = pgx.CollectRows(rows, outbox.ScanNote)
+				return err
+			})
 	}
-	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and state <> 'processing' and seq in (`+unblockedEntries+`) order by seq`, "$2", "$3::interval"),
-		seq, contract.JournalEntry, wakeIn,
-	).Exec(func(tag pgconn.CommandTag) error {
-		*woken = tag.RowsAffected()
-		return nil
-	})
+	batch.Queue(outbox.SelectEnqueue(unblocked+` offset $4`, "$2", "$3::interval"), seq, contract.JournalEntry, w.delay, w.claim).
+		Exec(func(tag pgconn.CommandTag) error {
+			*woken = tag.RowsAffected()
+			return nil
+		})
 	batch.Queue(`
 		delete from journal_dep
 		where waits_for = $1 and `+isCompleted, seq)
@@ -290,7 +293,7 @@ func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 
 // unblockDependents runs queueUnblock for an entry that an operator or a recovery completed in this transaction.
 func unblockDependents(ctx context.Context, tx db.Tx, seq int64) error {
-	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, 0, 0, nil, woken) })
+	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, wake{}, nil, woken) })
 }
 
 // wakeDependents runs queued statements in the caller's transaction and notifies the relays if they enqueued notes.

@@ -54,7 +54,7 @@ func away(t *testing.T, s *store.Store, seq int64) {
 
 func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 	t.Parallel()
-	s, url := family(t) // entry 1: the network; entries 2 and 3: its ports; entry 4: an update of the first port
+	s, url := recordFamily(t) // entry 1: the network; entries 2 and 3: its ports; entry 4: an update of the first port
 	recordAll(t, s, change(t, "create network m"), change(t, "create network o"))
 	storetest.ClaimNotes(t, s)
 	storetest.Exec(t, url, `delete from note`) // every workflow has started
@@ -70,7 +70,7 @@ func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 			if held := take(t, s, seq); held.Wait <= 0 || held.Wait > journalstore.ClaimDuration {
 				t.Errorf("claim entry %d of the claimed backlog again: got %+v, want a wait of at most ClaimDuration", seq, held)
 			}
-			if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
+			if _, err := s.Journal.SaveSharedOutcome(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -113,7 +113,7 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 	}
 	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "away again", ControllerDown: true}
 	for seq, take := range takes {
-		if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), seq, take.Entry.Attempt, o); err != nil {
+		if _, err := s.Journal.SaveSharedOutcome(t.Context(), seq, take.Entry.Attempt, o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 // at the controller before it sends the change again.
 func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
 	t.Parallel()
-	s, url := family(t)
+	s, url := recordFamily(t)
 	away(t, s, 1)
 	age(t, url)
 	_, takes := takeWaiting(t, s, now(t, s), 10)
@@ -137,7 +137,7 @@ func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
 	if !again.MaybeApplied || again.Entry.Attempt != takes[1].Entry.Attempt+1 {
 		t.Errorf("claim an entry after its claim has expired: got %+v, want the next attempt with MaybeApplied", again)
 	}
-	if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
+	if _, err := s.Journal.SaveSharedOutcome(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
 		t.Error("save the outcome of an expired claim: got no error, want one")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/store"
-	"berth/internal/store/journalstore"
 	"berth/internal/store/storetest"
 )
 
@@ -26,7 +25,6 @@ func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	var recording, working sync.WaitGroup
 	var recorded, completed atomic.Int64
 	var seen order
-	var workflows sync.Map // a mutex for each entry, because at most one workflow of an entry runs at a time
 	for f := range families {
 		recording.Go(func() {
 			network := fmt.Sprintf("network n%d", f)
@@ -55,11 +53,7 @@ func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 					return
 				}
 				for _, n := range notes {
-					seq, _ := strconv.ParseInt(contract.Key(n.ID), 10, 64)
-					alone, _ := workflows.LoadOrStore(seq, &sync.Mutex{})
-					alone.(*sync.Mutex).Lock()
-					completed.Add(work(t, s, seq, &seen))
-					alone.(*sync.Mutex).Unlock()
+					completed.Add(workAlone(t, s, n, &seen))
 				}
 				if err := s.Outbox.Settle(t.Context(), "", notes); err != nil {
 					t.Error(err)
@@ -86,8 +80,21 @@ func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	}
 }
 
-// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. work returns the
-// number of completed entries, including those that the workflow sent for other entries.
+// workAlone does the work of the workflow that a note names. At most one workflow of an entry runs at a time.
+func workAlone(t *testing.T, s *store.Store, n contract.Note, seen *order) int64 {
+	seq, err := strconv.ParseInt(contract.Key(n.ID), 10, 64)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	alone, _ := seen.workflows.LoadOrStore(seq, &sync.Mutex{})
+	alone.(*sync.Mutex).Lock()
+	defer alone.(*sync.Mutex).Unlock()
+	return work(t, s, seq, seen)
+}
+
+// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. It returns
+// the number of completed entries, including those that it unblocked.
 func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {
 		take, err := s.Journal.ClaimEntry(t.Context(), seq)
@@ -109,14 +116,13 @@ func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	}
 }
 
-// attempt makes one attempt at an entry, and at the entries that it claims when the entry completes.
+// attempt makes one attempt at an entry, and then does the work of the workflows whose notes it claimed.
 func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o journal.Outcome, completed int64) {
-	begin := time.Now()
 	o = journal.Outcome{Kind: []journal.OutcomeKind{journal.OutcomeDone, journal.OutcomeDone, journal.OutcomeRetry, journal.OutcomeRejected, journal.OutcomeFailed}[rand.N(5)]}
 	if o.Kind == journal.OutcomeDone {
 		seen.apply(e)
 	}
-	_, along, err := s.Journal.SaveOutcomeAndClaim(t.Context(), e.Seq, e.Attempt, o, rand.N(3))
+	_, notes, err := s.Journal.SaveOutcomeAndClaimNotes(t.Context(), e.Seq, e.Attempt, o, rand.N(3))
 	if err != nil {
 		t.Error(err)
 		return o, 0
@@ -124,23 +130,21 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 	if o.Kind == journal.OutcomeDone {
 		completed = 1
 	}
-	for _, next := range along {
-		if time.Since(begin) > journalstore.ClaimDuration/2 { // an activity has a time limit, too
-			continue
-		}
-		o, n := attempt(t, s, next, seen)
-		completed += n
-		if o.Kind == journal.OutcomeFailed {
-			if _, err := s.Journal.RetryEntry(t.Context(), next.Seq, "admin"); err != nil {
+	for _, n := range notes {
+		if rand.N(4) == 0 { // the process dies before it delivers the note
+			if err := s.Outbox.Defer(t.Context(), n, time.Millisecond, "died"); err != nil {
 				t.Error(err)
 			}
+			continue
 		}
+		completed += workAlone(t, s, n, seen)
 	}
 	return o, completed
 }
 
 // order records entries as they reach the controller, and checks their order.
 type order struct {
+	workflows  sync.Map // sequence number of an entry -> *sync.Mutex
 	mu         sync.Mutex
 	last       map[journal.Ref]int64
 	present    map[journal.Ref]bool

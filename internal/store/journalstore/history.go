@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/store/db"
+	"berth/internal/store/outbox"
 )
 
 // Analysis describes the durations of completed entries, from recording to completion, in seconds.
@@ -52,10 +54,9 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 	return a, nil
 }
 
-// TrimJournal deletes completed entries that are older than `age`, with the decisions about them. TrimJournal examines up to
-// `limit` entries with numbers above `after`. The result next is the number after which the next call continues (0 if no entries
-// are left), and deleted is the number of deleted entries. TrimJournal scans by number: an index on the age would slow down every
-// insert.
+// TrimJournal deletes completed entries older than age, with the decisions about them. It examines up to limit entries with
+// numbers above `after`, and returns the number at which the next call continues (0 at the end) and the number of deleted
+// entries. An entry stays while its workflow has a note. It scans by number: an index on the age would slow down every insert.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		with batch as (
@@ -67,9 +68,10 @@ func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64,
 		gone as (
 			delete from journal_entry
 			where seq in (select seq from batch where finished_at < clock_timestamp() - $1::interval)
+				and not `+outbox.Exists("$4 || seq")+`
 			returning 1)
 		select coalesce((select max(seq) from batch having min(created_at) < clock_timestamp() - $1::interval), 0),
-			(select count(*) from gone)`, age, after, limit).Scan(&next, &deleted)
+			(select count(*) from gone)`, age, after, limit, contract.JournalID("")).Scan(&next, &deleted)
 	if err != nil {
 		return 0, 0, fmt.Errorf("trim the journal: %w", err)
 	}

@@ -200,7 +200,7 @@ func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit
 		if swept, err = pgx.CollectRows(rows, ScanEntry); err != nil {
 			return err
 		}
-		return wakeEntries(ctx, tx, swept...)
+		return enqueueNudges(ctx, tx, true, swept...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sweep the journal: %w", err)

@@ -289,7 +289,7 @@ func TestAppend_NoteOfABlockedEntryListsItsBlockers(t *testing.T) {
 // The workflow of a blocked entry wakes up when its blocker fails, and when the failed blocker is retried.
 func TestSaveOutcome_FailedEntryWakesDependents(t *testing.T) {
 	t.Parallel()
-	s, url := family(t)
+	s, url := recordFamily(t)
 	waiting := func() []string {
 		storetest.Exec(t, url, `delete from note`) // as if every workflow had examined its entry
 		return due(t, s)

@@ -27,13 +27,14 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 		}
 		now = now || n.Delay <= 0
 		batch.Queue(`
-			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen)
-			values ($1, $2, $3, $4, $5, now() + $6::interval, $7)
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart)
+			values ($1, $2, $3, $4, $5, now() + $6::interval, $7, $8)
 			on conflict (workflow_id) do update
 			set version = note.version + 1,
 				fresh = note.fresh and note.attempts = 0,
-				due_at = least(note.due_at, excluded.due_at)`,
-			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus)
+				due_at = least(note.due_at, excluded.due_at),
+				restart = note.restart or excluded.restart`,
+			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus, n.Restart)
 	}
 	if now {
 		tx.NotifyRelays()
@@ -57,23 +58,29 @@ func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim ti
 			order by due_at
 			limit $1
 			for update skip locked)
-		returning workflow_id, workflow, fresh, summary, attributes, case when version = 1 then seen end, version, attempts`, limit, claim, namespace)
+		returning `+noteColumns, limit, claim, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
-	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Note, error) {
-		var n contract.Note
-		err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts)
-		return n, err
-	})
+	notes, err := pgx.CollectRows(rows, ScanNote)
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
 	return notes, nil
 }
 
-// Settle deletes notes that were delivered to the given namespace. If a newer nudge was merged into a note meanwhile, the note
-// stays and is due immediately. All notes stay if the database was bound to another namespace meanwhile.
+// noteColumns lists the columns that ScanNote reads.
+const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes, case when version = 1 then seen end, version, attempts`
+
+// ScanNote reads a claimed note.
+func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
+	var n contract.Note
+	err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Restart, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts)
+	return n, err
+}
+
+// Settle deletes notes that were delivered to the given namespace. A note stays and is due at once if a newer nudge was
+// merged into it meanwhile. All notes stay if the database was bound to another namespace meanwhile.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
 	for i, n := range delivered {

@@ -23,26 +23,26 @@ func insertSelected(rows, workflow, delay string) string {
 		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = `
 }
 
-// neverClaimed is the SQL condition that the note n would start a workflow for the first time and that no relay has claimed it.
-const neverClaimed = `n.fresh and n.attempts = 0`
+// SelectEnqueueClaimed does the same as SelectEnqueue, but the caller claims the notes for a duration and delivers them. The
+// statement returns the notes for ScanNote. A workflow that has not started gets the attributes of the select.
+func SelectEnqueueClaimed(rows, workflow, claim string) string {
+	return `
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, attempts)
+		select w.id, ` + workflow + `, false, w.summary, w.attributes, now() + ` + claim + `, 1
+		from (` + rows + `) as w (id, summary, attributes)
+		on conflict (workflow_id) do update
+		set version = note.version + (note.attempts > 0)::int, fresh = note.fresh and note.attempts = 0, attempts = note.attempts + 1,
+			attributes = excluded.attributes, due_at = excluded.due_at
+		returning ` + noteColumns
+}
 
-// DeleteNeverClaimed returns the SQL that deletes the workflow's note, if no relay has claimed it yet, for each row of a
-// table that meets the condition.
-func DeleteNeverClaimed(from, workflowID, condition string) string {
+// DeleteDelivered returns the SQL that deletes the note of a workflow that is running, for each row of a table. The note stays
+// if another nudge was merged into it, unless the SQL condition `ended` says that the workflow has nothing left to do.
+func DeleteDelivered(from, workflowID, ended string) string {
 	return `
 		delete from note n
 		using ` + from + `
-		where n.workflow_id = ` + workflowID + ` and ` + neverClaimed + ` and ` + condition
-}
-
-// PostponeNeverClaimed returns the SQL that makes the note of a workflow due at an instant, if no relay has claimed it yet, for
-// each row of a table. The caller may add a returning clause.
-func PostponeNeverClaimed(from, workflowID, dueAt string) string {
-	return `
-		update note n
-		set due_at = ` + dueAt + `
-		from ` + from + `
-		where n.workflow_id = ` + workflowID + ` and ` + neverClaimed
+		where n.workflow_id = ` + workflowID + ` and (` + ended + ` or n.version = 1)`
 }
 
 // MakeDueNow returns the SQL that makes the note of a workflow due now, unless a relay has claimed it, for each row of a table

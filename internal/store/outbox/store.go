@@ -2,7 +2,14 @@
 // row also enqueues a note; a relay claims due notes, delivers them to Temporal and settles them.
 package outbox
 
-import "berth/internal/store/db"
+import (
+	"time"
+
+	"berth/internal/store/db"
+)
+
+// ClaimDuration is how long a relay claims notes. If its process dies, another relay delivers them after this time.
+const ClaimDuration = 8 * time.Second
 
 // Store claims and settles notes.
 type Store struct {

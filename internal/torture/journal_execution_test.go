@@ -1,0 +1,198 @@
+package torture
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"berth/internal/contract"
+	"berth/internal/odl/odltest"
+	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
+)
+
+// TestJournal_EveryEntryHasOneExecution records entries of every shape: chains, trees, bursts, entries that gather while the
+// controller is away, a failed entry that a recovery repairs, and a full sync. It kills a worker in between. Afterwards each
+// row of the journal has exactly one workflow execution, which has the attempts and the result of the row.
+func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
+	t.Parallel()
+	gathered := min(storetest.Rounds(t, 10), 250) // networks, with 20 entries each
+	s, temporal := servertest.SharedDeployment(t)
+	s.Settings = append(s.Settings, "BERTH_QUOTA=off")
+	api, victim := s.StartWorker("api,relay,temporal"), s.StartWorker("relay,temporal")
+
+	createTrees(s, api, 10)
+	victim.Kill()
+	createTrees(s, api, 5)
+	createChain(s, api, 100)
+	createBurst(s, api, 100)
+	s.StartWorker("relay,temporal")
+
+	s.Controller.InjectFaults(odltest.Fault{Status: 503, Times: 1 << 30})
+	createTrees(s, api, gathered)
+	s.Controller.ClearFaults()
+	s.AwaitNone("all gathered entries are mirrored", servertest.UnfinishedEntries)
+
+	s.Controller.InjectFaults(odltest.Fault{Method: http.MethodPost, Type: "network", Status: 400, Times: 100})
+	failed := api.CreateNetwork("refused")
+	s.Await("the refused entry has failed", func() string {
+		return strings.Join(s.Rows(`select 'entry ' || seq || ' is ' || state from journal_entry where object_id = $1 and state <> 'failed'`, failed), "")
+	})
+	s.Controller.ClearFaults()
+	awaitRun(s, api, "recovery")
+	if err := s.Controller.LoseAll(); err != nil {
+		t.Fatal(err)
+	}
+	awaitRun(s, api, "full-sync")
+	s.AwaitNone("all entries are mirrored", servertest.UnfinishedEntries)
+
+	checkExecutions(s, temporal)
+}
+
+// createTrees creates networks at the same time, each with a subnet and eight ports, and deletes the ports: 20 entries for each network.
+func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int) {
+	s.Helper()
+	var clients errgroup.Group
+	clients.SetLimit(8)
+	for range networks {
+		clients.Go(func() error {
+			network, err := create(api, "network", servertest.Object{"name": "tree"})
+			if err != nil {
+				return err
+			}
+			if _, err := create(api, "subnet", servertest.SubnetBody(network)); err != nil {
+				return err
+			}
+			var ports []string
+			for range 9 {
+				port, err := create(api, "port", servertest.Object{"network_id": network})
+				if err != nil {
+					return err
+				}
+				ports = append(ports, port)
+			}
+			for _, port := range ports {
+				if status, answer, err := api.Do("DELETE", "/networking/v2.0/ports/"+port, nil); err != nil || status != http.StatusNoContent {
+					return fmt.Errorf("delete port %s: status %d, %v, error %w", port, status, answer, err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := clients.Wait(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// create creates an object and returns its ID.
+func create(api *servertest.Worker, typ string, attributes servertest.Object) (string, error) {
+	status, answer, err := api.Do("POST", "/networking/v2.0/"+typ+"s", servertest.Object{typ: attributes})
+	if err != nil || status != http.StatusCreated {
+		return "", fmt.Errorf("create %s: status %d, %v, error %w", typ, status, answer, err)
+	}
+	return answer[typ].(servertest.Object)["id"].(string), nil
+}
+
+// createChain records updates of one network, each of which waits for the one before.
+func createChain(s *servertest.Deployment, api *servertest.Worker, updates int) {
+	s.Helper()
+	network := api.CreateNetwork("chain")
+	for i := range updates {
+		api.Must("PUT", "/networking/v2.0/networks/"+network, servertest.Object{"network": servertest.Object{"name": fmt.Sprint("chain-", i)}})
+	}
+}
+
+// createBurst records entries that wait for nothing, in one request.
+func createBurst(s *servertest.Deployment, api *servertest.Worker, networks int) {
+	s.Helper()
+	all := make([]servertest.Object, networks)
+	for i := range all {
+		all[i] = servertest.Object{"name": fmt.Sprint("burst-", i)}
+	}
+	api.Must("POST", "/networking/v2.0/networks", servertest.Object{"networks": all})
+}
+
+// awaitRun starts a run of a kind and waits until it is done.
+func awaitRun(s *servertest.Deployment, api *servertest.Worker, kind string) {
+	s.Helper()
+	id := api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": kind})["run"].(servertest.Object)["id"]
+	s.Await("the "+kind+" is done", func() string {
+		_, answer, err := api.Do("GET", fmt.Sprintf("/journal/v1/runs/%v", id), nil)
+		run, _ := answer["run"].(servertest.Object)
+		if err == nil && run["state"] == "done" {
+			return ""
+		}
+		return fmt.Sprint(run["sentence"], err)
+	})
+}
+
+// checkExecutions waits until no workflow of an entry runs any more, and compares the executions with the rows of the journal.
+func checkExecutions(s *servertest.Deployment, temporal client.Client) {
+	s.Helper()
+	want := s.Rows(`
+		select format('journal/%s: completed after %s attempts%s', seq, attempt, coalesce(', sent by journal/' || carrier, ''))
+		from journal_entry
+		order by 1`)
+	var executions []string
+	s.Await("each row has an execution that has ended", func() string {
+		var open []string
+		executions, open = listExecutions(s, temporal)
+		switch {
+		case len(open) > 0:
+			return fmt.Sprintf("%d are open, for example %s", len(open), open[0])
+		case len(executions) < len(want):
+			return fmt.Sprintf("%d executions for %d rows", len(executions), len(want))
+		}
+		return ""
+	})
+	var got []string
+	for _, id := range executions {
+		var p contract.EntryProgress
+		if err := temporal.GetWorkflow(s.Context(), id, "").Get(s.Context(), &p); err != nil {
+			s.Errorf("result of workflow %s: %v", id, err)
+		}
+		line := fmt.Sprintf("%s: %s after %d attempts", id, p.State, p.Attempts)
+		if p.SentBy != "" {
+			line += ", sent by " + p.SentBy
+		}
+		got = append(got, line)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("executions (-rows +executions):\n%s", diff)
+	}
+	s.Logf("%d entries, %d executions", len(want), len(got))
+}
+
+// listExecutions lists the workflow ID of each ended execution of a journal entry, once for each execution, and the open executions.
+// A run that continues as new belongs to the execution of the next run.
+func listExecutions(s *servertest.Deployment, temporal client.Client) (ended, open []string) {
+	s.Helper()
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' and ExecutionStatus != 'ContinuedAsNew'", contract.JournalEntry), PageSize: 1000}
+	for {
+		page, err := temporal.ListWorkflow(s.Context(), request)
+		if err != nil {
+			s.Fatalf("list the executions of journal entries: %v", err)
+		}
+		for _, e := range page.GetExecutions() {
+			id := e.GetExecution().GetWorkflowId()
+			if e.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				open = append(open, id)
+			} else {
+				ended = append(ended, id)
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return ended, open
+		}
+	}
+}
