@@ -63,7 +63,7 @@ func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 		{entry("delete", "router", routerID, whole), "no data", 400},
 		{entry("delete", "router", routerID, ""), "does not exist", 404},
 		{entry("update", "router", routerID, whole), "does not exist", 404},
-		{entry("update", "l2gateway_connection", routerID, whole), "no update", 400},
+		{entry("update", "l2gateway_connection", routerID, whole), "cannot update objects", 400},
 		{entry("create", "member", routerID, whole), "no pool_id", 400},
 		{entry("create", "policy", routerID, `{"id":"`+routerID+`","rules":7}`), "rules is not a list", 400},
 		{`{"entries":[]}`, "1 to", 400},
