@@ -117,6 +117,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
 	r := newRunner(s, stdout, logf, func(ctx context.Context) (*stack, error) { return openStack(ctx, s, logf) })
+	if !s.devServer {
+		r.quiet = func(ctx context.Context) (float64, error) { return awaitQuiet(ctx, readCPUTimes, pause) }
+	}
 	return r.run(ctx)
 }
 

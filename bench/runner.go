@@ -18,6 +18,7 @@ type runner struct {
 	runs      []*figureRun
 	stdout    io.Writer
 	logf      func(string, ...any)
+	quiet     func(context.Context) (share float64, err error) // waits for quiet servers before each measurement; nil: measures immediately
 }
 
 // figureRun is one figure with the results that it has so far.
@@ -79,6 +80,9 @@ func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err erro
 			return err
 		}
 	}
+	if err := r.awaitQuiet(st.ctx, f.name); err != nil {
+		return err
+	}
 	return f.subject.withAgents(st.ctx, func(ctx context.Context) error {
 		one, err := f.subject.measureOnce(ctx, f.pace(r.settings.pace))
 		if err != nil {
@@ -91,6 +95,18 @@ func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err erro
 		}
 		return err
 	})
+}
+
+// awaitQuiet waits for quiet servers, and logs if they are still busy.
+func (r *runner) awaitQuiet(ctx context.Context, figure string) error {
+	if r.quiet == nil {
+		return nil
+	}
+	share, err := r.quiet(ctx)
+	if err == nil && share >= quietCPU {
+		r.logf("%s: the servers are still busy with earlier work: %.0f%% of one core", figure, share*100)
+	}
+	return err
 }
 
 // ensureStack starts a stack unless one is running. The first start also prints the machine, the settings and the column titles of the

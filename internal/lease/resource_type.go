@@ -15,8 +15,8 @@ const (
 	FloatingIP      = "virtual:floatingip"
 )
 
-// ResourceType holds the rules of one resource type. The code of a resource type has three parts: its rules in this package,
-// its database rows in package leasestore, and its Nova and Neutron objects in package cloud.
+// ResourceType holds the rules of one resource type. The code of a resource type has four parts: its rules in this package,
+// its database rows in package leasestore, its fields of the API in package blazar, and its Nova and Neutron objects in package cloud.
 type ResourceType interface {
 	// Check returns a fault if the draft of a reservation is not valid.
 	Check(ReservationDraft) error

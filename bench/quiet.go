@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// Before each measurement the servers finish the work that the measurement before it left, for example the retention of its
+// workflows. Otherwise that work would slow down the next figure.
+const (
+	quietCPU     = 0.25             // of one core: below it, the servers are quiet
+	quietProbe   = time.Second      // duration of one observation
+	quietTimeout = 90 * time.Second // after it, the measurement starts on busy servers
+)
+
+// awaitQuiet waits until the components of the benchmark use less than quietCPU, and returns the share of one core that they used in the
+// last observation. It gives up after quietTimeout. `read` returns the CPU times; sleep waits.
+func awaitQuiet(ctx context.Context, read func() (cpuTimes, error), sleep func(context.Context, time.Duration)) (share float64, err error) {
+	before, err := read()
+	if err != nil {
+		return 0, err
+	}
+	for waited := time.Duration(0); waited < quietTimeout && ctx.Err() == nil; waited += quietProbe {
+		sleep(ctx, quietProbe)
+		now, err := read()
+		if err != nil {
+			return 0, err
+		}
+		var used time.Duration
+		for _, d := range now.since(before) {
+			used += d
+		}
+		if share = used.Seconds() / quietProbe.Seconds(); share < quietCPU {
+			return share, nil
+		}
+		before = now
+	}
+	return share, context.Cause(ctx)
+}
