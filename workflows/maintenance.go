@@ -20,7 +20,11 @@ const (
 // Maintenance is the workflow that performs one round of the sweep. A schedule starts it; each round continues the
 // search where the last round ended. It restarts workflows that ended although their row still exists. It also starts
 // a full sync or a recovery if one is due, and heals reservations whose hosts are down.
-func Maintenance(ctx workflow.Context, _ contract.Input) (contract.SweepResult, error) {
+func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult, error) {
+	status, err := newStatusReporter(ctx, contract.MaintenanceID(in.Key))
+	if err != nil {
+		return contract.SweepResult{}, err
+	}
 	last := contract.SweepResult{Until: workflow.Now(ctx).Add(-firstSweepPeriod)}
 	if workflow.HasLastCompletionResult(ctx) {
 		if err := workflow.GetLastCompletionResult(ctx, &last); err != nil {
@@ -29,13 +33,16 @@ func Maintenance(ctx workflow.Context, _ contract.Input) (contract.SweepResult, 
 	}
 	until := workflow.Now(ctx)
 	var result contract.SweepResult
-	err := workflow.ExecuteActivity(remoteUnlimited(ctx, "sweep"), activities.Sweep, last.Until.Add(-sweepOverlap)).Get(ctx, &result)
+	status.setStep("The sweep restarts lost workflows and deletes old rows.")
+	err = workflow.ExecuteActivity(remoteUnlimited(ctx, "sweep"), activities.Sweep, last.Until.Add(-sweepOverlap)).Get(ctx, &result)
 	if err != nil {
 		return result, err
 	}
 	result.Until = until
+	status.setStep("The sweep checks the controller and starts runs that are due.")
 	if err := workflow.ExecuteActivity(remoteUnlimited(ctx, "check the controller"), activities.StartDueRuns).Get(ctx, nil); err != nil {
 		return result, err
 	}
+	status.setStep("The sweep checks the hosts of leases.")
 	return result, workflow.ExecuteActivity(longRunning(ctx, "check the hosts of leases"), activities.HealReservations).Get(ctx, nil)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"berth/internal/contract"
 )
 
@@ -39,5 +41,17 @@ func TestMaintenance_FirstRoundSearchesOneDay(t *testing.T) {
 	if err := env.GetWorkflowError(); err != nil || len(w.sweptSince) != 1 || env.Now().Sub(w.sweptSince[0]) < 24*time.Hour {
 		t.Errorf("first maintenance round: got searches that start at %v, error %v; want one search that starts at least 24 hours ago",
 			w.sweptSince, err)
+	}
+}
+
+func TestMaintenance_AnswersTheQueryWhy(t *testing.T) {
+	t.Parallel()
+	env := newEnvironment(&fakeRows{})
+
+	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
+
+	want := contract.Why{Object: "maintenance/sweep", State: "running", Sentence: "The sweep checks the hosts of leases.", Waiting: []contract.Waiting{}}
+	if d := cmp.Diff(want, queryWhy(t, env)); d != "" {
+		t.Errorf("query why of a maintenance workflow in its last step (-want +got):\n%s", d)
 	}
 }

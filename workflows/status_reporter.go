@@ -53,6 +53,11 @@ func (s *statusReporter) report(ctx workflow.Context, why contract.Why) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
+// setStep sets the answer of the query to the step that the workflow performs now. setStep writes no history event.
+func (s *statusReporter) setStep(sentence string) {
+	s.why.State, s.why.Sentence = "running", sentence
+}
+
 // waitingNames returns the field For of each element: the names of the entities that the workflow waits for.
 func waitingNames(waiting []contract.Waiting) []string {
 	names := make([]string, len(waiting))

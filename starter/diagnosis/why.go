@@ -3,9 +3,6 @@ package diagnosis
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -19,7 +16,8 @@ workflow is closed or Temporal is unavailable, it asks the API.
 
 OBJECT may also be a workflow without an object in the API: webhook/LEASE (notifications of a lease to the webhook),
 announce/NETWORK (notifications of a network to its agents), pool/HOST (the host in Nova's aggregate freepool),
-odl/full-sync, odl/recovery, odl/audit or odl/repair.`
+odl/full-sync, odl/recovery, odl/audit, odl/repair, or maintenance/sweep (the job that restarts lost workflows). If such a
+workflow has ended, the command says what starts it again. If Temporal does not know the workflow, the exit code is 3.`
 
 // explanation is a contract.Why, with the source from which it was read.
 type explanation struct {
@@ -32,8 +30,12 @@ type explanation struct {
 
 func whyCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, args []string) error {
-		if workflow, err := workflowWithoutObject(ctx, s, args[0]); err != nil || workflow != "" {
-			return explainWorkflow(ctx, s, workflow, err)
+		workflow, err := workflowWithoutObject(ctx, s, args[0])
+		if err != nil {
+			return err
+		}
+		if workflow != "" {
+			return explainWorkflow(ctx, s, workflow)
 		}
 		r, id, err := resource.ResolveTarget(ctx, s, args[0])
 		if err != nil {
@@ -46,47 +48,6 @@ func whyCommand(*pflag.FlagSet) cli.Action {
 		e.Agents = blockingAgents(ctx, s, r, id, e.Why)
 		return printWhy(s, e)
 	}
-}
-
-// workflowWithoutObject returns the ID of a workflow that has no object in the API, for example pool/HOST. It returns an empty ID if the
-// word does not name such a workflow.
-func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (string, error) {
-	kind, name, _ := strings.Cut(word, "/")
-	switch {
-	case name == "":
-		return "", nil
-	case kind == "pool":
-		return contract.PoolID(name), nil
-	case kind == "webhook":
-		id, err := resource.Leases.Resolve(ctx, s, name)
-		return contract.WebhookID(id), err
-	case kind == "announce":
-		id, err := resource.Networks.Resolve(ctx, s, name)
-		return contract.AnnounceID(id), err
-	case kind == "odl" && contract.RunWorkflows[name] == "":
-		return "", cli.UsageError("%q is none of odl/%s", word, strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"))
-	case kind == "odl":
-		return contract.RunID(name), nil
-	}
-	return "", nil
-}
-
-// explainWorkflow prints what a workflow without an object in the API waits for. A closed workflow has no more work.
-func explainWorkflow(ctx context.Context, s *cli.Session, workflow string, err error) error {
-	if err != nil {
-		return err
-	}
-	w, err := QueryWhy(ctx, s, workflow)
-	switch {
-	case errors.Is(err, errWorkflowClosed):
-		w = contract.Why{Object: workflow, State: "closed", Sentence: "The workflow has ended; it starts again when there is work."}
-		return printWhy(s, explanation{Why: w, Source: "temporal"})
-	case errors.Is(err, cli.ErrNoWorkflow):
-		return cli.Errorf(cli.ExitNotFound, "It runs only while there is work.", "workflow %s is not found", workflow)
-	case err != nil:
-		return err
-	}
-	return printWhy(s, explanation{Why: w, Source: "workflow"})
 }
 
 // explain asks the workflow of an object what the object waits for. If the workflow is closed or Temporal is unavailable, explain asks the

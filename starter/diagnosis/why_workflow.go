@@ -1,0 +1,135 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/contract"
+	"berth/starter/cli"
+	"berth/starter/resource"
+)
+
+// sweepID is the ID of the schedule of the sweep. The workflow ID of each round of the sweep is sweepID, a hyphen and a time.
+var sweepID = contract.MaintenanceID(contract.KeySweep)
+
+// workflowWithoutObject returns the ID of a workflow that has no object in the API, for example pool/HOST. It returns an empty ID if the
+// word does not name such a workflow.
+func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (string, error) {
+	kind, name, _ := strings.Cut(word, "/")
+	switch {
+	case name == "":
+		return "", nil
+	case kind == "pool":
+		return contract.PoolID(name), nil
+	case kind == "webhook":
+		id, err := resource.Leases.Resolve(ctx, s, name)
+		return contract.WebhookID(id), err
+	case kind == "announce":
+		id, err := resource.Networks.Resolve(ctx, s, name)
+		return contract.AnnounceID(id), err
+	case kind == "odl" && contract.RunWorkflows[name] == "":
+		return "", cli.UsageError("%q is none of odl/%s", word, strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"))
+	case kind == "odl":
+		return contract.RunID(name), nil
+	case kind == "maintenance" && word != sweepID && !strings.HasPrefix(word, sweepID+"-"):
+		return "", cli.UsageError("%q is neither %s nor one of its rounds, %s-TIME", word, sweepID, sweepID)
+	case kind == "maintenance":
+		return word, nil
+	}
+	return "", nil
+}
+
+// startsWhen returns a sentence about what starts a workflow that has no object in the API.
+func startsWhen(workflow string) string {
+	switch kind, key, _ := strings.Cut(workflow, "/"); {
+	case kind == "announce":
+		return "A change of the network that its agents must know starts it."
+	case kind == "webhook":
+		return "A change of the lease starts it if a webhook is set."
+	case kind == "pool":
+		return "It starts when the host must be added to Nova's aggregate freepool or removed from it."
+	case kind == "maintenance":
+		return "The schedule " + sweepID + " starts the rounds of the sweep."
+	case key == contract.KeyFullSync:
+		return "`starter odl sync` starts it, and so does a controller that has lost its data."
+	case key == contract.KeyRecovery:
+		return "`starter odl recover` starts it, and so does a failed journal entry."
+	case key == contract.KeyAudit:
+		return "`starter odl audit` starts it."
+	default:
+		return "`starter odl repair` starts it."
+	}
+}
+
+// explainWorkflow prints what a workflow without an object in the API waits for. A closed workflow has no more work.
+func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error {
+	if workflow == sweepID {
+		return explainSweep(ctx, s)
+	}
+	w, err := QueryWhy(ctx, s, workflow)
+	switch {
+	case errors.Is(err, errWorkflowClosed):
+		w = contract.Why{Object: workflow, State: "closed", Sentence: "The workflow has ended; nothing is running. " + startsWhen(workflow)}
+		return printWhy(s, explanation{Why: w, Source: "temporal"})
+	case errors.Is(err, cli.ErrNoWorkflow):
+		return cli.Errorf(cli.ExitNotFound, startsWhen(workflow), "workflow %s is not found; nothing is running", workflow)
+	case err != nil:
+		return err
+	}
+	return printWhy(s, explanation{Why: w, Source: "workflow"})
+}
+
+// explainSweep explains the running round of the sweep. If no round runs, explainSweep prints when the schedule starts the next one.
+func explainSweep(ctx context.Context, s *cli.Session) error {
+	c, err := s.Temporal(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	schedule, err := c.ScheduleClient().GetHandle(ctx, sweepID).Describe(ctx)
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		return cli.Errorf(cli.ExitNotFound, "A process with the role `temporal` creates the schedule.", "the schedule %s is not found; nothing is running", sweepID)
+	case err != nil:
+		return cli.TemporalError(s.Settings, sweepID, err)
+	}
+	for _, round := range schedule.Info.RunningWorkflows {
+		w, err := QueryWhy(ctx, s, round.WorkflowID)
+		if errors.Is(err, errWorkflowClosed) || errors.Is(err, cli.ErrNoWorkflow) { // the round has ended since
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return printWhy(s, explanation{Why: w, Source: "workflow"})
+	}
+	return printWhy(s, explanation{Why: whyFromSchedule(schedule), Source: "temporal"})
+}
+
+// whyFromSchedule explains the sweep from its schedule when no round runs.
+func whyFromSchedule(d *client.ScheduleDescription) contract.Why {
+	w := contract.Why{Object: sweepID, State: "scheduled", Sentence: "No round of the sweep is running."}
+	state := d.Schedule.State
+	switch {
+	case state != nil && state.Paused:
+		w.State = "paused"
+		w.Sentence += " The schedule is paused; `temporal schedule toggle --unpause --schedule-id " + sweepID + "` resumes it."
+	case len(d.Info.NextActionTimes) > 0:
+		next := d.Info.NextActionTimes[0]
+		w.NextAttempt = &next
+		w.Sentence += fmt.Sprintf(" The schedule starts the next round at %s.", next.Local().Format(time.RFC3339))
+	default:
+		w.Sentence += " The schedule has no next round."
+	}
+	return w
+}
