@@ -5,6 +5,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -51,6 +52,8 @@ type Options struct {
 	JournalRetention time.Duration
 	// FullSyncInterval is the time from the start of the last full sync to the next scheduled one; 0: no scheduled full syncs.
 	FullSyncInterval time.Duration
+	// MaxEntryFailures is the number of failures after which a journal entry becomes failed; 0: journal.DefaultMaxFailures.
+	MaxEntryFailures int
 	// OnAttempt, if set, is called after every attempt to send a journal entry to the controller.
 	OnAttempt func(journal.Entry, journal.Outcome)
 }
@@ -67,11 +70,13 @@ type Activities struct {
 	leaseSweeper coalesce.Loop // performs the steps of leases that are due
 	leases       *leaseLoader
 	drainLock    sync.Mutex // held while an activity drains the journal backlog
+	accepted     acceptedWrite
 }
 
 // New returns the activities.
 func New(o Options) *Activities {
 	a := &Activities{Options: o}
+	a.MaxEntryFailures = cmp.Or(a.MaxEntryFailures, journal.DefaultMaxFailures)
 	a.leases = newLeaseLoader(a.readLeases)
 	return a
 }

@@ -25,13 +25,16 @@ type Controller interface {
 }
 
 // readObject sends a read request. It returns nil if the controller does not have the object, and an error if the controller
-// is unavailable.
+// is unavailable. An error of a controller that accepts writes concerns only the object.
 func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte, error) {
 	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()
 	got, err := a.ODL.Send(call, r.Method, r.Path, nil)
 	if err != nil {
 		return nil, err
+	}
+	if got.Status >= 500 && got.RetryAfter == 0 && a.accepted.isRecent() {
+		return nil, objectError("%s %s: the controller answered %d, and accepts writes", r.Method, r.Path, got.Status)
 	}
 	found, err := checkResponse(r, got)
 	if !found {

@@ -73,13 +73,21 @@ type saveOutcome func(ctx context.Context, seq int64, attempt int, o journal.Out
 // attemptEntry makes the requests of one attempt and stores the outcome. If the process dies in between, the entry stays in
 // processing; the next attempt reads from the controller before it writes again.
 func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, save saveOutcome) (journal.Entry, journal.Outcome, error) {
-	attempt := journal.BeginAttempt(t)
+	previous := time.Now().Add(-t.SinceLast)
+	attempt := journal.BeginAttempt(t, a.MaxEntryFailures)
 	for r, more := attempt.NextRequest(); more; r, more = attempt.NextRequest() {
 		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
 		if err != nil {
 			return t.Entry, journal.Outcome{}, err
 		}
-		attempt.HandleResponse(journal.Response{Status: got.Status, Body: got.Body, Failure: journal.TransportFailure(got.Failure), Detail: got.Detail, RetryAfter: got.RetryAfter})
+		response := journal.Response{Status: got.Status, Body: got.Body, Failure: journal.TransportFailure(got.Failure), Detail: got.Detail, RetryAfter: got.RetryAfter}
+		if isControllerFailure(got) {
+			response.AcceptsOthers = a.accepted.useAsEvidence(previous) && t.Entry.Attempt > 1
+		}
+		attempt.HandleResponse(response)
+		if r.Method != "GET" && got.Status < 300 && attempt.Outcome().Kind == journal.OutcomeDone {
+			a.accepted.record()
+		}
 	}
 	o := attempt.Outcome()
 	e, err := save(ctx, t.Entry.Seq, t.Entry.Attempt, o)

@@ -162,13 +162,13 @@ func durationOrOff(field func(*Config) *time.Duration) setter {
 }
 
 // count parses a positive whole number.
-func count(field func(*Config) *int64) setter {
+func count[N int | int64](field func(*Config) *N) setter {
 	return func(c *Config, s string) error {
 		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || n <= 0 {
+		if err != nil || n <= 0 || int64(N(n)) != n {
 			return errors.New("must be a positive whole number")
 		}
-		*field(c) = n
+		*field(c) = N(n)
 		return nil
 	}
 }

@@ -147,7 +147,7 @@ func (w *fixture) sendJournal() {
 			w.Fatal(err)
 		}
 		got, err := w.client.Send(w.Context(), r.Method, r.Path, r.Body)
-		o := journal.Evaluate(t.Entry, journal.Response{Status: got.Status, Body: got.Body})
+		o := journal.Evaluate(t.Entry, journal.Response{Status: got.Status, Body: got.Body}, journal.DefaultMaxFailures)
 		if err != nil || o.Kind != journal.OutcomeDone {
 			w.Fatal(got, o, err)
 		}

@@ -8,7 +8,7 @@ import (
 // Attempt is one attempt to send a journal entry to the controller. An attempt is usually a single request. If an earlier attempt may have
 // been applied, the attempt reads the controller's object first.
 //
-//	a := journal.BeginAttempt(claim)
+//	a := journal.BeginAttempt(claim, journal.DefaultMaxFailures)
 //
 //	for r, more := a.NextRequest(); more; r, more = a.NextRequest() {
 //
@@ -19,6 +19,7 @@ import (
 //	store(a.Outcome())
 type Attempt struct {
 	entry           Entry
+	maxFailures     int
 	next            Request
 	step            step
 	readAfterExists bool // the object was read because the controller said that it exists
@@ -35,9 +36,9 @@ const (
 )
 
 // BeginAttempt begins an attempt to send a claimed entry. If an earlier attempt may have been applied, the first request reads the
-// controller's object.
-func BeginAttempt(t ClaimResult) *Attempt {
-	a := &Attempt{entry: t.Entry}
+// controller's object. After maxFailures failures the entry becomes failed.
+func BeginAttempt(t ClaimResult, maxFailures int) *Attempt {
+	a := &Attempt{entry: t.Entry, maxFailures: maxFailures}
 	if t.MaybeApplied {
 		a.enter(stepRead)
 	} else {
@@ -58,7 +59,7 @@ func (a *Attempt) HandleResponse(got Response) {
 	case stepRead:
 		a.handleRead(got)
 	case stepWrite:
-		o := Evaluate(a.entry, got)
+		o := Evaluate(a.entry, got, a.maxFailures)
 		if o.Kind == OutcomeExists && !a.readAfterExists {
 			a.readAfterExists = true
 			a.enter(stepRead)
@@ -68,7 +69,7 @@ func (a *Attempt) HandleResponse(got Response) {
 	case stepReplace:
 		update := a.entry
 		update.Operation = Update
-		a.end(Evaluate(update, got))
+		a.end(Evaluate(update, got, a.maxFailures))
 	}
 }
 
@@ -78,11 +79,11 @@ func (a *Attempt) handleRead(got Response) {
 	case AlreadyApplied(a.entry, got):
 		a.end(Outcome{Kind: OutcomeDone})
 	case missing && a.readAfterExists:
-		a.end(rejected(a.entry, "the controller answers 409 to the create and 404 to the read of the object"))
+		a.end(rejected(a.entry, "the controller answers 409 to the create and 404 to the read of the object", a.maxFailures))
 	case missing:
 		a.enter(stepWrite)
 	case got.Failure != "" || got.Status != http.StatusOK || isForeign(a.entry, got.Body):
-		a.end(unreadOutcome(a.entry, got))
+		a.end(unreadOutcome(a.entry, got, a.maxFailures))
 	case a.entry.Operation == Create:
 		a.enter(stepReplace)
 	default:
@@ -92,11 +93,11 @@ func (a *Attempt) handleRead(got Response) {
 
 // unreadOutcome returns the outcome of an attempt that could not read the controller's object. After such an attempt, berth still does not
 // know whether an earlier attempt was applied.
-func unreadOutcome(e Entry, got Response) Outcome {
+func unreadOutcome(e Entry, got Response, maxFailures int) Outcome {
 	e.Operation = Update // evaluate the response as that of a request for an existing object
-	o, expected := expectedFailure(e, got)
+	o, expected := expectedFailure(e, got, maxFailures)
 	if !expected {
-		o = rejected(e, quoteResponse(got))
+		o = rejected(e, quoteResponse(got), maxFailures)
 	}
 	o.MaybeApplied = true
 	return o

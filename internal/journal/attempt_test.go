@@ -48,6 +48,8 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 		{"repeated, connection reset", Delete, true, []Response{reset}, "GET", OutcomeRetry, true},
 		{"repeated, unreachable", Update, true, []Response{{Failure: Unreachable}}, "GET", OutcomeRetry, true},
 		{"repeated, overload", Create, true, []Response{reply(503, "")}, "GET", OutcomeRetry, true},
+		{"repeated, read fails while other writes are accepted", Create, true, []Response{{Status: 500, AcceptsOthers: true}}, "GET", OutcomeRejected, true},
+		{"repeated, overload of the read of this object", Create, true, []Response{{Status: 503, AcceptsOthers: true}}, "GET", OutcomeRejected, true},
 		{"repeated, read rejected", Create, true, []Response{reply(400, "")}, "GET", OutcomeRejected, true},
 		{"repeated, read without content", Create, true, []Response{reply(204, "")}, "GET", OutcomeRejected, true},
 	} {
@@ -67,7 +69,7 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 // runAttempt runs an attempt with the given responses, and returns the methods of its requests and its outcome.
 func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods string, o Outcome) {
 	t.Helper()
-	a := BeginAttempt(claim)
+	a := BeginAttempt(claim, DefaultMaxFailures)
 	var sent []string
 	for r, more := a.NextRequest(); more; r, more = a.NextRequest() {
 		if len(sent) == len(answers) {
@@ -90,7 +92,7 @@ func FuzzAttempt(f *testing.F) {
 		op := []Operation{Create, Update, Delete}[how%3]
 		e := Entry{Seq: int64(how), Attempt: int(how), Object: Ref{Type: "port", ID: "id1"}, Operation: op,
 			Data: json.RawMessage(`{"id":"id1","a":1,"security_groups":["x"],"n":null}`)}
-		a := BeginAttempt(ClaimResult{Entry: e, MaybeApplied: how%2 == 0})
+		a := BeginAttempt(ClaimResult{Entry: e, MaybeApplied: how%2 == 0}, DefaultMaxFailures)
 		answers := []Response{{Status: first, Body: body}, {Status: second, Body: body}, {Failure: TransportFailure(trouble), Status: first, Detail: string(body)}}
 		requests := 0
 		for _, more := a.NextRequest(); more; _, more = a.NextRequest() {

@@ -21,7 +21,7 @@ const (
 type State string
 
 // The states of a journal entry. A pending entry becomes processing when it is claimed, and completed when the controller has the change.
-// After an expected failure the entry becomes pending again. After too many unexpected responses the entry becomes failed.
+// After an expected failure the entry becomes pending again. After too many other failures the entry becomes failed.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"
@@ -54,7 +54,7 @@ type Entry struct {
 	Data         json.RawMessage
 	State        State
 	Attempt      int  // number of claims; fences the outcome
-	Failures     int  // number of unexpected responses
+	Failures     int  // number of failures that count; see Outcome.CountsAsFailure
 	MaybeApplied bool // the controller may have applied a failed attempt
 	Project      string
 	Name         string
@@ -81,6 +81,7 @@ type ClaimResult struct {
 	Blockers     []Blocker     // entries that must be completed first
 	Wait         time.Duration // remaining back-off after the last attempt
 	MaybeApplied bool          // the controller may have applied an earlier attempt
+	SinceLast    time.Duration // time from the end of the previous attempt until the claim; from the entry's creation if there was no attempt
 }
 
 // OperatorDecision is an operator's decision about an entry.

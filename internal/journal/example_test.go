@@ -22,7 +22,7 @@ func ExampleAttempt() {
 		{Status: 200},
 	}
 
-	attempt := journal.BeginAttempt(journal.ClaimResult{Entry: entry})
+	attempt := journal.BeginAttempt(journal.ClaimResult{Entry: entry}, journal.DefaultMaxFailures)
 	for request, more := attempt.NextRequest(); more; request, more = attempt.NextRequest() {
 		response := controller[0]
 		controller = controller[1:]
@@ -43,7 +43,7 @@ func ExampleAttempt() {
 func Example_outcomeOfAResponse() {
 	entry := journal.Entry{Operation: journal.Create, Object: journal.Ref{Type: "port", ID: "p1"}, Failures: 4}
 	for _, status := range []int{201, 503, 400} {
-		outcome := journal.Evaluate(entry, journal.Response{Status: status})
+		outcome := journal.Evaluate(entry, journal.Response{Status: status}, journal.DefaultMaxFailures)
 		fmt.Println(status, outcome.Kind, outcome.State())
 	}
 	// Output:

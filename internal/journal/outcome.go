@@ -11,8 +11,8 @@ const (
 	OutcomeDone     OutcomeKind = "done"     // the controller has the change
 	OutcomeRetry    OutcomeKind = "again"    // an expected failure, retried without limit
 	OutcomeExists   OutcomeKind = "exists"   // a create found an object with the same ID; Attempt compares them
-	OutcomeRejected OutcomeKind = "refused"  // an unexpected response, which counts as a failure
-	OutcomeFailed   OutcomeKind = "given-up" // the last allowed unexpected response, or an entry that cannot be sent
+	OutcomeRejected OutcomeKind = "refused"  // a failure that counts: an unexpected response, or an error of a controller that accepts other writes
+	OutcomeFailed   OutcomeKind = "given-up" // the last allowed failure, or an entry that cannot be sent
 )
 
 // Outcome is the result of an attempt to send a journal entry.

@@ -126,7 +126,7 @@ func TestAttempt_FailsAnEntryWithoutValidRequest(t *testing.T) {
 			if r, err := WriteRequest(e); err == nil {
 				t.Errorf("WriteRequest for an invalid entry: got %+v, want an error", r)
 			}
-			a := BeginAttempt(ClaimResult{Entry: e})
+			a := BeginAttempt(ClaimResult{Entry: e}, DefaultMaxFailures)
 			if _, more := a.NextRequest(); more || a.Outcome().Kind != OutcomeFailed {
 				t.Errorf("begin an attempt for an invalid entry: got outcome %+v, want given-up without a request", a.Outcome())
 			}

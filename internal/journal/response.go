@@ -28,10 +28,12 @@ type Response struct {
 	Failure    TransportFailure
 	Detail     string        // the transport's error text
 	RetryAfter time.Duration // the Retry-After header of the controller or of a proxy
+	// AcceptsOthers means that the controller works: it has accepted another write since the previous attempt at the entry.
+	AcceptsOthers bool
 }
 
-// maxFailures is the number of unexpected responses after which an entry becomes failed.
-const maxFailures = 5
+// DefaultMaxFailures is the usual number of failures after which an entry becomes failed.
+const DefaultMaxFailures = 5
 
 // Bounds of the back-off between two attempts to send an entry.
 const (
@@ -50,9 +52,10 @@ const missingDependency = 442
 
 // Evaluate returns the outcome of the response to the entry's request. Failures that may go away without a change of the entry are retried
 // without limit: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy. Any other rejection
-// counts as a failure of the entry itself.
-func Evaluate(e Entry, a Response) Outcome {
-	if o, expected := expectedFailure(e, a); expected {
+// counts as a failure of the entry itself. An error of a controller that accepts other writes also counts as a failure of the entry. After
+// maxFailures failures the entry becomes failed.
+func Evaluate(e Entry, a Response, maxFailures int) Outcome {
+	if o, expected := expectedFailure(e, a, maxFailures); expected {
 		return o
 	}
 	switch {
@@ -64,7 +67,7 @@ func Evaluate(e Entry, a Response) Outcome {
 		return Outcome{Kind: OutcomeExists, MaybeApplied: true, RetryAfter: backoff(e, firstBackoff, e.Attempt),
 			Reason: "the controller already has an object with this ID"}
 	default:
-		return rejected(e, quoteResponse(a))
+		return rejected(e, quoteResponse(a), maxFailures)
 	}
 }
 
@@ -72,18 +75,23 @@ func Evaluate(e Entry, a Response) Outcome {
 func UnsendableOutcome(err error) Outcome { return Outcome{Kind: OutcomeFailed, Reason: err.Error()} }
 
 // expectedFailure recognises failures and responses that are not a rejection of the entry itself, and returns their outcome.
-func expectedFailure(e Entry, a Response) (Outcome, bool) {
+func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 	o := Outcome{Kind: OutcomeRetry, RetryAfter: max(backoff(e, firstBackoff, e.Attempt), min(a.RetryAfter, maxRetryAfter))}
 	switch {
 	case a.Failure == InvalidRequest:
-		return rejected(e, quoteFailure(a)), true
+		return rejected(e, quoteFailure(a), maxFailures), true
 	case a.Failure != "":
 		o.Reason = quoteFailure(a)
 		o.MaybeApplied = a.Failure == Timeout || a.Failure == ConnectionReset
 		o.ControllerDown = true
 		return o, true
 	}
-	o.Reason, o.ControllerDown = quoteResponse(a), a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
+	o.Reason, o.ControllerDown = quoteResponse(a), isControllerError(a)
+	if o.ControllerDown && a.AcceptsOthers {
+		o = rejected(e, o.Reason+"; it accepts other writes", maxFailures)
+		o.MaybeApplied = a.Status != http.StatusServiceUnavailable
+		return o, true
+	}
 	if isSuccess(a) && !isForeign(e, a.Body) {
 		return Outcome{}, false
 	}
@@ -108,6 +116,11 @@ func expectedFailure(e Entry, a Response) (Outcome, bool) {
 	return o, true
 }
 
+// isControllerError reports whether the response is an error of the controller that does not announce its end.
+func isControllerError(a Response) bool {
+	return a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
+}
+
 func isSuccess(a Response) bool {
 	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
 }
@@ -123,7 +136,7 @@ func isForeign(e Entry, body []byte) bool {
 	return err != nil || e.Operation != Delete && !enveloped
 }
 
-func rejected(e Entry, reason string) Outcome {
+func rejected(e Entry, reason string, maxFailures int) Outcome {
 	if e.Failures+1 >= maxFailures {
 		return Outcome{Kind: OutcomeFailed, Reason: reason}
 	}

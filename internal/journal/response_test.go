@@ -59,7 +59,7 @@ func TestEvaluate_OutcomeByResponse(t *testing.T) {
 		for _, op := range tt.ops {
 			t.Run(fmt.Sprintf("%s %d%s", op, tt.answer.Status, tt.answer.Failure), func(t *testing.T) {
 				t.Parallel()
-				got := Evaluate(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
+				got := Evaluate(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer, DefaultMaxFailures)
 				if got.Kind != tt.want || got.MaybeApplied != tt.unsure {
 					t.Errorf("Evaluate: got outcome %+v, want kind %s and MaybeApplied %t", got, tt.want, tt.unsure)
 				}
@@ -98,7 +98,7 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 		for _, code := range []int{200, 201, 204} {
 			t.Run(fmt.Sprintf("%s %d %q", tt.op, code, tt.body), func(t *testing.T) {
 				t.Parallel()
-				o := Evaluate(entry(tt.op, "port", `{}`), Response{Status: code, Body: []byte(tt.body)})
+				o := Evaluate(entry(tt.op, "port", `{}`), Response{Status: code, Body: []byte(tt.body)}, DefaultMaxFailures)
 				if o.Kind != tt.want || o.MaybeApplied != (tt.want == OutcomeRetry) {
 					t.Errorf("Evaluate: got outcome %+v, want kind %s, and MaybeApplied only for the kind `again`", o, tt.want)
 				}
@@ -107,24 +107,68 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 	}
 }
 
-func TestEvaluate_EntryFailsAfterFiveUnexpectedResponses(t *testing.T) {
+func TestEvaluate_EntryFailsAfterMaxFailures(t *testing.T) {
 	t.Parallel()
-	e := Entry{Operation: Create}
-	for e.Failures < 4 {
-		o := Evaluate(e, Response{Status: http.StatusBadRequest})
-		if o.Kind != OutcomeRejected || o.State() != Pending || !o.CountsAsFailure() {
-			t.Fatalf("evaluate unexpected response number %d: got outcome %+v, want pending and counted as a failure", e.Failures+1, o)
-		}
-		e.Failures++
-	}
-	if o := Evaluate(e, Response{Status: http.StatusBadRequest}); o.Kind != OutcomeFailed || o.State() != Failed || !o.CountsAsFailure() {
-		t.Errorf("evaluate the fifth unexpected response: got outcome %+v, want failed", o)
-	}
-	if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}); o.Kind != OutcomeRetry || o.CountsAsFailure() {
-		t.Errorf("evaluate a response with status 503: got outcome %+v, want a retry that does not count as a failure", o)
+	for _, limit := range []int{1, 2, DefaultMaxFailures, 40} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			t.Parallel()
+			e := Entry{Operation: Create}
+			for e.Failures < limit-1 {
+				o := Evaluate(e, Response{Status: http.StatusBadRequest}, limit)
+				if o.Kind != OutcomeRejected || o.State() != Pending || !o.CountsAsFailure() {
+					t.Fatalf("evaluate unexpected response number %d of %d: got outcome %+v, want pending and counted as a failure", e.Failures+1, limit, o)
+				}
+				e.Failures++
+			}
+			for _, last := range []Response{status(400), {Status: 500, AcceptsOthers: true}} {
+				if o := Evaluate(e, last, limit); o.Kind != OutcomeFailed || o.State() != Failed || !o.CountsAsFailure() {
+					t.Errorf("evaluate response %+v after %d failures: got outcome %+v, want failed", last, e.Failures, o)
+				}
+			}
+			if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}, limit); o.Kind != OutcomeRetry || o.CountsAsFailure() {
+				t.Errorf("evaluate a response with status 503: got outcome %+v, want a retry that does not count as a failure", o)
+			}
+		})
 	}
 	if o := UnsendableOutcome(errors.New("no")); o.State() != Failed {
 		t.Errorf("outcome of an entry that cannot be sent: got %+v, want failed", o)
+	}
+}
+
+// An error of the controller counts as a failure of the entry only if the controller accepts other writes. If it does not accept other
+// writes, the whole controller is down.
+func TestEvaluate_ControllerErrorCountsIfOtherWritesAreAccepted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                 string
+		answer               Response
+		counts, down, unsure bool
+	}{
+		{"500 to all", Response{Status: 500}, false, true, true},
+		{"500 to this entry", Response{Status: 500, AcceptsOthers: true}, true, false, true},
+		{"502 to this entry", Response{Status: 502, AcceptsOthers: true}, true, false, true},
+		{"503 to this entry", Response{Status: 503, AcceptsOthers: true}, true, false, false},
+		{"599 to this entry", Response{Status: 599, AcceptsOthers: true}, true, false, true},
+		{"500 with Retry-After", Response{Status: 500, RetryAfter: time.Second, AcceptsOthers: true}, false, false, true},
+		{"503 with Retry-After", Response{Status: 503, RetryAfter: time.Second, AcceptsOthers: true}, false, false, false},
+		{"time-out", Response{Failure: Timeout, AcceptsOthers: true}, false, true, true},
+		{"unreachable", Response{Failure: Unreachable, AcceptsOthers: true}, false, true, false},
+		{"circuit breaker", Response{Failure: CircuitOpen, AcceptsOthers: true}, false, true, false},
+		{"429", Response{Status: 429, AcceptsOthers: true}, false, false, false},
+		{"442", Response{Status: 442, AcceptsOthers: true}, false, false, false},
+	} {
+		for _, op := range []Operation{Create, Update, Delete} {
+			t.Run(fmt.Sprintf("%s %s", tt.name, op), func(t *testing.T) {
+				t.Parallel()
+				for attempt := 1; attempt < 100; attempt *= 3 {
+					o := Evaluate(Entry{Operation: op, Attempt: attempt}, tt.answer, DefaultMaxFailures)
+					if o.CountsAsFailure() != tt.counts || o.ControllerDown != tt.down || o.MaybeApplied != tt.unsure || o.State() != Pending || o.RetryAfter <= 0 {
+						t.Errorf("evaluate at attempt %d: got outcome %+v, want pending, counted %t, ControllerDown %t, MaybeApplied %t",
+							attempt, o, tt.counts, tt.down, tt.unsure)
+					}
+				}
+			})
+		}
 	}
 }
 
@@ -134,7 +178,7 @@ func TestEvaluate_RespectsRetryAfterUpToALimit(t *testing.T) {
 		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 			t.Run(fmt.Sprintf("%d %s", code, tt.asked), func(t *testing.T) {
 				t.Parallel()
-				if o := Evaluate(Entry{Attempt: 1}, Response{Status: code, RetryAfter: tt.asked}); o.RetryAfter != tt.want {
+				if o := Evaluate(Entry{Attempt: 1}, Response{Status: code, RetryAfter: tt.asked}, DefaultMaxFailures); o.RetryAfter != tt.want {
 					t.Errorf("evaluate a response with a Retry-After header: got back-off %s, want %s", o.RetryAfter, tt.want)
 				}
 			})
@@ -168,7 +212,7 @@ func TestEvaluate_ReasonIsOnePrintableLine(t *testing.T) {
 	t.Parallel()
 	body := "bad\x00\n\tthing \xff" + strings.Repeat("x", 5000)
 	for _, a := range []Response{{Status: 400, Body: []byte(body)}, {Failure: ConnectionReset, Detail: body}} {
-		reason := Evaluate(Entry{}, a).Reason
+		reason := Evaluate(Entry{}, a, DefaultMaxFailures).Reason
 		if len(reason) > 300 || !utf8.ValidString(reason) || strings.ContainsAny(reason, "\x00\n\t") || !strings.Contains(reason, "thing ?xx") {
 			t.Errorf("evaluate a response with a long binary text: got the reason %q, want one printable line of at most 300 bytes", reason)
 		}

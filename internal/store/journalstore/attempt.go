@@ -46,14 +46,14 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null,
 				carrier = null
 			from (
-				select seq as n, state as was
+				select seq as n, state as was, looked_at as looked
 				from journal_entry
 				where seq = $1
 				for no key update) as before
 			where seq = before.n and state in ('pending', 'processing')
 				and (retry_at is null or retry_at <= clock_timestamp())
 				and not exists (select from journal_dep d where d.entry = seq)
-			returning before.was = 'processing' or unsure as maybe_applied, `+EntryColumns, seq,
+			returning before.was = 'processing' or unsure as maybe_applied, clock_timestamp() - before.looked as since_last, `+EntryColumns, seq,
 		).Query(func(rows pgx.Rows) error {
 			results, err := pgx.CollectRows(rows, scanClaim)
 			if claimed = len(results) == 1; claimed {
@@ -65,13 +65,14 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 	return t, claimed, err
 }
 
-// scanClaim reads a row of maybe_applied and EntryColumns.
+// scanClaim reads a row of maybe_applied, since_last and EntryColumns.
 func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	r, err := pgx.RowToStructByName[struct {
 		entryRow
 		MaybeApplied bool
+		SinceLast    time.Duration
 	}](row)
-	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MaybeApplied}, err
+	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MaybeApplied, SinceLast: r.SinceLast}, err
 }
 
 // unclaimedEntry returns an entry with the reason why it cannot be claimed. If another workflow has completed the entry, it

@@ -22,7 +22,7 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, ca
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			with free as (
-				select seq as n
+				select seq as n, looked_at as looked
 				from journal_entry e
 				where finished_at is null and state = 'pending' and (away or retry_at is null)
 					and looked_at < $1::text::timestamptz and created_at < clock_timestamp() - $4::interval
@@ -36,7 +36,7 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, ca
 				retry_at = clock_timestamp() + $3::interval, carrier = $5
 			from free
 			where seq = free.n
-			returning unsure as maybe_applied, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, carrier, contract.JournalEntry,
+			returning unsure as maybe_applied, clock_timestamp() - free.looked as since_last, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, carrier, contract.JournalEntry,
 		).Query(func(rows pgx.Rows) (err error) {
 			claimed, err = pgx.CollectRows(rows, scanClaim)
 			return err
