@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"berth/internal/api/osapi"
@@ -47,7 +48,7 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 	case errors.Is(err, db.ErrConflict):
 		return 0, nil, osapi.Fault(http.StatusConflict, "", "An object to create already exists; no change was recorded.")
 	case errors.Is(err, db.ErrNotFound):
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "An object to update or delete does not exist; no change was recorded.")
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "An object to update or delete, or the BGPVPN of an association, does not exist; no change was recorded.")
 	case err != nil:
 		return 0, nil, err
 	}
@@ -62,7 +63,7 @@ func changeOf(c change) (journal.Change, error) {
 	out := journal.Change{Object: journal.Ref{Type: c.Type, ID: c.Object}, Operation: c.Operation, Data: c.Data, Project: c.Project, Name: c.Name}
 	_, isUUID := osapi.UUID(c.Object)
 	switch {
-	case !journal.IsKnownType(c.Type):
+	case !journal.IsKnownType(c.Type) && !journal.IsAssociation(c.Type):
 		return out, errors.New("OpenDaylight has no objects of that type")
 	case journal.HasAPI(c.Type):
 		return out, errors.New("objects of that type are changed through /networking")
@@ -70,6 +71,8 @@ func changeOf(c change) (journal.Change, error) {
 		return out, errors.New("'object_id' is not a UUID")
 	case len(c.Project) > maxText || len(c.Name) > maxText:
 		return out, errors.New("'project_id' or 'name' is too long")
+	case journal.IsAssociation(c.Type) && c.Operation == journal.Update:
+		return out, errors.New("an association is created or deleted, not updated")
 	case c.Operation == journal.Delete && len(c.Data) > 0:
 		return out, errors.New("a delete has no data")
 	case c.Operation == journal.Delete:
@@ -84,11 +87,30 @@ func changeOf(c change) (journal.Change, error) {
 	if err := json.Unmarshal(c.Data, &object); err != nil || object.ID == nil || *object.ID != c.Object {
 		return out, errors.New("'data' must be the whole object: its 'id' is the 'object_id', and its name and project are strings")
 	}
-	if _, err := journal.WriteRequest(journal.Entry{Object: out.Object, Operation: c.Operation, Data: c.Data}); err != nil {
+	if err := checkSendable(out); err != nil {
 		return out, err
 	}
 	out.Name, out.Project = cmp.Or(c.Name, emptyIfLong(object.Name)), cmp.Or(c.Project, emptyIfLong(object.Project), emptyIfLong(object.Tenant))
 	return out, nil
+}
+
+// checkSendable returns an error if berth cannot create a request to the controller for the change.
+func checkSendable(c journal.Change) error {
+	if !journal.IsAssociation(c.Object.Type) {
+		_, err := journal.WriteRequest(journal.Entry{Object: c.Object, Operation: c.Operation, Data: c.Data})
+		return err
+	}
+	if c.Operation != journal.Create {
+		return fmt.Errorf("unknown operation %q", c.Operation)
+	}
+	a, err := journal.ReadAssociation(c.Object.Type, c.Data)
+	if err != nil {
+		return err
+	}
+	if _, isUUID := osapi.UUID(a.VPN.ID); !isUUID {
+		return errors.New("'bgpvpn_id' is not a UUID")
+	}
+	return nil
 }
 
 // emptyIfLong returns the text, or "" if the text is longer than maxText.

@@ -65,6 +65,12 @@ func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 		{entry("update", "router", routerID, whole), "does not exist", 404},
 		{entry("update", "l2gateway_connection", routerID, whole), "cannot update objects", 400},
 		{entry("create", "member", routerID, whole), "no pool_id", 400},
+		{entry("create", "bgpvpn_network_association", routerID, whole), "no bgpvpn_id or no network_id", 400},
+		{entry("create", "bgpvpn_router_association", routerID, `{"id":"`+routerID+`","bgpvpn_id":"v","router_id":"r"}`), "'bgpvpn_id' is not a UUID", 400},
+		{entry("create", "bgpvpn_router_association", routerID, `{"id":"`+routerID+`","bgpvpn_id":"`+routerID+`","router_id":"r"}`), "does not exist", 404},
+		{entry("update", "bgpvpn_router_association", routerID, whole), "created or deleted, not updated", 400},
+		{entry("melt", "bgpvpn_router_association", routerID, whole), "unknown operation", 400},
+		{entry("delete", "bgpvpn_router_association", routerID, ""), "does not exist", 404},
 		{entry("create", "policy", routerID, `{"id":"`+routerID+`","rules":7}`), "rules is not a list", 400},
 		{`{"entries":[]}`, "1 to", 400},
 		{`{"entries":[{"operation":"create","colour":"red"}]}`, "colour", 400},
@@ -76,5 +82,29 @@ func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 				t.Errorf("POST /entries with the body %.200s: got %d %v, want %d and %q", tt.body, status, answer, tt.status, tt.says)
 			}
 		})
+	}
+}
+
+func TestRecord_AssociationOfABGPVPN(t *testing.T) {
+	t.Parallel()
+	_, h := threeEntries(t)
+	const vpn, association = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0078", "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0079"
+	status, answer := send(t, h, "admin", "POST", "/entries", `{"entries":[
+		{"operation":"create","object_type":"bgpvpn","object_id":"`+vpn+`","data":{"id":"`+vpn+`","name":"v","project_id":"demo"}},
+		{"operation":"create","object_type":"bgpvpn_router_association","object_id":"`+association+`",
+			"data":{"id":"`+association+`","bgpvpn_id":"`+vpn+`","router_id":"`+routerID+`"}},
+		{"operation":"delete","object_type":"bgpvpn_router_association","object_id":"`+association+`"}]}`)
+	entries, _ := answer["entries"].([]any)
+	var got []string
+	for _, e := range entries {
+		o := e.(map[string]any)
+		_, shown := send(t, h, "admin", "GET", fmt.Sprintf("/entries/%v", o["seq"]), "")
+		details, _ := shown["entry"].(map[string]any)
+		data, _ := details["data"].(map[string]any)
+		got = append(got, fmt.Sprintf("%v %v %v of %v, routers %v", o["operation"], o["object_type"], o["object_id"] == vpn, o["project_id"], data["routers"]))
+	}
+	want := []string{"create bgpvpn true of demo, routers <nil>", "update bgpvpn true of demo, routers [" + routerID + "]", "update bgpvpn true of demo, routers []"}
+	if d := cmp.Diff(want, got); status != 201 || d != "" {
+		t.Errorf("record a BGPVPN and its association: got status %d, want 201; entries (-want +got):\n%s", status, d)
 	}
 }

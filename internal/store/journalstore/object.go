@@ -51,8 +51,15 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 		return nil, fmt.Errorf("%w: %s %s exists already", db.ErrConflict, c.Object.Type, c.Object.ID)
 	case c.Operation != journal.Create && before == nil:
 		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, c.Object.Type, c.Object.ID)
+	case journal.IsAssociation(c.Object.Type):
+		return saveAssociation(ctx, tx, c, before)
 	case c.Operation == journal.Delete:
 		return deleteObject(ctx, tx, *before)
+	}
+	if before != nil {
+		if c.Data, err = journal.KeepAssociations(c.Object.Type, before.Data, c.Data); err != nil {
+			return nil, err
+		}
 	}
 	if c, err = c.WithReferences(before); err != nil {
 		return nil, err
@@ -128,6 +135,9 @@ func deleteObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Ch
 			return nil, err
 		}
 		all = append(all, gone...)
+	}
+	if err := deleteAssociations(ctx, tx, c.Object); err != nil {
+		return nil, err
 	}
 	if _, err := tx.Exec(ctx, `delete from mirror_object where object_type = $1 and object_id = $2`, c.Object.Type, c.Object.ID); err != nil {
 		return nil, err
