@@ -191,7 +191,7 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 }
 
-// The journal contains a group before its rules, and both before the ports in the group.
+// The journal contains a group before its rules, and both before the ports in the group. A new rule also changes its group.
 func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -207,7 +207,7 @@ func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	want := []string{"create network", "create subnet"}
 	want = append(want, append(group, "create security_group_rule", "create security_group_rule", "create port")...)
 	want = append(append(want, group...), group...)
-	want = append(want, "create security_group_rule", "update port", "update port",
+	want = append(want, "create security_group_rule", "update security_group", "update port", "update port",
 		"delete security_group_rule", "delete security_group_rule", "delete security_group_rule", "delete security_group")
 	if d := cmp.Diff(want, c.journaledChanges()); d != "" {
 		t.Error(d)

@@ -62,8 +62,9 @@ func (s *Store) Network(ctx context.Context, id uuid.UUID) (network.Network, err
 	return networkByID(ctx, s.db, id)
 }
 
-// createAll creates one object from each draft in one transaction.
-func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(context.Context, *transaction, D) (M, error)) ([]M, error) {
+// createAll creates one object from each draft, and then calls the functions `finish` with all of them, in one transaction.
+func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(context.Context, *transaction, D) (M, error),
+	finish ...func(context.Context, *transaction, []M) error) ([]M, error) {
 	var created []M
 	err := s.inPreparedTx(ctx, func(tx *transaction) error {
 		created = make([]M, 0, len(drafts))
@@ -73,6 +74,11 @@ func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(
 				return err
 			}
 			created = append(created, m)
+		}
+		for _, f := range finish {
+			if err := f(ctx, tx, created); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

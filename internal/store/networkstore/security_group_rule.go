@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -55,7 +56,27 @@ func ruleByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Security
 
 // CreateSecurityRules adds rules to groups in one transaction.
 func (s *Store) CreateSecurityRules(ctx context.Context, drafts []network.SecurityRuleChange) ([]network.SecurityRule, error) {
-	return createAll(ctx, s, drafts, createRule)
+	return createAll(ctx, s, drafts, createRule, recordGroups)
+}
+
+// recordGroups writes one journal entry for each group of new rules. The entry has the revision that the group has after its rules
+// changed.
+func recordGroups(ctx context.Context, tx *transaction, rules []network.SecurityRule) error {
+	var recorded []uuid.UUID
+	for _, r := range rules {
+		if slices.Contains(recorded, r.Group) {
+			continue
+		}
+		recorded = append(recorded, r.Group)
+		g, err := lockGroup(ctx, tx, r.Group)
+		if err != nil {
+			return err
+		}
+		if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Update)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChange) (network.SecurityRule, error) {
@@ -148,8 +169,11 @@ func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *in
 		if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
 			return err
 		}
-		_, err := bumpGroupRevision(ctx, tx, r.Group)
-		return err
+		g, err := bumpGroupRevision(ctx, tx, r.Group)
+		if err != nil {
+			return err
+		}
+		return recordWithReferences(ctx, tx, mirrorGroup(g, journal.Update))
 	})
 }
 
