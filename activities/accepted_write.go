@@ -47,7 +47,7 @@ func isControllerFailure(got odl.Response) bool {
 	switch got.Failure {
 	case "":
 		return got.Status >= 500
-	case odl.FailureBreakerOpen, odl.FailureInvalidRequest:
+	case odl.FailureBreakerOpen, odl.FailureBusy, odl.FailureInvalidRequest:
 		return false
 	default:
 		return true

@@ -61,6 +61,7 @@ type ODL struct {
 	HostConfigPath          string        // URL path of the host configurations
 	Features                string        // features of the controller; empty: berth reads them from the controller
 	SyncInterval            time.Duration // between periodic full syncs; 0: none
+	Concurrency             int           // maximum number of requests in flight of one process
 	RetryCount              int           // number of failures after which a journal entry becomes failed
 }
 

@@ -18,6 +18,7 @@ const (
 	Timeout         TransportFailure = "timeout"     // sent, but no response arrived in time
 	ConnectionReset TransportFailure = "reset"       // sent, but the connection broke before the response was complete
 	CircuitOpen     TransportFailure = "open"        // not sent: the circuit breaker is open
+	Busy            TransportFailure = "busy"        // not sent: too many requests are in flight
 	InvalidRequest  TransportFailure = "unusable"    // the request could not be created
 )
 

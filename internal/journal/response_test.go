@@ -52,6 +52,7 @@ func TestEvaluate_OutcomeByResponse(t *testing.T) {
 		{broken(Unreachable), all, OutcomeRetry, false},
 		{broken(TLSFailure), all, OutcomeRetry, false},
 		{broken(CircuitOpen), all, OutcomeRetry, false},
+		{broken(Busy), all, OutcomeRetry, false},
 		{broken(Timeout), all, OutcomeRetry, true},
 		{broken(ConnectionReset), all, OutcomeRetry, true},
 		{broken(InvalidRequest), all, OutcomeRejected, false},

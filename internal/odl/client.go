@@ -28,6 +28,8 @@ type Config struct {
 	Password string
 	Timeout  time.Duration // of one request and its response; 0: ten seconds
 	CAPEM    []byte        // certificate authorities; empty: the system's
+	// Concurrency is the maximum number of requests in flight, without lists; 0: DefaultConcurrency.
+	Concurrency int
 }
 
 const (
@@ -49,6 +51,7 @@ const (
 	FailureTimeout        Failure = "timeout"     // sent, and no response came in time
 	FailureReset          Failure = "reset"       // sent, and the connection ended before the response was complete
 	FailureBreakerOpen    Failure = "open"        // not sent because the circuit breaker is open; see RetryAfter
+	FailureBusy           Failure = "busy"        // not sent because too many requests are in flight; see RetryAfter
 	FailureInvalidRequest Failure = "unusable"    // not sent because no HTTP request can be made of the arguments
 )
 
@@ -71,6 +74,7 @@ type Client struct {
 	config  Config
 	http    *http.Client
 	breaker *breaker
+	slots   slots
 }
 
 // New checks the configuration and returns a client for it. New does not connect to the controller.
@@ -87,10 +91,13 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = DefaultConcurrency
+	}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		MaxIdleConns:        256,
-		MaxIdleConnsPerHost: 256,
+		MaxIdleConns:        max(256, c.Concurrency),
+		MaxIdleConnsPerHost: max(256, c.Concurrency),
 		IdleConnTimeout:     idleTimeout,
 		TLSHandshakeTimeout: c.Timeout,
 	}
@@ -114,6 +121,7 @@ func New(c Config) (*Client, error) {
 		config:  c,
 		http:    &http.Client{Transport: transport, Jar: jar, CheckRedirect: refuse},
 		breaker: newBreaker(time.Now, nil),
+		slots:   make(slots, c.Concurrency),
 	}, nil
 }
 
@@ -129,6 +137,14 @@ func (c *Client) Readable() bool { return true }
 // Send sends one request without retries. If the request fails on the way to the controller or back, Send returns a Response with a
 // Failure. Send returns an error only if ctx ended; the controller may or may not have executed the request.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Response, error) {
+	ok, err := c.slots.acquire(ctx)
+	switch {
+	case err != nil:
+		return Response{}, fmt.Errorf("%s %s: wait for a slot: %w", method, path, err)
+	case !ok:
+		return c.slots.busyResponse(), nil
+	}
+	defer c.slots.release()
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return breakerOpenResponse(wait, last), nil
 	}

@@ -39,7 +39,7 @@ func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator) 
 			return fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
 		}
 	}
-	client, err := odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CAPEM: ca})
+	client, err := odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CAPEM: ca, Concurrency: c.Concurrency})
 	if err != nil {
 		return fmt.Errorf("BERTH_ODL_URL: %w", err)
 	}

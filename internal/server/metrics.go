@@ -33,6 +33,10 @@ func registerJournalMetrics(o *activities.Options, controller *odl.Client, regis
 	}
 	if controller != nil {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "berth_odl_requests_in_flight",
+			Help: "Requests that this process has sent to the OpenDaylight controller and that the controller has not answered, without lists.",
+		}, func() float64 { return float64(controller.InFlight()) }))
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "berth_odl_breaker_open",
 			Help: "1 while the OpenDaylight circuit breaker is open, otherwise 0.",
 		}, func() float64 {
