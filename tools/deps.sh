@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, RabbitMQ,
-# the OpenStack clients, oslo.messaging and Neutron's agents.
+# the OpenStack clients, oslo.messaging, Neutron's agents, and Maven and a JDK for OpenDaylight's Neutron northbound.
 set -eu
 
 root=""
@@ -14,6 +14,8 @@ command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing="$missing rabbitmq-server"
 /usr/bin/python3 -c "import oslo_messaging" 2>/dev/null || missing="$missing python3-oslo.messaging"
+command -v mvn >/dev/null 2>&1 || missing="$missing maven"
+command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
 # Without root, the tests download PostgreSQL themselves, and the clients are installed in the user's cache.
 if [ -n "$root" ]; then
 	if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
@@ -49,5 +51,6 @@ install() {
 }
 
 [ -z "$missing" ] || install
+"$here/opendaylight.sh" >/dev/null
 # Last, because it downloads only packages that are not installed.
 "$here/agents.sh" >/dev/null

@@ -57,20 +57,25 @@ func TemporalServer(ctx context.Context, progress func(string)) (TemporalProgram
 	return s, err
 }
 
-// toolModule returns the folder tools/NAME with the module that pins a tool. toolModule searches the working directory and the folders
-// above.
+// toolModule returns the folder of the module that pins a tool.
 func toolModule(name string) (string, error) {
+	path, err := toolPath(filepath.Join(name, "go.mod"))
+	return filepath.Dir(path), err
+}
+
+// toolPath returns the path of a file in the folder tools, which is in the working directory or in a folder above.
+func toolPath(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		module := filepath.Join(dir, "tools", name)
-		if _, err := os.Stat(filepath.Join(module, "go.mod")); err == nil {
-			return module, nil
+		path := filepath.Join(dir, "tools", name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no folder tools/%s in the working directory or above: run this in berth's source tree", name)
+			return "", fmt.Errorf("no file tools/%s in the working directory or above: run this in berth's source tree", name)
 		}
 		dir = filepath.Dir(dir)
 	}
