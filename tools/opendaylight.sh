@@ -1,12 +1,12 @@
 #!/bin/sh
-# Prints the path of a program that serves OpenDaylight's Neutron northbound API: $BERTH_OPENDAYLIGHT, or the one in a folder in the
+# Prints the path of a program that serves OpenDaylight's Neutron northbound API: $BERTH_TEST_OPENDAYLIGHT, or the one in a folder in the
 # user's cache. The script fills that folder once: Maven downloads the libraries of tools/opendaylight/pom.xml, and javac compiles
 # tools/opendaylight/Northbound.java.
 set -eu
 cd "$(dirname "$0")"
 
-if [ -n "${BERTH_OPENDAYLIGHT:-}" ]; then
-	echo "$BERTH_OPENDAYLIGHT"
+if [ -n "${BERTH_TEST_OPENDAYLIGHT:-}" ]; then
+	echo "$BERTH_TEST_OPENDAYLIGHT"
 	exit
 fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/berth/opendaylight-$(cat opendaylight.sh opendaylight/* | cksum | tr ' ' -)

@@ -18,7 +18,7 @@ import (
 )
 
 // OpenDaylightVariable is the environment variable with the path of the program that serves OpenDaylight's Neutron northbound API.
-const OpenDaylightVariable = "BERTH_OPENDAYLIGHT"
+const OpenDaylightVariable = "BERTH_TEST_OPENDAYLIGHT"
 
 // OpenDaylightPath is the path of the northbound API below the server's URL.
 const OpenDaylightPath = "/controller/nb/v2/neutron"

@@ -15,8 +15,9 @@ import (
 // Worker is a process of the program worker, with a client for its APIs.
 type Worker struct {
 	*Process
-	T   *testing.T
-	URL string
+	T     *testing.T
+	URL   string
+	Token string // token of the requests: an administrator's
 }
 
 var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
@@ -25,7 +26,7 @@ var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
 // killed at the end of the test.
 func (s *Deployment) StartWorker(roles string) *Worker {
 	s.Helper()
-	c := &Worker{Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...), T: s.T}
+	c := &Worker{Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...), T: s.T, Token: "admin"}
 	s.Cleanup(func() {
 		c.Kill()
 		if s.Failed() {
@@ -82,7 +83,7 @@ func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	r.Header.Set("X-Auth-Token", "admin")
+	r.Header.Set("X-Auth-Token", c.Token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("OpenStack-API-Version", "placement 1.28")
 	answer, err := http.DefaultClient.Do(r)

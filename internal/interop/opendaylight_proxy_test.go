@@ -1,0 +1,116 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/devstack"
+	"berth/internal/server/servertest"
+)
+
+// controllerExchange is a request to the controller with its response.
+type controllerExchange struct {
+	method, path, body string
+	status             int
+	answer             string
+}
+
+func (e controllerExchange) String() string {
+	return fmt.Sprintf("%s %s %s\nresponse: %d %s", e.method, e.path, e.body, e.status, e.answer)
+}
+
+// openDaylight is a real controller behind a proxy that keeps all exchanges with the northbound.
+type openDaylight struct {
+	url string // of the northbound through the proxy
+
+	mu        sync.Mutex
+	exchanges []controllerExchange
+}
+
+// requestBody is the key of a request's body in its context.
+type requestBody struct{}
+
+func startOpenDaylight(t *testing.T) *openDaylight {
+	t.Helper()
+	server, err := devstack.StartOpenDaylight(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	target, err := url.Parse(strings.TrimSuffix(server.URL(), devstack.OpenDaylightPath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &openDaylight{}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = o.keepExchange
+	o.url = servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestBody{}, string(body))))
+	})) + devstack.OpenDaylightPath
+	return o
+}
+
+func (o *openDaylight) keepExchange(r *http.Response) error {
+	answer, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(answer))
+	path, northbound := strings.CutPrefix(r.Request.URL.Path, devstack.OpenDaylightPath)
+	if !northbound {
+		return nil
+	}
+	body, _ := r.Request.Context().Value(requestBody{}).(string)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.exchanges = append(o.exchanges, controllerExchange{r.Request.Method, path, body, r.StatusCode, string(answer)})
+	return nil
+}
+
+// failures returns the exchanges in which the controller refused a request. A read of an object that it does not have is none.
+func (o *openDaylight) failures() []controllerExchange {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(o.exchanges), func(e controllerExchange) bool {
+		return e.status < http.StatusBadRequest || e.method == http.MethodGet && e.status == http.StatusNotFound
+	})
+}
+
+// sendJSON sends a request and returns the response's status and body.
+func sendJSON(t *testing.T, method, url, body string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(raw)
+}
