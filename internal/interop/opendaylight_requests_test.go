@@ -37,7 +37,7 @@ var collections = []collection{
 		`"floating_network_id":"` + sharedID(4) + `","floating_ip_address":"10.0.0.30","status":"DOWN"`},
 	{"trunks", "trunk", "trunks", `"name":"t","port_id":"` + sharedID(6) + `","admin_state_up":true,"status":"ACTIVE","sub_ports":[{"port_id":"` + sharedID(8) + `","segmentation_type":"vlan","segmentation_id":9}]`,
 		`"name":"u","port_id":"` + sharedID(6) + `","status":"DOWN","sub_ports":[]`},
-	{"l2-gateways", "l2_gateway", "l2_gateways", `"name":"g","devices":[{"device_name":"switch","interfaces":[{"name":"eth0","segmentation_id":[5,6]}]}]`,
+	{"l2-gateways", "l2_gateway", "l2_gateways", `"name":"g","devices":[{"id":"` + sharedID(18) + `","device_name":"switch","interfaces":[{"name":"eth0","segmentation_id":[5,6]}]}]`,
 		`"name":"h","devices":[]`},
 	{"l2gateway-connections", "l2gateway_connection", "l2gateway_connections", `"network_id":"` + sharedID(4) + `","gateway_id":"` + sharedID(9) + `","segmentation_id":5`,
 		`"network_id":"` + sharedID(4) + `","gateway_id":"` + sharedID(9) + `","segmentation_id":6`},

@@ -54,7 +54,8 @@ type Controller struct {
 	User, Password string // for basic authentication; empty User: no authentication
 
 	mu           sync.Mutex
-	records      map[string]*Record // by type and ID
+	records      map[string]*Record        // by type and ID
+	views        map[string]map[string]any // the objects as the real controller returns them, by type and ID
 	log          []Request
 	requestCount int
 	faults       []*Fault
@@ -63,8 +64,10 @@ type Controller struct {
 	data         operationalData
 }
 
-// New returns an empty controller that stores its objects in memory only.
-func New() *Controller { return &Controller{records: map[string]*Record{}} }
+// New returns an empty controller without a file.
+func New() *Controller {
+	return &Controller{records: map[string]*Record{}, views: map[string]map[string]any{}}
+}
 
 // Requests returns the logged requests, oldest first.
 func (c *Controller) Requests() []Request {
@@ -132,6 +135,7 @@ func (c *Controller) alterShare(share float64, seed uint64, alter func(map[strin
 		}
 		altered = append(altered, *r)
 		r.Object = alter(r.Object)
+		c.resetView(r)
 		if err := c.appendToFile(r); err != nil {
 			return altered, err
 		}
@@ -146,6 +150,7 @@ func (c *Controller) LoseAll() error {
 	c.data.portStatuses = nil
 	for _, r := range c.records {
 		r.Object = nil
+		c.resetView(r)
 		if err := c.appendToFile(r); err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ func OpenFile(path string) (*Controller, error) {
 			return nil, fmt.Errorf("file %s of the OpenDaylight stub: %w", path, err)
 		}
 		c.records[key(rec.Type, rec.ID)] = &rec
+		c.resetView(&rec)
 		raw = rest
 	}
 	if err := c.compact(path); err != nil {

@@ -18,11 +18,21 @@ func (c *Controller) listObjects(r resource, seen Request) reply {
 	if err != nil {
 		return errorReply(http.StatusBadRequest, "Invalid requests")
 	}
+	if r.parentPath != "" && c.object("pool", seen.ParentID) == nil {
+		return errorReply(http.StatusNotFound, "pool UUID does not exist.")
+	}
 	list := []map[string]any{}
 	for _, k := range slices.Sorted(maps.Keys(c.records)) {
 		rec := c.records[k]
-		if rec.Type == r.objectType && rec.Object != nil && (r.parentAttribute == "" || rec.Object[r.parentAttribute] == seen.ParentID) && matchesQuery(rec.Object, asked) {
-			list = append(list, rec.Object)
+		if rec.Type != r.objectType || rec.Object == nil || r.parentAttribute != "" && rec.Object[r.parentAttribute] != seen.ParentID {
+			continue
+		}
+		view := c.view(rec.Type, rec.ID)
+		if r.objectType == "port" && view["mac_address"] == nil {
+			return serverError
+		}
+		if matchesQuery(view, asked) {
+			list = append(list, view)
 		}
 	}
 	body := map[string]any{}
@@ -59,7 +69,7 @@ func matchesQuery(o map[string]any, asked url.Values) bool {
 func page(list []map[string]any, asked url.Values) (part []map[string]any, next string, refused reply) {
 	limit, err := strconv.Atoi(asked.Get("limit"))
 	if err != nil || limit <= 0 {
-		return nil, "", errorReply(http.StatusBadRequest, "limit is not a positive number")
+		return nil, "", serverError
 	}
 	if marker := asked.Get("marker"); marker != "" {
 		i := slices.IndexFunc(list, func(o map[string]any) bool { return o["id"] == marker })

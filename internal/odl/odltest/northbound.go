@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,7 +22,8 @@ type resource struct {
 	parents         map[string]string // type of the parent by attribute; "list.attribute" means the attribute of each object of a list
 	checkedParents  map[string]string // parents that the real controller checks; a missing one is status 442
 	mandatory       string            // attribute without which a create fails
-	noUpdate        bool              // PUT is not allowed
+	noUpdate        bool              // PUT fails
+	idOnUpdate      bool              // PUT fails without the id in the body
 	parentPath      string            // path of the parent's collection, for nested collections
 	parentAttribute string            // attribute with the parent's ID, for nested collections
 }
@@ -33,16 +35,16 @@ var resources = []resource{
 		parents: map[string]string{"network_id": "network"}},
 	{objectType: "port", path: "ports", keptOnUpdate: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
 		parents: map[string]string{"network_id": "network", "fixed_ips.subnet_id": "subnet", "security_groups.id": "security_group", "qos_policy_id": "policy"}},
-	{objectType: "router", path: "routers", parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
-	{objectType: "floatingip", path: "floatingips",
+	{objectType: "router", path: "routers", keptOnUpdate: []string{"tenant_id", "project_id"}, parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
+	{objectType: "floatingip", idOnUpdate: true, path: "floatingips",
 		parents: map[string]string{"floating_network_id": "network", "port_id": "port", "router_id": "router"}},
-	{objectType: "security_group", path: "security-groups"},
-	{objectType: "security_group_rule", path: "security-group-rules", mandatory: "security_group_id",
+	{objectType: "security_group", idOnUpdate: true, path: "security-groups"},
+	{objectType: "security_group_rule", idOnUpdate: true, path: "security-group-rules", mandatory: "security_group_id",
 		parents:        map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"},
 		checkedParents: map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"}},
-	{objectType: "policy", path: "qos/policies", plural: "policies"},
-	{objectType: "trunk", path: "trunks", parents: map[string]string{"port_id": "port", "sub_ports.port_id": "port"}},
-	{objectType: "l2_gateway", path: "l2-gateways"},
+	{objectType: "policy", idOnUpdate: true, path: "qos/policies", plural: "policies"},
+	{objectType: "trunk", idOnUpdate: true, path: "trunks", parents: map[string]string{"port_id": "port", "sub_ports.port_id": "port"}},
+	{objectType: "l2_gateway", idOnUpdate: true, path: "l2-gateways"},
 	{objectType: "l2gateway_connection", path: "l2gateway-connections", noUpdate: true,
 		parents: map[string]string{"network_id": "network", "gateway_id": "l2_gateway"}},
 	{objectType: "flowclassifier", path: "sfc/flowclassifiers",
@@ -51,11 +53,11 @@ var resources = []resource{
 	{objectType: "portpairgroup", path: "sfc/portpairgroups", parents: map[string]string{"port_pairs": "portpair"}},
 	{objectType: "portchain", path: "sfc/portchains", parents: map[string]string{"port_pair_groups": "portpairgroup", "flow_classifiers": "flowclassifier"}},
 	{objectType: "bgpvpn", path: "bgpvpns", parents: map[string]string{"networks": "network", "routers": "router"}},
-	{objectType: "loadbalancer", path: "lbaas/loadbalancers", parents: map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"}},
-	{objectType: "listener", path: "lbaas/listeners", parents: map[string]string{"loadbalancers.id": "loadbalancer"}},
-	{objectType: "pool", path: "lbaas/pools", parents: map[string]string{"listeners.id": "listener"}},
+	{objectType: "loadbalancer", idOnUpdate: true, path: "lbaas/loadbalancers", parents: map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"}},
+	{objectType: "listener", idOnUpdate: true, path: "lbaas/listeners", parents: map[string]string{"loadbalancers.id": "loadbalancer"}},
+	{objectType: "pool", idOnUpdate: true, path: "lbaas/pools", parents: map[string]string{"listeners.id": "listener"}},
 	{objectType: "member", path: "members", parentPath: "lbaas/pools", parentAttribute: "pool_id", parents: map[string]string{"pool_id": "pool", "subnet_id": "subnet"}},
-	{objectType: "healthmonitor", path: "lbaas/healthmonitors", parents: map[string]string{"pools.id": "pool"}},
+	{objectType: "healthmonitor", idOnUpdate: true, path: "lbaas/healthmonitors", parents: map[string]string{"pools.id": "pool"}},
 }
 
 func (r resource) listKey() string {
@@ -119,44 +121,51 @@ func errorReply(status int, format string, args ...any) reply {
 	return reply{status: status, text: fmt.Sprintf(format, args...)}
 }
 
+// serverError is the answer to a request that the real controller does not expect: it has no body.
+var serverError = reply{status: http.StatusInternalServerError}
+
 func (c *Controller) handleNorthbound(seen Request, body []byte) reply {
 	r, ok := resourceOf(seen.Type)
 	if !ok {
-		return errorReply(http.StatusNotFound, "no such collection")
+		return serverError
 	}
-	one := seen.ID != "" && seen.Method != http.MethodPost
+	_, pathID, _ := parsePath(seen.Path)
+	one := pathID != ""
 	switch {
 	case seen.Method == http.MethodGet && one:
 		return c.getObject(r, seen)
 	case seen.Method == http.MethodGet:
 		return c.listObjects(r, seen)
-	case seen.Method == http.MethodPost:
-		return c.postObjects(r, body)
+	case seen.Method == http.MethodPost && !one:
+		return c.postObjects(r, seen.ParentID, body)
 	case seen.Method == http.MethodPut && one && !r.noUpdate:
-		return c.putObject(r, seen.ID, body)
+		return c.putObject(r, seen, body)
 	case seen.Method == http.MethodDelete && one:
-		return c.deleteObject(r, seen.ID)
+		return c.deleteObject(r, seen)
 	}
-	return errorReply(http.StatusMethodNotAllowed, "")
+	return serverError
 }
 
 func (c *Controller) getObject(r resource, seen Request) reply {
-	o := c.object(r.objectType, seen.ID)
-	if o == nil {
+	o := c.view(r.objectType, seen.ID)
+	if o == nil || r.parentPath != "" && !c.hasMember(seen) {
 		return errorReply(http.StatusNotFound, "%s UUID does not exist.", r.objectType)
+	}
+	if r.objectType == "port" && o["mac_address"] == nil {
+		return serverError
 	}
 	asked, _ := url.ParseQuery(seen.Query)
 	return reply{status: http.StatusOK, body: map[string]any{r.objectType: selectFields(o, asked["fields"])}, revision: revisionOf(o)}
 }
 
-// postObjects creates one object or a list of objects. postObjects stops at the first object that it refuses.
-func (c *Controller) postObjects(r resource, body []byte) reply {
+// postObjects creates one object, or the objects of a list until one is refused.
+func (c *Controller) postObjects(r resource, parent string, body []byte) reply {
 	envelope, err := decode(body)
 	if err != nil {
-		return errorReply(http.StatusBadRequest, "Invalid requests")
+		return serverError
 	}
 	if o, ok := envelope[r.objectType].(map[string]any); ok && len(envelope) == 1 {
-		return c.createObject(r, o, envelope)
+		return c.createObject(r, parent, o, envelope)
 	}
 	list, ok := envelope[r.listKey()].([]any)
 	if !ok || len(envelope) != 1 {
@@ -168,7 +177,7 @@ func (c *Controller) postObjects(r resource, body []byte) reply {
 		if !ok {
 			return errorReply(http.StatusBadRequest, "Invalid requests")
 		}
-		if a := c.createObject(r, o, envelope); a.status != http.StatusCreated {
+		if a := c.createObject(r, parent, o, envelope); a.status != http.StatusCreated {
 			return a
 		}
 		last.applied = true
@@ -176,69 +185,103 @@ func (c *Controller) postObjects(r resource, body []byte) reply {
 	return last
 }
 
-func (c *Controller) createObject(r resource, o map[string]any, echo any) reply {
+func (c *Controller) createObject(r resource, parent string, o map[string]any, echo any) reply {
 	id, _ := o["id"].(string)
 	if id == "" {
-		return errorReply(http.StatusInternalServerError, "")
+		return serverError
 	}
-	if a := c.checkObject(r, o); a.status != 0 {
+	if a := c.checkObject(r, o, true); a.status != 0 {
 		return a
 	}
-	if c.object(r.objectType, id) != nil {
+	if c.object(r.objectType, id) != nil && r.parentPath == "" {
 		return reply{status: http.StatusConflict, body: echo}
 	}
+	view := viewOf(r.objectType, o, true)
 	normalizeOwner(o)
+	if r.parentPath != "" && o[r.parentAttribute] == nil {
+		o[r.parentAttribute] = parent
+	}
 	c.checkWriteOrder(r, id, o)
 	rec := c.recordOf(r.objectType, id)
 	rec.Creates++
-	return c.storeObject(rec, o, reply{status: http.StatusCreated, body: echo})
+	return c.storeObject(rec, o, view, reply{status: http.StatusCreated, body: echo})
 }
 
-func (c *Controller) putObject(r resource, id string, body []byte) reply {
+func (c *Controller) putObject(r resource, seen Request, body []byte) reply {
+	id := seen.ID
 	envelope, err := decode(body)
 	if err != nil {
-		return errorReply(http.StatusBadRequest, "Invalid requests")
+		return serverError
 	}
 	o, ok := envelope[r.objectType].(map[string]any)
 	if !ok || len(envelope) != 1 {
 		return errorReply(http.StatusBadRequest, "Only singleton edit supported")
 	}
 	stored := c.object(r.objectType, id)
-	if stored == nil {
+	switch {
+	case stored == nil && r.parentPath != "":
+		return c.putUnknownMember(r, seen, o)
+	case stored == nil:
 		return errorReply(http.StatusNotFound, "%s UUID does not exist.", r.objectType)
+	case r.idOnUpdate && o["id"] == nil:
+		return serverError
 	}
-	if a := c.checkObject(r, o); a.status != 0 {
-		return a
-	}
+	project := o["project_id"]
 	for _, name := range slices.Concat(r.immutable, r.keptOnUpdate) {
 		if stored[name] != nil && (o[name] == nil || slices.Contains(r.immutable, name)) {
 			o[name] = stored[name]
 		}
 	}
+	if a := c.checkObject(r, o, false); a.status != 0 {
+		return a
+	}
 	o["id"] = id
+	if o[r.parentAttribute] == nil && r.parentPath != "" {
+		o[r.parentAttribute] = seen.ParentID
+	}
 	c.checkWriteOrder(r, id, o)
 	if revisionOf(o) < revisionOf(stored) {
 		return reply{status: http.StatusOK, revision: revisionOf(o)}
 	}
 	rec := c.recordOf(r.objectType, id)
 	rec.Updates++
-	return c.storeObject(rec, o, reply{status: http.StatusOK, body: map[string]any{r.objectType: o}})
+	view := c.viewOfUpdate(r, o, project)
+	return c.storeObject(rec, o, view, reply{status: http.StatusOK, body: map[string]any{r.objectType: view}})
 }
 
-func (c *Controller) deleteObject(r resource, id string) reply {
-	if c.object(r.objectType, id) == nil {
+// viewOfUpdate returns the view of an updated object. The types that keep the tenant keep it without dashes.
+func (c *Controller) viewOfUpdate(r resource, o map[string]any, project any) map[string]any {
+	sent := maps.Clone(o)
+	if tenant, ok := sent["tenant_id"].(string); ok && slices.Contains(slices.Concat(r.immutable, r.keptOnUpdate), "tenant_id") {
+		sent["tenant_id"] = withoutDashes(tenant)
+	}
+	sent["project_id"] = project
+	return viewOf(r.objectType, sent, false)
+}
+
+func (c *Controller) deleteObject(r resource, seen Request) reply {
+	switch {
+	case r.parentPath != "" && c.object("pool", seen.ParentID) == nil:
+		return serverError
+	case r.parentPath != "" && c.object(r.objectType, seen.ID) == nil:
+		return errorReply(http.StatusBadRequest, "%s UUID does not exist.", r.objectType)
+	case c.object(r.objectType, seen.ID) == nil:
 		return errorReply(http.StatusNotFound, "%s UUID does not exist.", r.objectType)
 	}
-	c.checkDeleteOrder(r, id)
-	rec := c.recordOf(r.objectType, id)
+	c.checkDeleteOrder(r, seen.ID)
+	rec := c.recordOf(r.objectType, seen.ID)
 	rec.Deletes++
-	return c.storeObject(rec, nil, reply{status: http.StatusNoContent})
+	return c.storeObject(rec, nil, nil, reply{status: http.StatusNoContent})
 }
 
-// storeObject stores an object, also in the file, before the request is answered.
-func (c *Controller) storeObject(rec *Record, o map[string]any, a reply) reply {
+// storeObject stores an object in the file before the request is answered.
+func (c *Controller) storeObject(rec *Record, o, view map[string]any, a reply) reply {
 	rec.Object = o
+	c.views[key(rec.Type, rec.ID)] = view
 	rec.HighestRevision = max(rec.HighestRevision, revisionOf(o))
+	if rec.Type == "pool" {
+		c.replaceMembers(rec.ID, o)
+	}
 	if err := c.appendToFile(rec); err != nil {
 		return errorReply(http.StatusInternalServerError, "%s", err)
 	}
@@ -262,27 +305,6 @@ func normalizeOwner(o map[string]any) {
 			o[to] = o[from]
 		}
 	}
-}
-
-// checkObject refuses objects that the real controller refuses.
-func (c *Controller) checkObject(r resource, o map[string]any) reply {
-	if r.mandatory != "" && o[r.mandatory] == nil {
-		return reply{status: http.StatusInternalServerError}
-	}
-	for attribute, typ := range r.checkedParents {
-		if id, ok := o[attribute].(string); ok && id != "" && c.object(typ, id) == nil {
-			return errorReply(442, "%s %s is missing", typ, id)
-		}
-	}
-	if profile, ok := o["binding:profile"]; ok && profile != nil {
-		if _, text := profile.(string); !text {
-			return errorReply(http.StatusBadRequest, "binding:profile is not a string")
-		}
-	}
-	if protocol, ok := o["protocol"].(string); ok && protocol != strings.ToLower(protocol) {
-		return errorReply(http.StatusBadRequest, "protocol %s is unknown", protocol)
-	}
-	return reply{}
 }
 
 func (c *Controller) object(typ, id string) map[string]any {

@@ -1,0 +1,202 @@
+package odltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fillsNoOwner lists the types of which a create sets neither tenant_id from project_id nor project_id from tenant_id.
+var fillsNoOwner = []string{"network", "subnet", "port", "router", "trunk", "bgpvpn", "loadbalancer"}
+
+// viewOf returns the object as the real controller returns it after a create or an update: without unknown attributes, with its defaults,
+// and with its kinds of values.
+func viewOf(typ string, o map[string]any, created bool) map[string]any {
+	shown := map[string]any{"id": o["id"]}
+	if n := asNumber(o["revision_number"]); n != nil {
+		shown["revision_number"] = n
+	}
+	setOwner(shown, typ, o, created)
+	setAttributes(shown, schemas[typ], o, created)
+	if typ == "subnet" && created {
+		setSubnetDefaults(shown)
+	}
+	return shown
+}
+
+// setOwner sets tenant_id without dashes, and project_id to the tenant as it was sent. The real controller stores only a tenant, and whether
+// the request had a project.
+func setOwner(shown map[string]any, typ string, o map[string]any, created bool) {
+	tenant, _ := o["tenant_id"].(string)
+	project, _ := o["project_id"].(string)
+	if created && !slices.Contains(fillsNoOwner, typ) {
+		if tenant == "" {
+			tenant = project
+		}
+		project = tenant
+	}
+	if tenant == "" {
+		return
+	}
+	shown["tenant_id"] = withoutDashes(tenant)
+	if project != "" {
+		shown["project_id"] = tenant
+	}
+}
+
+// withoutDashes returns a UUID without dashes, and any other text as it is.
+func withoutDashes(id string) string {
+	if bare := strings.ReplaceAll(id, "-", ""); len(id) == 36 && len(bare) == 32 {
+		return bare
+	}
+	return id
+}
+
+func setAttributes(shown map[string]any, schema []schemaAttribute, o map[string]any, created bool) {
+	for _, a := range schema {
+		name := a.name
+		if a.kind == valueMap {
+			name = "Map"
+		}
+		value := a.convert(o[a.name], created)
+		switch {
+		case value != nil:
+			shown[name] = value
+		case created && a.onCreate != nil:
+			shown[name] = a.onCreate
+		case a.always != nil:
+			shown[name] = a.always
+		case a.orNull:
+			shown[name] = nil
+		}
+	}
+}
+
+// convert returns the value as the real controller returns it; nil if it returns none.
+func (a schemaAttribute) convert(v any, created bool) any {
+	if a.kind == valueMap {
+		return asTexts(v)
+	}
+	if v == nil {
+		return nil
+	}
+	list, _ := v.([]any)
+	switch a.kind {
+	case number:
+		return asNumber(v)
+	case flag:
+		return asText(v) == "true"
+	case texts, numbers:
+		converted := []any{}
+		for _, item := range list {
+			if a.kind == numbers {
+				item = asNumber(item)
+			}
+			converted = append(converted, item)
+		}
+		return converted
+	case objectList:
+		converted := []any{}
+		for _, item := range list {
+			if o, ok := item.(map[string]any); ok {
+				converted = append(converted, a.convertObject(o, created))
+			}
+		}
+		return converted
+	case subobject:
+		if o, ok := v.(map[string]any); ok {
+			return a.convertObject(o, created)
+		}
+		return nil
+	default:
+		return asText(v)
+	}
+}
+
+func (a schemaAttribute) convertObject(o map[string]any, created bool) map[string]any {
+	shown := map[string]any{}
+	setAttributes(shown, a.of, o, created)
+	return shown
+}
+
+// asText returns a text, number or boolean as text; nil for other values.
+func asText(v any) any {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number, bool:
+		return fmt.Sprint(v)
+	}
+	return nil
+}
+
+// asNumber returns a number, or a text with digits as a number; nil for other values.
+func asNumber(v any) any {
+	digits, _ := asText(v).(string)
+	if _, err := strconv.ParseInt(digits, 10, 64); err != nil {
+		return nil
+	}
+	return json.Number(digits)
+}
+
+// asTexts returns the values of an object as texts. It drops other values.
+func asTexts(v any) map[string]any {
+	shown := map[string]any{}
+	o, _ := v.(map[string]any)
+	for name, value := range o {
+		if t := asText(value); t != nil {
+			shown[name] = t
+		}
+	}
+	return shown
+}
+
+// setSubnetDefaults sets the gateway and the allocation pool of a new IPv4 subnet.
+func setSubnetDefaults(shown map[string]any) {
+	cidr, _ := shown["cidr"].(string)
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil || !p.Addr().Is4() {
+		return
+	}
+	first := p.Masked().Addr().Next()
+	if shown["gateway_ip"] == nil {
+		shown["gateway_ip"] = first.String()
+	}
+	if shown["allocation_pools"] == nil {
+		last := p.Masked().Addr().As4()
+		for bit := p.Bits(); bit < 32; bit++ {
+			last[bit/8] |= 1 << (7 - bit%8)
+		}
+		shown["allocation_pools"] = []any{map[string]any{"start": first.Next().String(), "end": netip.AddrFrom4(last).Prev().String()}}
+	}
+}
+
+// view returns an object as the real controller returns it; nil if there is none.
+func (c *Controller) view(typ, id string) map[string]any {
+	shown := c.views[key(typ, id)]
+	if shown == nil || typ != "pool" {
+		return shown
+	}
+	shown = maps.Clone(shown)
+	members := []any{}
+	for _, k := range slices.Sorted(maps.Keys(c.records)) {
+		if rec := c.records[k]; rec.Type == "member" && rec.Object != nil && rec.Object["pool_id"] == id {
+			members = append(members, c.views[k])
+		}
+	}
+	shown["members"] = members
+	return shown
+}
+
+// resetView computes the view of an object that was changed without a request.
+func (c *Controller) resetView(rec *Record) {
+	if rec.Object == nil {
+		delete(c.views, key(rec.Type, rec.ID))
+		return
+	}
+	c.views[key(rec.Type, rec.ID)] = viewOf(rec.Type, rec.Object, true)
+}
