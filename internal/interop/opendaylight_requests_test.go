@@ -123,12 +123,13 @@ func (l *requestList) addCollection(i int, c collection) {
 	add("read an unknown object", "GET", "/"+id(2), "")
 	add("delete an unknown object", "DELETE", "/"+id(2), "")
 	add("read an ID that is no UUID", "GET", "/nonsense", "")
-	add("delete an ID that is no UUID", "DELETE", "/nonsense", "")
 	add("update an ID that is no UUID", "PUT", "/nonsense", object(c.envelope, id(2), c.changed))
 
 	add("create with an ID that is no UUID", "POST", "", object(c.envelope, "nonsense", c.attributes))
+	add("delete an ID that is no UUID", "DELETE", "/nonsense", "")
 	add("create without an ID", "POST", "", fmt.Sprintf(`{%q:{"tenant_id":%q,%s}}`, c.envelope, tenant, c.attributes))
 	add("create for a tenant that is no UUID", "POST", "", fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"demo",%s}}`, c.envelope, id(4), c.attributes))
+	add("delete the one of a tenant that is no UUID", "DELETE", "/"+id(4), "")
 	add("create without a tenant", "POST", "", fmt.Sprintf(`{%q:{"id":%q,%s}}`, c.envelope, id(5), c.attributes))
 	add("read the one without a tenant", "GET", "/"+id(5), "")
 	add("create for an empty tenant", "POST", "", fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"",%s}}`, c.envelope, id(6), c.attributes))
@@ -180,7 +181,7 @@ func (l *requestList) addRuleRequests() {
 func (l *requestList) addPortRequests() {
 	for i, attributes := range []string{`"binding:profile":{"a":1}`, `"binding:profile":{}`, `"binding:profile":{"a":{"b":1}}`, `"binding:profile":null`, `"binding:profile":""`,
 		`"binding:vif_details":{"bound_drivers":{"0":"ovs"}}`, `"binding:vif_details":{"list":[1,2]}`, `"binding:vif_details":{"number":1,"text":"t","yes":true,"none":null}`,
-		`"binding:vif_details":"text"`, `"binding:vif_details":[]`, `"security_groups":["` + sharedID(3) + `"]`, `"security_groups":null`, `"fixed_ips":null`,
+		`"binding:vif_details":{"number":1}`, `"binding:vif_details":{"text":"t","none":null}`, `"binding:vif_details":{"none":null,"text":"t"}`, `"binding:vif_details":"text"`, `"binding:vif_details":[]`, `"security_groups":["` + sharedID(3) + `"]`, `"security_groups":null`, `"fixed_ips":null`,
 		`"fixed_ips":[{"ip_address":"10.0.0.77"}]`, `"fixed_ips":[{"ip_address":"nonsense","subnet_id":"` + sharedID(5) + `"}]`, `"mac_address":"nonsense"`, `"mac_address":"FA:16:3E:00:00:AB"`,
 		`"admin_state_up":"true"`, `"admin_state_up":1`, `"network_id":"nonsense"`, `"device_id":"not a UUID"`, `"name":7`, `"revision_number":"5"`, `"revision_number":-1`,
 		`"allowed_address_pairs":[{"ip_address":"10.0.0.0/24"}]`, `"extra_dhcp_opts":[{"opt_name":"a"}]`, `"port_security_enabled":null`, `"qos_policy_id":"` + sharedID(17) + `"`} {
@@ -242,6 +243,9 @@ func (l *requestList) addMemberRequests() {
 		return object("member", member(n), `"address":"10.0.0.50","protocol_port":80,"weight":1,"admin_state_up":true,"subnet_id":"`+sharedID(5)+`"`+more)
 	}
 	in := func(pool string) string { return "/lbaas/pools/" + pool + "/members" }
+	l.add("create a pool with a member", "POST", "/lbaas/pools", object("pool", sharedID(20), `"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN","members":[{"id":"`+sharedID(21)+`","tenant_id":"`+tenant+`","address":"10.0.0.53","protocol_port":83}]`))
+	l.add("read the pool with a member", "GET", "/lbaas/pools/"+sharedID(20), "")
+	l.add("delete the pool with a member", "DELETE", "/lbaas/pools/"+sharedID(20), "")
 	l.add("members of an unknown pool", "GET", in(missing), "")
 	l.add("create a member of an unknown pool", "POST", in(missing), body(1, ""))
 	l.add("create the pool of members", "POST", "/lbaas/pools", object("pool", pool, `"name":"p","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN"`))
@@ -268,6 +272,7 @@ func (l *requestList) addMemberRequests() {
 	l.add("members after an update of the pool", "GET", in(pool), "")
 	l.add("update the pool with a member", "PUT", "/lbaas/pools/"+pool, object("pool", pool, `"name":"q","protocol":"HTTP","lb_algorithm":"ROUND_ROBIN","members":[{"id":"`+member(6)+`","tenant_id":"`+tenant+`","address":"10.0.0.53","protocol_port":83}]`))
 	l.add("members after an update of the pool with a member", "GET", in(pool), "")
+	l.add("read the pool after an update with a member", "GET", "/lbaas/pools/"+pool, "")
 	l.add("delete the pool of members", "DELETE", "/lbaas/pools/"+pool, "")
 	l.add("delete a member of the deleted pool", "DELETE", in(pool)+"/"+member(6), "")
 	l.add("read a member of the deleted pool", "GET", in(pool)+"/"+member(6), "")

@@ -31,7 +31,7 @@ func (c *Controller) listObjects(r resource, seen Request) reply {
 		if r.objectType == "port" && view["mac_address"] == nil {
 			return serverError
 		}
-		if matchesQuery(view, asked) {
+		if matchesQuery(r.objectType, view, asked) {
 			list = append(list, view)
 		}
 	}
@@ -45,19 +45,20 @@ func (c *Controller) listObjects(r resource, seen Request) reply {
 		body[r.listKey()+"_links"] = links(seen.Path, next, asked)
 	}
 	for i, o := range list {
-		list[i] = selectFields(o, asked["fields"])
+		list[i] = selectFields(r.objectType, o, asked["fields"])
 	}
 	body[r.listKey()] = list
 	return reply{status: http.StatusOK, body: body}
 }
 
-// listParameters are the query parameters that are not filters for an attribute.
-var listParameters = []string{"fields", "limit", "marker", "page_reverse"}
-
-// matchesQuery reports whether an object matches a query: for each attribute in the query, it must have one of the values.
-func matchesQuery(o map[string]any, asked url.Values) bool {
+// matchesQuery reports whether an object has one of the query's values for each attribute. Unknown attributes are ignored, and so are all
+// attributes of L2 gateway connections.
+func matchesQuery(typ string, o map[string]any, asked url.Values) bool {
+	if typ == "l2gateway_connection" {
+		return true
+	}
 	for name, values := range asked {
-		if !slices.Contains(listParameters, name) && !slices.Contains(values, fmt.Sprint(o[name])) {
+		if isAttribute(typ, name) && !slices.Contains(values, fmt.Sprint(o[name])) {
 			return false
 		}
 	}
@@ -94,8 +95,9 @@ func links(path, next string, asked url.Values) []map[string]string {
 	return []map[string]string{{"rel": "next", "href": BasePath + path + "?" + asked.Encode()}}
 }
 
-// selectFields returns the object with only these fields. If the list of fields is empty, selectFields returns the whole object.
-func selectFields(o map[string]any, fields []string) map[string]any {
+// selectFields returns the object with these fields, or with all if none are named. It always has the attributes that are returned as null
+// or as an empty object.
+func selectFields(typ string, o map[string]any, fields []string) map[string]any {
 	if len(fields) == 0 {
 		return o
 	}
@@ -104,6 +106,17 @@ func selectFields(o map[string]any, fields []string) map[string]any {
 		if v, ok := o[name]; ok {
 			part[name] = v
 		}
+	}
+	for _, a := range schemas[typ] {
+		switch {
+		case a.kind == valueMap:
+			part["Map"] = map[string]any{}
+		case a.orNull && part[a.name] == nil:
+			part[a.name] = nil
+		}
+	}
+	if typ == "pool" && part["members"] == nil {
+		part["members"] = []any{}
 	}
 	return part
 }

@@ -23,7 +23,8 @@ type resource struct {
 	checkedParents  map[string]string // parents that the real controller checks; a missing one is status 442
 	mandatory       string            // attribute without which a create fails
 	noUpdate        bool              // PUT fails
-	idOnUpdate      bool              // PUT fails without the id in the body
+	idOnUpdate      bool              // PUT fails without the id in the body, and changes the object with that id
+	bodyID          bool              // PUT changes the object with the id in the body, if there is one
 	parentPath      string            // path of the parent's collection, for nested collections
 	parentAttribute string            // attribute with the parent's ID, for nested collections
 }
@@ -33,7 +34,7 @@ var resources = []resource{
 		parents: map[string]string{"qos_policy_id": "policy"}, checkedParents: map[string]string{"qos_policy_id": "policy"}},
 	{objectType: "subnet", path: "subnets", immutable: []string{"network_id", "tenant_id", "project_id", "ip_version", "cidr"},
 		parents: map[string]string{"network_id": "network"}},
-	{objectType: "port", path: "ports", keptOnUpdate: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
+	{objectType: "port", path: "ports", bodyID: true, keptOnUpdate: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
 		parents: map[string]string{"network_id": "network", "fixed_ips.subnet_id": "subnet", "security_groups.id": "security_group", "qos_policy_id": "policy"}},
 	{objectType: "router", path: "routers", keptOnUpdate: []string{"tenant_id", "project_id"}, parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
 	{objectType: "floatingip", idOnUpdate: true, path: "floatingips",
@@ -47,12 +48,12 @@ var resources = []resource{
 	{objectType: "l2_gateway", idOnUpdate: true, path: "l2-gateways"},
 	{objectType: "l2gateway_connection", path: "l2gateway-connections", noUpdate: true,
 		parents: map[string]string{"network_id": "network", "gateway_id": "l2_gateway"}},
-	{objectType: "flowclassifier", path: "sfc/flowclassifiers",
+	{objectType: "flowclassifier", keptOnUpdate: []string{"tenant_id"}, path: "sfc/flowclassifiers",
 		parents: map[string]string{"logical_source_port": "port", "logical_destination_port": "port"}},
-	{objectType: "portpair", path: "sfc/portpairs", parents: map[string]string{"ingress": "port", "egress": "port"}},
-	{objectType: "portpairgroup", path: "sfc/portpairgroups", parents: map[string]string{"port_pairs": "portpair"}},
-	{objectType: "portchain", path: "sfc/portchains", parents: map[string]string{"port_pair_groups": "portpairgroup", "flow_classifiers": "flowclassifier"}},
-	{objectType: "bgpvpn", path: "bgpvpns", parents: map[string]string{"networks": "network", "routers": "router"}},
+	{objectType: "portpair", keptOnUpdate: []string{"tenant_id"}, path: "sfc/portpairs", parents: map[string]string{"ingress": "port", "egress": "port"}},
+	{objectType: "portpairgroup", keptOnUpdate: []string{"tenant_id"}, path: "sfc/portpairgroups", parents: map[string]string{"port_pairs": "portpair"}},
+	{objectType: "portchain", keptOnUpdate: []string{"tenant_id"}, path: "sfc/portchains", parents: map[string]string{"port_pair_groups": "portpairgroup", "flow_classifiers": "flowclassifier"}},
+	{objectType: "bgpvpn", keptOnUpdate: []string{"tenant_id"}, path: "bgpvpns", parents: map[string]string{"networks": "network", "routers": "router"}},
 	{objectType: "loadbalancer", idOnUpdate: true, path: "lbaas/loadbalancers", parents: map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"}},
 	{objectType: "listener", idOnUpdate: true, path: "lbaas/listeners", parents: map[string]string{"loadbalancers.id": "loadbalancer"}},
 	{objectType: "pool", idOnUpdate: true, path: "lbaas/pools", parents: map[string]string{"listeners.id": "listener"}},
@@ -155,7 +156,7 @@ func (c *Controller) getObject(r resource, seen Request) reply {
 		return serverError
 	}
 	asked, _ := url.ParseQuery(seen.Query)
-	return reply{status: http.StatusOK, body: map[string]any{r.objectType: selectFields(o, asked["fields"])}, revision: revisionOf(o)}
+	return reply{status: http.StatusOK, body: map[string]any{r.objectType: selectFields(r.objectType, o, asked["fields"])}, revision: revisionOf(o)}
 }
 
 // postObjects creates one object, or the objects of a list until one is refused.
@@ -169,6 +170,9 @@ func (c *Controller) postObjects(r resource, parent string, body []byte) reply {
 	}
 	list, ok := envelope[r.listKey()].([]any)
 	if !ok || len(envelope) != 1 {
+		if r.parentPath != "" {
+			return serverError
+		}
 		return errorReply(http.StatusBadRequest, "Invalid requests")
 	}
 	last := reply{status: http.StatusCreated, body: envelope}
@@ -235,6 +239,9 @@ func (c *Controller) putObject(r resource, seen Request, body []byte) reply {
 	if a := c.checkObject(r, o, false); a.status != 0 {
 		return a
 	}
+	if other, ok := o["id"].(string); ok && other != "" && (r.idOnUpdate || r.bodyID) {
+		id = other
+	}
 	o["id"] = id
 	if o[r.parentAttribute] == nil && r.parentPath != "" {
 		o[r.parentAttribute] = seen.ParentID
@@ -280,7 +287,7 @@ func (c *Controller) storeObject(rec *Record, o, view map[string]any, a reply) r
 	c.views[key(rec.Type, rec.ID)] = view
 	rec.HighestRevision = max(rec.HighestRevision, revisionOf(o))
 	if rec.Type == "pool" {
-		c.replaceMembers(rec.ID, o)
+		c.dropMembers(rec.ID)
 	}
 	if err := c.appendToFile(rec); err != nil {
 		return errorReply(http.StatusInternalServerError, "%s", err)

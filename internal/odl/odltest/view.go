@@ -11,7 +11,7 @@ import (
 )
 
 // fillsNoOwner lists the types of which a create sets neither tenant_id from project_id nor project_id from tenant_id.
-var fillsNoOwner = []string{"network", "subnet", "port", "router", "trunk", "bgpvpn", "loadbalancer"}
+var fillsNoOwner = []string{"network", "subnet", "port", "router", "trunk", "bgpvpn", "loadbalancer", "member"}
 
 // viewOf returns the object as the real controller returns it after a create or an update: without unknown attributes, with its defaults,
 // and with its kinds of values.
@@ -89,7 +89,7 @@ func (a schemaAttribute) convert(v any, created bool) any {
 	case number:
 		return asNumber(v)
 	case flag:
-		return asText(v) == "true"
+		return asText(v) == "true" || asText(v) == "1"
 	case texts, numbers:
 		converted := []any{}
 		for _, item := range list {
@@ -113,8 +113,27 @@ func (a schemaAttribute) convert(v any, created bool) any {
 		}
 		return nil
 	default:
-		return asText(v)
+		value := asText(v)
+		if known, closed := enumerations[a.name]; closed && !slices.Contains(known, fmt.Sprint(value)) {
+			return nil
+		}
+		return value
 	}
+}
+
+// enumerations lists the values that the real controller has for some attributes. It drops other values.
+var enumerations = map[string][]string{
+	"direction":             {"ingress", "egress"},
+	"ethertype":             {"IPv4", "IPv6"},
+	"provider:network_type": {"flat", "gre", "vlan", "vxlan"},
+	"ipv6_address_mode":     {"dhcpv6-stateful", "dhcpv6-stateless", "slaac"},
+	"ipv6_ra_mode":          {"dhcpv6-stateful", "dhcpv6-stateless", "slaac"},
+}
+
+// isAttribute reports whether the real controller has the attribute.
+func isAttribute(typ, name string) bool {
+	return slices.Contains([]string{"id", "tenant_id", "project_id", "revision_number"}, name) ||
+		slices.ContainsFunc(schemas[typ], func(a schemaAttribute) bool { return a.name == name })
 }
 
 func (a schemaAttribute) convertObject(o map[string]any, created bool) map[string]any {
@@ -155,24 +174,37 @@ func asTexts(v any) map[string]any {
 	return shown
 }
 
-// setSubnetDefaults sets the gateway and the allocation pool of a new IPv4 subnet.
+// setSubnetDefaults sets the gateway and the allocation pool of a new subnet: its first address, and all others.
 func setSubnetDefaults(shown map[string]any) {
 	cidr, _ := shown["cidr"].(string)
 	p, err := netip.ParsePrefix(cidr)
-	if err != nil || !p.Addr().Is4() {
+	if err != nil {
 		return
 	}
-	first := p.Masked().Addr().Next()
+	first, last := p.Masked().Addr().Next(), p.Masked().Addr().AsSlice()
+	for bit := p.Bits(); bit < 8*len(last); bit++ {
+		last[bit/8] |= 1 << (7 - bit%8)
+	}
+	end, _ := netip.AddrFromSlice(last)
 	if shown["gateway_ip"] == nil {
-		shown["gateway_ip"] = first.String()
+		shown["gateway_ip"] = longAddress(first)
 	}
 	if shown["allocation_pools"] == nil {
-		last := p.Masked().Addr().As4()
-		for bit := p.Bits(); bit < 32; bit++ {
-			last[bit/8] |= 1 << (7 - bit%8)
-		}
-		shown["allocation_pools"] = []any{map[string]any{"start": first.Next().String(), "end": netip.AddrFrom4(last).Prev().String()}}
+		shown["allocation_pools"] = []any{map[string]any{"start": longAddress(first.Next()), "end": longAddress(end.Prev())}}
 	}
+}
+
+// longAddress returns an address as Java does, without the abbreviation of zeros in IPv6.
+func longAddress(a netip.Addr) string {
+	if a.Is4() {
+		return a.String()
+	}
+	raw := a.As16()
+	groups := make([]string, 8)
+	for i := range groups {
+		groups[i] = strconv.FormatUint(uint64(raw[2*i])<<8|uint64(raw[2*i+1]), 16)
+	}
+	return strings.Join(groups, ":")
 }
 
 // view returns an object as the real controller returns it; nil if there is none.
