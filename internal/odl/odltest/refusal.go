@@ -65,12 +65,6 @@ func validPort(o map[string]any) bool {
 			return false
 		}
 	}
-	details, _ := o["binding:vif_details"].(map[string]any)
-	for _, value := range details {
-		if _, nested := value.(map[string]any); nested {
-			return false
-		}
-	}
 	for _, ip := range objectsOf(o["fixed_ips"]) {
 		if ip["subnet_id"] == nil || !validAddress(ip["ip_address"]) {
 			return false

@@ -116,5 +116,5 @@ var schemas = map[string][]schemaAttribute{
 		one(schemaAttribute{name: "session_persistence", kind: subobject, of: attributes(text, "type", "cookie_name")})),
 	"healthmonitor": join(attributes(text, "type", "url_path"), attributes(number, "delay", "timeout", "max_retries"), always(text, "http_method", ""),
 		always(text, "expected_codes", ""), always(flag, "admin_state_up", true), listOf("pools", idList)),
-	"member": join(attributes(text, "address", "subnet_id"), attributes(number, "protocol_port", "weight"), attributes(flag, "admin_state_up")),
+	"member": join(attributes(text, "address", "subnet_id"), attributes(number, "protocol_port"), onCreate(number, "weight", 1), onCreate(flag, "admin_state_up", true)),
 }

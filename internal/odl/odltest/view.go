@@ -62,13 +62,13 @@ func setAttributes(shown map[string]any, schema []schemaAttribute, o map[string]
 		if a.kind == valueMap {
 			name = "Map"
 		}
-		value := a.convert(o[a.name], created)
+		value, missing := a.convert(o[a.name], created), o[a.name] == nil
 		switch {
 		case value != nil:
 			shown[name] = value
-		case created && a.onCreate != nil:
+		case missing && created && a.onCreate != nil:
 			shown[name] = a.onCreate
-		case a.always != nil:
+		case missing && a.always != nil:
 			shown[name] = a.always
 		case a.orNull:
 			shown[name] = nil
@@ -87,7 +87,7 @@ func (a schemaAttribute) convert(v any, created bool) any {
 	list, _ := v.([]any)
 	switch a.kind {
 	case number:
-		return asNumber(v)
+		return a.known(asNumber(v))
 	case flag:
 		return asText(v) == "true" || asText(v) == "1"
 	case texts, numbers:
@@ -113,12 +113,26 @@ func (a schemaAttribute) convert(v any, created bool) any {
 		}
 		return nil
 	default:
-		value := asText(v)
-		if known, closed := enumerations[a.name]; closed && !slices.Contains(known, fmt.Sprint(value)) {
-			return nil
+		if _, ok := v.(map[string]any); ok {
+			return "" // such as a binding:profile that is an object
 		}
-		return value
+		if _, ok := v.(json.Number); ok && numbersAsSent {
+			return v
+		}
+		return a.known(asText(v))
 	}
+}
+
+// numbersAsSent returns numbers in text attributes, such as provider:segmentation_id, as numbers. The real controller returns texts, but
+// berth's audit takes these for differences (issue 14).
+const numbersAsSent = true
+
+// known returns the value; nil if the attribute has an enumeration without it.
+func (a schemaAttribute) known(value any) any {
+	if all, closed := enumerations[a.name]; closed && !slices.Contains(all, fmt.Sprint(value)) {
+		return nil
+	}
+	return value
 }
 
 // enumerations lists the values that the real controller has for some attributes. It drops other values.
@@ -126,6 +140,7 @@ var enumerations = map[string][]string{
 	"direction":             {"ingress", "egress"},
 	"ethertype":             {"IPv4", "IPv6"},
 	"provider:network_type": {"flat", "gre", "vlan", "vxlan"},
+	"ip_version":            {"4", "6"},
 	"ipv6_address_mode":     {"dhcpv6-stateful", "dhcpv6-stateless", "slaac"},
 	"ipv6_ra_mode":          {"dhcpv6-stateful", "dhcpv6-stateless", "slaac"},
 }
@@ -167,6 +182,9 @@ func asTexts(v any) map[string]any {
 	shown := map[string]any{}
 	o, _ := v.(map[string]any)
 	for name, value := range o {
+		if value == nil { // then the real controller drops all of them
+			return map[string]any{}
+		}
 		if t := asText(value); t != nil {
 			shown[name] = t
 		}
@@ -179,6 +197,10 @@ func setSubnetDefaults(shown map[string]any) {
 	cidr, _ := shown["cidr"].(string)
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {
+		return
+	}
+	if shown["ip_version"] == nil {
+		shown["allocation_pools"] = []any{}
 		return
 	}
 	first, last := p.Masked().Addr().Next(), p.Masked().Addr().AsSlice()
