@@ -76,7 +76,7 @@ func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 		{"PUT", one, `{"networks":[]}`, 400, "singleton"},
 		{"DELETE", one, "", 204, ""},
 		{"DELETE", one, "", 404, ""},
-		{"GET", "/volcanoes", "", 404, ""},
+		{"GET", "/volcanoes", "", 500, ""},
 	} {
 		a := send(t, client, step.method, step.path, step.body)
 		if a.Status != step.status || !strings.Contains(string(a.Body), step.answer) || a.Failure != "" {
