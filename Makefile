@@ -7,7 +7,7 @@ races = TestRace|OneOfManyClients|OneWriterThroughKills|BackToBack
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## start berth, PostgreSQL, Temporal and a stub of OpenDaylight, run the demo, stay up until Ctrl-C
@@ -28,6 +28,10 @@ test: deps build ## run all tests with the race detector on real PostgreSQL and 
 	@go build -o bin/teststack ./internal/devstack/teststack
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -vet off -parallel 4 -timeout 20m ./...
 	@$(MAKE) --no-print-directory lint
+
+.PHONY: interop-odl
+interop-odl: deps ## run the tests with a real OpenDaylight: a story, and the comparison with the stub
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli go test -count 1 -timeout 20m -v -run OpenDaylight ./internal/devstack ./internal/interop
 
 .PHONY: soak
 soak: deps ## repeat the tests of concurrent writers and killed processes 1,000 times; ROUNDS=n sets the number

@@ -3,6 +3,7 @@ package odltest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -341,5 +342,8 @@ func decode(raw []byte) (map[string]any, error) {
 	d.UseNumber()
 	var o map[string]any
 	err := d.Decode(&o)
+	if err == nil && o == nil {
+		err = errors.New("null is not an object")
+	}
 	return o, err
 }
