@@ -1,6 +1,7 @@
-// Package odltest is a stub of an OpenDaylight controller. The stub is an http.Handler that behaves like the Neutron northbound API of the
-// last OpenDaylight releases, keeps its objects in memory, logs requests and injects faults. The stub also checks the order of writes,
-// which a real controller does not do: parents must come before their children, and an older revision must not come after a newer one.
+// Package odltest is a stub of an OpenDaylight controller in memory: an http.Handler that behaves like the Neutron northbound
+// API of the last releases, logs requests and injects faults. A test in internal/interop compares its answers with those of a
+// real controller. It also checks the order of writes, which no real controller does: parents before children, and no older
+// revision after a newer one.
 package odltest
 
 import (

@@ -39,23 +39,23 @@ func join(lists ...[]schemaAttribute) (all []schemaAttribute) {
 	return all
 }
 
-// one returns a list with one attribute.
-func one(a schemaAttribute) []schemaAttribute { return []schemaAttribute{a} }
+// single returns a list with one attribute.
+func single(a schemaAttribute) []schemaAttribute { return []schemaAttribute{a} }
 
 func listOf(name string, of ...[]schemaAttribute) []schemaAttribute {
-	return one(schemaAttribute{name: name, kind: objectList, of: join(of...)})
+	return single(schemaAttribute{name: name, kind: objectList, of: join(of...)})
 }
 
 func onCreate(kind attributeKind, name string, value any) []schemaAttribute {
-	return one(schemaAttribute{name: name, kind: kind, onCreate: value})
+	return single(schemaAttribute{name: name, kind: kind, onCreate: value})
 }
 
 func always(kind attributeKind, name string, value any) []schemaAttribute {
-	return one(schemaAttribute{name: name, kind: kind, always: value})
+	return single(schemaAttribute{name: name, kind: kind, always: value})
 }
 
 func orNull(kind attributeKind, name string) []schemaAttribute {
-	return one(schemaAttribute{name: name, kind: kind, orNull: true})
+	return single(schemaAttribute{name: name, kind: kind, orNull: true})
 }
 
 // withDefault returns the single attribute of a list with a value that it has after a create, or always.
@@ -93,7 +93,7 @@ var schemas = map[string][]schemaAttribute{
 		attributes(valueMap, "binding:vif_details"), listOf("extra_dhcp_opts", attributes(text, "opt_name", "opt_value"), always(number, "ip_version", 4)),
 		always(flag, "port_security_enabled", true)),
 	"router": join(named, onCreate(flag, "admin_state_up", true), onCreate(text, "status", "ACTIVE"), always(flag, "distributed", false), orNull(text, "gw_port_id"),
-		one(schemaAttribute{name: "external_gateway_info", kind: subobject, orNull: true,
+		single(schemaAttribute{name: "external_gateway_info", kind: subobject, orNull: true,
 			of: join(attributes(text, "network_id"), attributes(flag, "enable_snat"), listOf("external_fixed_ips", fixedIPs))}),
 		listOf("routes", routes)),
 	"floatingip": attributes(text, "floating_network_id", "port_id", "fixed_ip_address", "floating_ip_address", "router_id", "status"),
@@ -114,7 +114,7 @@ var schemas = map[string][]schemaAttribute{
 	"listener": join(named, attributes(text, "default_pool_id", "protocol", "protocol_port"), always(number, "connection_limit", -1), always(flag, "admin_state_up", true),
 		listOf("loadbalancers", idList)),
 	"pool": join(named, attributes(text, "protocol", "lb_algorithm", "healthmonitor_id"), attributes(flag, "admin_state_up"), listOf("listeners", idList),
-		one(schemaAttribute{name: "session_persistence", kind: subobject, of: attributes(text, "type", "cookie_name")})),
+		single(schemaAttribute{name: "session_persistence", kind: subobject, of: attributes(text, "type", "cookie_name")})),
 	"healthmonitor": join(attributes(text, "type", "url_path"), attributes(number, "delay", "timeout", "max_retries"), always(text, "http_method", ""),
 		always(text, "expected_codes", ""), always(flag, "admin_state_up", true), listOf("pools", idList)),
 	"member": join(attributes(text, "address", "subnet_id"), attributes(number, "protocol_port"), onCreate(number, "weight", 1), onCreate(flag, "admin_state_up", true)),
