@@ -4,8 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"berth/internal/contract"
 	"berth/internal/journal"
+	"berth/internal/network"
 	"berth/internal/odl/odltest"
 	"berth/internal/store/journalstore"
 	"berth/internal/store/storetest"
@@ -88,15 +91,19 @@ func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 func TestPortWithoutProject_IsSentWithProjectOfNetwork(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
-	n := m.createNetworks(1)[0]
-	made, err := m.store.Network.CreatePorts(t.Context(), onePort(n, ""))
+	project := uuid.NewString()
+	n, err := m.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: ptr("blue"), Project: &project}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := m.store.Network.CreatePorts(t.Context(), onePort(n[0], ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.drainJournal()
 	rec := m.odl.Record("port", made[0].ID.String())
-	if rec.Object["tenant_id"] != "demo" || rec.Object["project_id"] != "demo" || made[0].Project != "" {
-		t.Errorf("tenant_id of the port in the controller: got %v, want the project %q of the row", rec.Object, made[0].Project)
+	if rec.Object["tenant_id"] != project || rec.Object["project_id"] != project || made[0].Project != "" {
+		t.Errorf("port at the controller: got %v, want the project %s of the network, because the port has none", rec.Object, project)
 	}
 	m.checkInSync()
 }

@@ -4,15 +4,16 @@ import (
 	"encoding/json"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// SameObject reports whether the controller's object equals the object that was sent. Both arguments of SameObject are objects with their
-// JSON envelopes. SameObject compares only the attributes that were sent, because the controller adds attributes, omits null and empty
-// ones, and formats UUIDs with dashes. If both objects have the same revision_number, SameObject ignores attributes that the controller
-// does not return. A wrong result false of SameObject is harmless: the entry is sent again.
+// SameObject reports whether the controller has what was sent; both arguments include the envelope. SameObject compares only the
+// sent attributes, because the controller adds attributes, omits null and empty ones, formats UUIDs with dashes, returns
+// numbers as decimal strings, and returns lists in another order. An attribute that the controller does not return is ignored
+// if both objects have the same revision_number. A wrong result false is harmless: the entry is sent again.
 func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
@@ -59,9 +60,12 @@ func sameValue(sent, got any) bool {
 		g, ok := got.([]any)
 		return ok && sameList(s, g)
 	case json.Number:
-		g, ok := got.(json.Number)
+		g, ok := asNumber(got)
 		return ok && sameNumber(s, g)
 	case string:
+		if n, ok := got.(json.Number); ok {
+			return decimal.MatchString(s) && sameNumber(json.Number(s), n)
+		}
 		g, ok := got.(string)
 		return ok && (s == g || sameUUID(s, g))
 	default:
@@ -69,14 +73,18 @@ func sameValue(sent, got any) bool {
 	}
 }
 
+// sameList reports whether two lists have the same elements. Their order does not matter, because the controller stores sets.
 func sameList(sent, got []any) bool {
 	if len(sent) != len(got) {
 		return false
 	}
-	for i := range sent {
-		if !sameValue(sent[i], got[i]) {
+	left := slices.Clone(got)
+	for _, s := range sent {
+		i := slices.IndexFunc(left, func(g any) bool { return sameValue(s, g) })
+		if i < 0 {
 			return false
 		}
+		left = slices.Delete(left, i, i+1)
 	}
 	return true
 }
@@ -96,6 +104,18 @@ func isEmpty(v any) bool {
 
 // maxDigits limits the length of numbers that are compared by their value, because a number with a large exponent is expensive to expand.
 const maxDigits = 40
+
+// decimal matches the numbers that the controller returns as strings.
+var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// asNumber returns a number that the controller returned as a number or as a decimal string.
+func asNumber(got any) (json.Number, bool) {
+	if text, ok := got.(string); ok && decimal.MatchString(text) {
+		return json.Number(text), true
+	}
+	n, ok := got.(json.Number)
+	return n, ok
+}
 
 func sameNumber(a, b json.Number) bool {
 	if a == b {

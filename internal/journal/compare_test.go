@@ -14,7 +14,11 @@ func TestSameObject_ComparesOnlySentAttributes(t *testing.T) {
 		{"equal", `{"a":1,"b":"x"}`, `{"b":"x","a":1}`, true},
 		{"the controller adds its own", `{"a":1}`, `{"a":1,"b":2}`, true},
 		{"other value", `{"a":1}`, `{"a":2}`, false},
-		{"other type", `{"a":1}`, `{"a":"1"}`, false},
+		{"number as a decimal string", `{"a":1}`, `{"a":"1"}`, true},
+		{"decimal string as a number", `{"a":"1"}`, `{"a":1}`, true},
+		{"other number as a decimal string", `{"a":1}`, `{"a":"2"}`, false},
+		{"text and a number", `{"a":"1e3"}`, `{"a":1000}`, false},
+		{"number and another type", `{"a":1}`, `{"a":true}`, false},
 		{"missing", `{"a":1}`, `{}`, false},
 		{"missing, same revision", `{"a":1,"revision_number":3}`, `{"revision_number":3}`, true},
 		{"missing, other revision", `{"a":1,"revision_number":3}`, `{"revision_number":2}`, false},
@@ -30,7 +34,9 @@ func TestSameObject_ComparesOnlySentAttributes(t *testing.T) {
 		{"dashed text", `{"a":"web1"}`, `{"a":"web-1"}`, false},
 		{"inside lists", `{"a":[{"i":"1"},{"i":"2"}]}`, `{"a":[{"i":"1","more":1},{"i":"2"}]}`, true},
 		{"shorter list", `{"a":[1,2]}`, `{"a":[1]}`, false},
-		{"other order", `{"a":[1,2]}`, `{"a":[2,1]}`, false},
+		{"other order", `{"a":[1,2]}`, `{"a":[2,1]}`, true},
+		{"other order of objects", `{"a":[{"i":"1"},{"i":"2"}]}`, `{"a":[{"i":"2","more":1},{"i":"1"}]}`, true},
+		{"an element twice", `{"a":[1,1]}`, `{"a":[1,2]}`, false},
 		{"null inside", `{"a":null,"b":[null]}`, `{"b":[[]]}`, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -81,8 +81,10 @@ func isStorable(raw []byte) bool {
 	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
-// DifferingAttributes returns the names of the attributes that differ between our object and the controller's object and that an update can
-// correct. DifferingAttributes ignores attributes that the controller does not return.
+// DifferingAttributes returns the names of the attributes that differ and that an update can correct. DifferingAttributes ignores
+// attributes that the controller does not return. A revision_number differs only if that of the controller is higher: a port
+// that becomes ACTIVE gets a new revision without a journal entry, because the controller gets no status. With a higher
+// revision, the controller ignores every update until the object here has a higher one.
 func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	k := byType[typ]
 	want, err := decodeObject(shall)
@@ -98,14 +100,28 @@ func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	}
 	var differ []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if other, shown := got[name]; shown && !sameValue(want[name], other) {
-			differ = append(differ, name)
+		other, shown := got[name]
+		if !shown || sameValue(want[name], other) || name == "revision_number" && !isHigher(other, want[name]) {
+			continue
 		}
+		differ = append(differ, name)
 	}
 	return differ
 }
 
-// UnwrapObject returns the object in the response to ReadRequest, without its JSON envelope.
+// isHigher reports whether a is a higher revision number than b. A value that is not a number is not higher.
+func isHigher(a, b any) bool {
+	x, ok := asNumber(a)
+	y, both := asNumber(b)
+	if !ok || !both {
+		return false
+	}
+	higher, err := x.Int64()
+	lower, err2 := y.Int64()
+	return err == nil && err2 == nil && higher > lower
+}
+
+// UnwrapObject returns the object of a response to ReadRequest, without its envelope.
 func UnwrapObject(typ string, body []byte) (json.RawMessage, error) {
 	var envelope map[string]json.RawMessage
 	if err := json.Unmarshal(body, &envelope); err != nil {

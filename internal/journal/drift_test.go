@@ -14,6 +14,12 @@ func TestDifferingAttributes_OnlyThoseThatAnUpdateCorrects(t *testing.T) {
 		{"network", `{"name":"a","mtu":1500,"tags":[]}`, `{"mtu":1400}`, `["mtu"]`},
 		{"subnet", `{"name":"a","cidr":"10.0.0.0/24"}`, `{"name":"a","cidr":"10.0.1.0/24"}`, `[]`},
 		{"port", `{"binding:profile":{"a":1},"security_groups":["g"]}`, `{"binding:profile":"{\"a\":1}","security_groups":[{"id":"g"}]}`, `[]`},
+		{"network", `{"provider:segmentation_id":7}`, `{"provider:segmentation_id":"7"}`, `[]`},
+		{"port", `{"fixed_ips":[{"ip_address":"10.0.0.5"},{"ip_address":"10.0.0.6"}]}`, `{"fixed_ips":[{"ip_address":"10.0.0.6"},{"ip_address":"10.0.0.5"}]}`, `[]`},
+		{"trunk", `{"sub_ports":[{"port_id":"p","segmentation_id":9}]}`, `{"sub_ports":[{"port_id":"p","segmentation_id":"9"}]}`, `[]`},
+		{"port", `{"name":"a","revision_number":3}`, `{"name":"a","revision_number":"2"}`, `[]`},
+		{"port", `{"name":"a","revision_number":3}`, `{"name":"a","revision_number":4}`, `["revision_number"]`},
+		{"port", `{"name":"a","revision_number":3}`, `{"name":"a","revision_number":"many"}`, `[]`},
 		{"l2gateway_connection", `{"name":"a"}`, `{"name":"b"}`, `[]`},
 		{"network", `{"name":"a"}`, `7`, `["everything"]`},
 	} {

@@ -138,8 +138,8 @@ func orEmpty(raw []byte) []byte {
 func TestWriteRequest_ConvertsEachTypeForTheController(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, typ, data, create, update string }{
-		{"router", "router", `{"id":"r","name":"x","status":"ACTIVE","project_id":"p","gw_port_id":null}`,
-			`{"id":"r","name":"x","status":"ACTIVE","project_id":"p","tenant_id":"p","gw_port_id":null}`, `{"name":"x","gw_port_id":null}`},
+		{"router", "router", `{"id":"r","name":"x","status":"ACTIVE","project_id":"0123456789abcdef0123456789abcdef","gw_port_id":null}`,
+			`{"id":"r","name":"x","status":"ACTIVE","project_id":"0123456789abcdef0123456789abcdef","tenant_id":"0123456789abcdef0123456789abcdef","gw_port_id":null}`, `{"name":"x","gw_port_id":null}`},
 		{"floating IP without a port", "floatingip", `{"id":"f","port_id":null,"fixed_ip_address":null,"router_id":null}`,
 			`{"id":"f","port_id":null,"fixed_ip_address":null,"router_id":null}`, `{"id":"f"}`},
 		{"rule for ICMP on IPv6", "security_group_rule", `{"ethertype":"IPv6","protocol":"ipv6-icmp"}`,
@@ -151,11 +151,11 @@ func TestWriteRequest_ConvertsEachTypeForTheController(t *testing.T) {
 		{"rule for all", "security_group_rule", `{"protocol":null}`, `{"protocol":null}`, `{"protocol":null}`},
 		{"trunk", "trunk", `{"id":"t","status":"DOWN"}`, `{"id":"t","status":"ACTIVE"}`, `{"id":"t","status":"ACTIVE"}`},
 		{"policy with two rules of one type", "policy",
-			`{"id":"q","project_id":"p","rules":[{"id":"a","type":"bandwidth_limit","qos_policy_id":"q","max_kbps":1},{"id":"b","type":"bandwidth_limit"},{"id":"c","type":"minimum_bandwidth"}]}`,
-			`{"id":"q","project_id":"p","tenant_id":"p","dscp_marking_rules":[],"minimum_bandwidth_rules":[{"id":"c","tenant_id":"p"}],
-				"bandwidth_limit_rules":[{"id":"a","max_kbps":1,"tenant_id":"p"},{"id":"b","tenant_id":"p"}]}`,
-			`{"id":"q","project_id":"p","tenant_id":"p","dscp_marking_rules":[],"minimum_bandwidth_rules":[{"id":"c","tenant_id":"p"}],
-				"bandwidth_limit_rules":[{"id":"a","max_kbps":1,"tenant_id":"p"},{"id":"b","tenant_id":"p"}]}`},
+			`{"id":"q","project_id":"0123456789abcdef0123456789abcdef","rules":[{"id":"a","type":"bandwidth_limit","qos_policy_id":"q","max_kbps":1},{"id":"b","type":"bandwidth_limit"},{"id":"c","type":"minimum_bandwidth"}]}`,
+			`{"id":"q","project_id":"0123456789abcdef0123456789abcdef","tenant_id":"0123456789abcdef0123456789abcdef","dscp_marking_rules":[],"minimum_bandwidth_rules":[{"id":"c","tenant_id":"0123456789abcdef0123456789abcdef"}],
+				"bandwidth_limit_rules":[{"id":"a","max_kbps":1,"tenant_id":"0123456789abcdef0123456789abcdef"},{"id":"b","tenant_id":"0123456789abcdef0123456789abcdef"}]}`,
+			`{"id":"q","project_id":"0123456789abcdef0123456789abcdef","tenant_id":"0123456789abcdef0123456789abcdef","dscp_marking_rules":[],"minimum_bandwidth_rules":[{"id":"c","tenant_id":"0123456789abcdef0123456789abcdef"}],
+				"bandwidth_limit_rules":[{"id":"a","max_kbps":1,"tenant_id":"0123456789abcdef0123456789abcdef"},{"id":"b","tenant_id":"0123456789abcdef0123456789abcdef"}]}`},
 		{"connection", "l2gateway_connection", `{"l2_gateway_id":"g"}`, `{"gateway_id":"g"}`, ""},
 	} {
 		for op, want := range map[Operation]string{Create: tt.create, Update: tt.update} {

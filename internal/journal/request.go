@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
 )
 
 // Request is an HTTP request to the controller.
@@ -110,6 +113,7 @@ func (k objectType) filter(o object, op Operation) error {
 	}
 	copyAlias(o, "project_id", "tenant_id")
 	copyAlias(o, "tenant_id", "project_id")
+	shapeProjects(o)
 	if k.shape == nil {
 		return nil
 	}
@@ -122,6 +126,37 @@ func copyAlias(o object, from, to string) {
 	if _, both := o[to]; ok && !both {
 		o[to] = value
 	}
+}
+
+// projectNamespace is the namespace of the UUIDs that stand for project IDs which are not UUIDs.
+var projectNamespace = uuid.MustParse("6f7d2c0e-5a1b-4c53-9b5e-2f8c3d1a7e40")
+
+// shapeProjects replaces each project ID that is not a UUID by a UUID that depends only on the project ID, in the whole
+// object. Without Keystone a project ID can be any text, and the controller answers 500 to a tenant that is not a UUID. The
+// rows keep the project ID, so a comparison with the controller replaces it in the same way.
+func shapeProjects(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			shapeProjects(item)
+		}
+	case object:
+		for name, value := range v {
+			project, ok := value.(string)
+			if ok && (name == "project_id" || name == "tenant_id") {
+				v[name] = projectUUID(project)
+			}
+			shapeProjects(value)
+		}
+	}
+}
+
+// projectUUID returns the tenant ID that the controller gets for a project.
+func projectUUID(project string) string {
+	if project == "" || hexID.MatchString(strings.ReplaceAll(project, "-", "")) {
+		return project
+	}
+	return uuid.NewSHA1(projectNamespace, []byte(project)).String()
 }
 
 func decodeObject(raw json.RawMessage) (object, error) {

@@ -2,9 +2,11 @@ package journal
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 )
 
 func entry(op Operation, typ, data string) Entry {
@@ -35,8 +37,8 @@ func TestWriteRequest_MethodAndPath(t *testing.T) {
 var filterCases = []struct{ name, typ, data, create, update string }{
 	{
 		name: "network without status and subnets, update without immutable attributes", typ: "network",
-		data:   `{"id":"n","name":"x","status":"ACTIVE","subnets":["s"],"tenant_id":"p","project_id":"p","mtu":1500,"qos_policy_id":null,"description":null}`,
-		create: `{"network":{"id":"n","name":"x","tenant_id":"p","project_id":"p","mtu":1500,"description":null}}`,
+		data:   `{"id":"n","name":"x","status":"ACTIVE","subnets":["s"],"tenant_id":"0123456789abcdef0123456789abcdef","project_id":"0123456789abcdef0123456789abcdef","mtu":1500,"qos_policy_id":null,"description":null}`,
+		create: `{"network":{"id":"n","name":"x","tenant_id":"0123456789abcdef0123456789abcdef","project_id":"0123456789abcdef0123456789abcdef","mtu":1500,"description":null}}`,
 		update: `{"network":{"name":"x","mtu":1500,"description":null}}`,
 	},
 	{
@@ -47,9 +49,9 @@ var filterCases = []struct{ name, typ, data, create, update string }{
 	},
 	{
 		name: "subnet", typ: "subnet",
-		data: `{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"p","segment_id":null,"subnetpool_id":null,
+		data: `{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"0123456789abcdef0123456789abcdef","segment_id":null,"subnetpool_id":null,
 			"gateway_ip":null,"enable_dhcp":true}`,
-		create: `{"subnet":{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"p","project_id":"p","gateway_ip":null,"enable_dhcp":true}}`,
+		create: `{"subnet":{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"0123456789abcdef0123456789abcdef","project_id":"0123456789abcdef0123456789abcdef","gateway_ip":null,"enable_dhcp":true}}`,
 		update: `{"subnet":{"gateway_ip":null,"enable_dhcp":true}}`,
 	},
 	{
@@ -131,5 +133,40 @@ func TestAttempt_FailsAnEntryWithoutValidRequest(t *testing.T) {
 				t.Errorf("begin an attempt for an invalid entry: got outcome %+v, want given-up without a request", a.Outcome())
 			}
 		})
+	}
+}
+
+// Without Keystone a project ID can be any text, but the controller accepts only UUIDs as tenants.
+func TestWriteRequest_ReplacesProjectsThatAreNoUUIDs(t *testing.T) {
+	t.Parallel()
+	request := func(project string) object {
+		t.Helper()
+		e := Entry{Object: Ref{"policy", "q"}, Operation: Create, Data: json.RawMessage(`{"id":"q","project_id":"` + project + `","rules":[{"id":"a","type":"bandwidth_limit"}]}`)}
+		r, err := WriteRequest(e)
+		if err != nil {
+			t.Fatalf("request of a policy of the project %q: %v", project, err)
+		}
+		sent, err := decodeObject(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent["policy"].(object)
+	}
+	for _, kept := range []string{"", "0123456789abcdef0123456789abcdef", "01234567-89AB-cdef-0123-456789abcdef"} {
+		if got := request(kept)["tenant_id"]; got != kept {
+			t.Errorf("tenant of the project %q: got %q, want it unchanged", kept, got)
+		}
+	}
+	demoTenant, otherTenant := request("demo")["tenant_id"], request("other")["tenant_id"]
+	if _, err := uuid.Parse(fmt.Sprint(demoTenant)); err != nil || demoTenant == otherTenant || demoTenant != request("demo")["tenant_id"] {
+		t.Errorf("tenants of two projects that are not UUIDs: got %q and %q, want two UUIDs that stay the same", demoTenant, otherTenant)
+	}
+	rule := request("demo")["bandwidth_limit_rules"].([]any)[0].(object)
+	if rule["tenant_id"] != demoTenant {
+		t.Errorf("tenant of a rule in the policy: got %q, want that of the policy, %q", rule["tenant_id"], demoTenant)
+	}
+	has := `{"id":"q","tenant_id":"` + fmt.Sprint(demoTenant) + `"}`
+	if differ := DifferingAttributes("policy", []byte(`{"id":"q","tenant_id":"demo"}`), []byte(has)); len(differ) > 0 {
+		t.Errorf("compare the policy with %s: the attributes %v differ, want none", has, differ)
 	}
 }
