@@ -29,36 +29,40 @@ func SameObject(sent, got json.RawMessage) bool {
 		if !ok || !both {
 			return false
 		}
-		return sameObject(mine, theirs)
+		revision := mine["revision_number"]
+		return sameObject(mine, theirs, revision != nil && sameValue(revision, theirs["revision_number"], false))
 	}
 	return false
 }
 
-func sameObject(sent, got object) bool {
-	revision := sent["revision_number"] != nil && sameValue(sent["revision_number"], got["revision_number"])
+// sameObject reports whether an object at the controller has the sent attributes. If `dropped` is set, sameObject ignores
+// attributes that the controller does not return, as long as it returns one of them.
+func sameObject(sent, got object, dropped bool) bool {
+	compared := len(sent) == 0
 	for name, value := range sent {
 		other, known := got[name]
-		if !known && revision {
+		if !known && dropped {
 			continue
 		}
-		if !sameValue(value, other) {
+		if !sameValue(value, other, dropped) {
 			return false
 		}
+		compared = true
 	}
-	return true
+	return compared
 }
 
-func sameValue(sent, got any) bool {
+func sameValue(sent, got any, dropped bool) bool {
 	if isEmpty(sent) && isEmpty(got) {
 		return true
 	}
 	switch s := sent.(type) {
 	case object:
 		g, ok := got.(object)
-		return ok && sameObject(s, g)
+		return ok && sameObject(s, g, dropped)
 	case []any:
 		g, ok := got.([]any)
-		return ok && sameList(s, g)
+		return ok && sameList(s, g, dropped)
 	case json.Number:
 		g, ok := asNumber(got)
 		return ok && sameNumber(s, g)
@@ -74,13 +78,13 @@ func sameValue(sent, got any) bool {
 }
 
 // sameList reports whether two lists have the same elements. Their order does not matter, because the controller stores sets.
-func sameList(sent, got []any) bool {
+func sameList(sent, got []any, dropped bool) bool {
 	if len(sent) != len(got) {
 		return false
 	}
 	left := slices.Clone(got)
 	for _, s := range sent {
-		i := slices.IndexFunc(left, func(g any) bool { return sameValue(s, g) })
+		i := slices.IndexFunc(left, func(g any) bool { return sameValue(s, g, dropped) })
 		if i < 0 {
 			return false
 		}

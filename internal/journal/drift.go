@@ -82,7 +82,7 @@ func isStorable(raw []byte) bool {
 }
 
 // DifferingAttributes returns the names of the attributes that differ and that an update can correct. DifferingAttributes ignores
-// attributes that the controller does not return. A revision_number differs only if that of the controller is higher: a port
+// attributes that the controller does not return, also in nested objects. A revision_number differs only if that of the controller is higher: a port
 // that becomes ACTIVE gets a new revision without a journal entry, because the controller gets no status. With a higher
 // revision, the controller ignores every update until the object here has a higher one.
 func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
@@ -101,7 +101,7 @@ func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	var differ []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		other, shown := got[name]
-		if !shown || sameValue(want[name], other) || name == "revision_number" && !isHigher(other, want[name]) {
+		if !shown || sameValue(want[name], other, true) || name == "revision_number" && !isHigher(other, want[name]) {
 			continue
 		}
 		differ = append(differ, name)
