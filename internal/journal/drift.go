@@ -81,10 +81,10 @@ func isStorable(raw []byte) bool {
 	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
-// DifferingAttributes returns the names of the attributes that differ and that an update can correct. DifferingAttributes ignores
-// attributes that the controller does not return, also in nested objects. A revision_number differs only if that of the controller is higher: a port
-// that becomes ACTIVE gets a new revision without a journal entry, because the controller gets no status. With a higher
-// revision, the controller ignores every update until the object here has a higher one.
+// DifferingAttributes returns the names of the attributes that differ between our object and the controller's object and that an update can
+// correct. DifferingAttributes ignores attributes that the controller does not return, also in nested objects. The revision_number differs
+// only if that of the controller is higher, because the controller then ignores every update. A lower one is no difference: a port that
+// becomes ACTIVE gets a new revision without a journal entry.
 func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	k := byType[typ]
 	want, err := decodeObject(shall)
@@ -121,7 +121,7 @@ func isHigher(a, b any) bool {
 	return err == nil && err2 == nil && higher > lower
 }
 
-// UnwrapObject returns the object of a response to ReadRequest, without its envelope.
+// UnwrapObject returns the object in the response to ReadRequest, without its JSON envelope.
 func UnwrapObject(typ string, body []byte) (json.RawMessage, error) {
 	var envelope map[string]json.RawMessage
 	if err := json.Unmarshal(body, &envelope); err != nil {

@@ -17,6 +17,7 @@ func shapePort(o object, _ Operation) error {
 			o["binding:profile"] = string(raw)
 		}
 	}
+	shapeVIFDetails(o)
 	groups, ok := o["security_groups"]
 	if !ok {
 		return nil
@@ -34,6 +35,20 @@ func shapePort(o object, _ Operation) error {
 	}
 	o["security_groups"] = shaped
 	return nil
+}
+
+// shapeVIFDetails removes the VIF details that are null or objects, such as bound_drivers. The controller answers 500 to a detail that is
+// an object, and forgets all details if one of them is null.
+func shapeVIFDetails(o object) {
+	details, ok := o["binding:vif_details"].(object)
+	if !ok {
+		return
+	}
+	for name, value := range details {
+		if _, nested := value.(object); nested || value == nil {
+			delete(details, name)
+		}
+	}
 }
 
 // protocolNumbers maps names of IP protocols that the controller does not know to their numbers.

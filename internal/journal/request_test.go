@@ -69,6 +69,12 @@ var filterCases = []struct{ name, typ, data, create, update string }{
 		update: `{"port":{"security_groups":[],"binding:profile":"{\"a\":1}","port_security_enabled":false}}`,
 	},
 	{
+		name: "port with VIF details that the controller cannot store", typ: "port",
+		data:   `{"binding:vif_details":{"port_filter":true,"bound_drivers":{"0":"opendaylight"},"gone":null}}`,
+		create: `{"port":{"binding:vif_details":{"port_filter":true}}}`,
+		update: `{"port":{"binding:vif_details":{"port_filter":true}}}`,
+	},
+	{
 		name: "port with null profile", typ: "port",
 		data:   `{"binding:profile":null}`,
 		create: `{"port":{}}`,

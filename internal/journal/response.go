@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -62,7 +63,7 @@ func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	switch {
 	case isSuccess(a):
 		return Outcome{Kind: OutcomeDone}
-	case a.Status == http.StatusNotFound && e.Operation == Delete:
+	case e.Operation == Delete && (a.Status == http.StatusNotFound || isUnknownMember(e, a)):
 		return Outcome{Kind: OutcomeDone}
 	case a.Status == http.StatusConflict && e.Operation == Create:
 		return Outcome{Kind: OutcomeExists, MaybeApplied: true, RetryAfter: backoff(e, firstBackoff, e.Attempt),
@@ -70,6 +71,12 @@ func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	default:
 		return rejected(e, quoteResponse(a), maxFailures)
 	}
+}
+
+// isUnknownMember reports whether the controller refuses to delete an object because its collection in a parent object lacks it. For such
+// a collection the controller answers 400, and not 404.
+func isUnknownMember(e Entry, a Response) bool {
+	return byType[e.Object.Type].parent != "" && a.Status == http.StatusBadRequest && strings.Contains(string(a.Body), "UUID does not exist")
 }
 
 // UnsendableOutcome returns the outcome of an entry for which no request can be created.

@@ -219,3 +219,28 @@ func TestEvaluate_ReasonIsOnePrintableLine(t *testing.T) {
 		}
 	}
 }
+
+// The controller answers 400 and not 404 if a pool lacks the member that a delete names.
+func TestEvaluate_DeleteOfAnUnknownMemberIsDone(t *testing.T) {
+	t.Parallel()
+	unknown := Response{Status: 400, Body: []byte("LoadBalancerPoolMember UUID does not exist.")}
+	for _, tt := range []struct {
+		name   string
+		op     Operation
+		typ    string
+		answer Response
+		want   OutcomeKind
+	}{
+		{"unknown member", Delete, "member", unknown, OutcomeDone},
+		{"other refusal", Delete, "member", Response{Status: 400, Body: []byte("Invalid requests")}, OutcomeRejected},
+		{"update", Update, "member", unknown, OutcomeRejected},
+		{"object in no collection of another object", Delete, "pool", unknown, OutcomeRejected},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if o := Evaluate(entry(tt.op, tt.typ, `{"pool_id":"p"}`), tt.answer, DefaultMaxFailures); o.Kind != tt.want {
+				t.Errorf("evaluate the answer %d %q to the %s of a %s: got %+v, want %s", tt.answer.Status, tt.answer.Body, tt.op, tt.typ, o, tt.want)
+			}
+		})
+	}
+}

@@ -75,6 +75,12 @@ func validPort(o map[string]any) bool {
 			return false
 		}
 	}
+	details, _ := o["binding:vif_details"].(map[string]any)
+	for _, value := range details {
+		if _, nested := value.(map[string]any); nested {
+			return false
+		}
+	}
 	mac, ok := o["mac_address"].(string)
 	if !ok {
 		return true

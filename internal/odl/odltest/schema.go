@@ -74,9 +74,8 @@ var (
 
 // schemas contains the attributes of each type without id, tenant_id, project_id and revision_number.
 var schemas = map[string][]schemaAttribute{
-	// The real controller drops id and tenant_id of the rules, but berth's audit takes that for a difference (issue 14).
-	"policy": join(named, attributes(flag, "shared"), listOf("bandwidth_limit_rules", attributes(text, "id", "tenant_id"), attributes(number, "max_kbps", "max_burst_kbps")),
-		listOf("dscp_marking_rules", attributes(text, "id", "tenant_id"), attributes(number, "dscp_mark"))),
+	"policy": join(named, attributes(flag, "shared"), listOf("bandwidth_limit_rules", attributes(number, "max_kbps", "max_burst_kbps")),
+		listOf("dscp_marking_rules", attributes(number, "dscp_mark"))),
 	"security_group": named,
 	"security_group_rule": join(attributes(text, "direction", "protocol", "ethertype", "remote_ip_prefix", "remote_group_id", "security_group_id"),
 		attributes(number, "port_range_min", "port_range_max")),

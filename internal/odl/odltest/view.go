@@ -116,16 +116,9 @@ func (a schemaAttribute) convert(v any, created bool) any {
 		if _, ok := v.(map[string]any); ok {
 			return "" // such as a binding:profile that is an object
 		}
-		if _, ok := v.(json.Number); ok && numbersAsSent {
-			return v
-		}
 		return a.known(asText(v))
 	}
 }
-
-// numbersAsSent returns numbers in text attributes, such as provider:segmentation_id, as numbers. The real controller returns texts, but
-// berth's audit takes these for differences (issue 14).
-const numbersAsSent = true
 
 // known returns the value; nil if the attribute has an enumeration without it.
 func (a schemaAttribute) known(value any) any {
