@@ -1,7 +1,7 @@
-// Package activities contains the activities of all workflows. The activities access PostgreSQL, the controller,
-// Nova, Neutron, RabbitMQ and the webhook. An activity has one effect. An activity is idempotent and short, and does
-// not depend on its caller. It checks the row's state or version (the fence), so that a repeated or late call changes
-// nothing.
+// Package activities contains the activities of all workflows. The activities access PostgreSQL, the OpenDaylight controller, Nova,
+// Neutron, RabbitMQ and the webhook for lease notifications. Each activity does one thing, is idempotent and takes little time. Each
+// activity that changes a row first checks the row's state or version (the fence), so that a repeated or late call of the activity
+// changes nothing.
 package activities
 
 import (
@@ -27,15 +27,15 @@ import (
 type Options struct {
 	Store *store.Store
 	ODL   Controller
-	// Notes, if set, delivers the notes of workflows that an activity wakes. Otherwise a relay delivers them.
+	// Notes, if set, delivers the notes (outbox rows) that an activity records to wake workflows. If Notes is nil, a relay delivers these
+	// notes.
 	Notes NoteDeliverer
 	Nova  EventSender
-	// Enforcement, if set, is told when leases end. It calls the external enforcement service of
-	// BERTH_LEASE_ENFORCEMENT_URL.
+	// Enforcement, if set, notifies the external enforcement service at BERTH_LEASE_ENFORCEMENT_URL of the end of leases.
 	Enforcement *notify.Enforcement
 	// Hypervisors, if set, lists Nova's hypervisors with their states.
 	Hypervisors HypervisorLister
-	// HealingWindow limits healing to reservations that start within this time; 0: no limit.
+	// HealingWindow limits the healing of reservations to those that start at most this duration from now; 0: no limit.
 	HealingWindow time.Duration
 	// Cloud provisions reservations; nil: neither Nova nor Neutron is configured for leases.
 	Cloud Cloud
@@ -106,7 +106,8 @@ func startHeartbeat(ctx context.Context) (stop func()) {
 	return func() { close(ended) }
 }
 
-// parseUUID parses a workflow's key as a UUID. A malformed key belongs to no row, so the error is not retried.
+// parseUUID parses a workflow's key as a UUID. A key that is not a UUID belongs to no row, so Temporal does not retry the activity after
+// this error.
 func parseUUID(key string) (uuid.UUID, error) {
 	id, err := uuid.Parse(key)
 	if err != nil {

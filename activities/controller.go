@@ -13,12 +13,13 @@ import (
 
 // Controller is the OpenDaylight controller.
 type Controller interface {
-	// Send sends one request without a retry. After an error it is unknown whether the request was applied.
+	// Send sends one request without a retry. If Send returns an error, the controller may or may not have executed the request.
 	Send(ctx context.Context, method, path string, body []byte) (odl.Response, error)
-	// List calls the function `each` for every object of a collection. The parameter `key` is the collection's key in
-	// the response body.
+	// List calls the function `each` for every object of a collection. The parameter `key` is the JSON key in the response body under
+	// which the collection's list of objects stands.
 	List(ctx context.Context, path, key string, each func(json.RawMessage) error) (odl.Response, error)
-	// BreakerWait returns how long the caller must wait before the next request, and why. It returns 0 if a request may be sent now.
+	// BreakerWait returns how long the caller must wait before the next request, and why. BreakerWait returns 0 if the caller may send a
+	// request now.
 	BreakerWait() (wait time.Duration, why string)
 	// Readable reports whether the controller's objects can be read and compared with the rows.
 	Readable() bool
@@ -43,8 +44,8 @@ func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte,
 	return got.Body, err
 }
 
-// listCollection calls the function `each` for every object of a collection. It returns false if the controller has
-// no such collection.
+// listCollection calls the function `each` for every object of a collection. listCollection returns false if the controller does not have
+// the collection.
 func (a *Activities) listCollection(ctx context.Context, r journal.Request, key string, each func(json.RawMessage) error) (found bool, err error) {
 	got, err := a.ODL.List(ctx, r.Path, key, each)
 	switch {
@@ -75,7 +76,7 @@ func checkResponse(r journal.Request, got odl.Response) (found bool, err error) 
 // unavailableStatuses are the HTTP statuses that concern the whole controller and not only the requested object.
 var unavailableStatuses = []int{401, 403, 408, 429, 502, 503, 504}
 
-// controllerObject returns the controller's copy of an object; nil if it has none.
+// controllerObject reads an object from the controller. controllerObject returns nil if the controller does not have the object.
 func (a *Activities) controllerObject(ctx context.Context, ref journal.Ref, data []byte) ([]byte, error) {
 	request, err := journal.ReadRequest(journal.Entry{Object: ref, Data: data})
 	if err != nil {

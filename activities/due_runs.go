@@ -16,8 +16,8 @@ const (
 	recoveryInterval   = 5 * time.Minute
 )
 
-// StartDueRuns starts a full sync if the controller has lost its data or a scheduled one is due, and a recovery if entries have
-// failed. It does nothing while the controller is unavailable.
+// StartDueRuns starts a full sync if the controller has lost its data or if a scheduled full sync is due. StartDueRuns starts a recovery
+// if journal entries have failed. StartDueRuns does nothing while the controller is unavailable.
 func (a *Activities) StartDueRuns(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	if !a.ODL.Readable() {
@@ -47,8 +47,8 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	return classify(err)
 }
 
-// canaryMissing reports whether the controller is available and lacks the check network, and no journal entry creates
-// it.
+// canaryMissing reports whether two conditions hold: the controller is available but does not have the check network, and no journal
+// entry creates the check network.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	mark, err := a.Store.Journal.Now(ctx)
@@ -63,8 +63,8 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	return !moving[c.Object.ID], err
 }
 
-// canaryPresent reports whether the controller has the check network. A server that answers "not found" to every
-// request is not the controller, so the list of networks must exist.
+// canaryPresent reports whether the controller has the check network. If the check network is not found, canaryPresent also reads the
+// list of networks, because a server that answers "not found" to every request is not the controller.
 func (a *Activities) canaryPresent(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	body, err := a.controllerObject(ctx, c.Object, c.Data)

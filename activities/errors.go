@@ -18,11 +18,11 @@ const (
 	Invalid  = "Invalid"  // the input belongs to no row
 )
 
-// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease. A retry may
-// succeed; the workflow decides how long it retries.
+// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease. A later attempt of the step
+// may succeed, so the workflow retries the step; the workflow also decides for how long.
 const BackendError = "Unwilling"
 
-// Types of errors that only this package uses.
+// Types of errors that only package activities uses.
 const (
 	// retryRequested is the type of an error that only requests the next attempt.
 	retryRequested = "Again"
@@ -30,7 +30,8 @@ const (
 	objectErrorType = "Odd"
 )
 
-// classify decides whether Temporal retries an error. It retries every error except a final answer of the database.
+// classify decides whether Temporal retries an error. Temporal does not retry an error that is a final answer of the database, such as
+// "not found"; Temporal retries all other errors.
 func classify(err error) error {
 	var fault *lease.Fault
 	switch {

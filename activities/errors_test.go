@@ -17,10 +17,10 @@ func TestClassify_OnlyFinalErrorsAreNotRetried(t *testing.T) {
 		typ   string
 		final bool
 	}{
-		{fmt.Errorf("port: %w", db.ErrNotFound), NotFound, true},
-		{fmt.Errorf("lease: %w", db.ErrConflict), Conflict, true},
-		{invalid(errors.New("no UUID")), Invalid, true},
-		{errors.New("connection refused"), "", false},
+		{fmt.Errorf("read the port: %w", db.ErrNotFound), NotFound, true},
+		{fmt.Errorf("update the lease: %w", db.ErrConflict), Conflict, true},
+		{invalid(errors.New("the key is not a UUID")), Invalid, true},
+		{errors.New("connect with the database: connection refused"), "", false},
 	} {
 		got := classify(c.err)
 		var app *temporal.ApplicationError
@@ -29,6 +29,6 @@ func TestClassify_OnlyFinalErrorsAreNotRetried(t *testing.T) {
 		}
 	}
 	if classify(nil) != nil {
-		t.Error("classify(nil) is not nil")
+		t.Error("classify(nil): got an error, want nil")
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// SyncFreepoolHost adds a host to Nova's aggregate "freepool" or removes it, as the host's row requires, and repeats this
-// until no newer change is recorded. Nova is called before the row is updated, so that a call may be repeated but is never
-// missed.
+// SyncFreepoolHost adds a host to Nova's aggregate "freepool" or removes the host from it, as the host's row requires. SyncFreepoolHost
+// repeats this until the row records no newer change. SyncFreepoolHost calls Nova before it marks the change as done in the row. So a
+// crash may cause a repeated call to Nova, but never a missing one.
 func (a *Activities) SyncFreepoolHost(ctx context.Context, service string) error {
 	defer startHeartbeat(ctx)()
 	for {

@@ -9,9 +9,10 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// syncStep compares the objects of one type. It records a create for each object that the controller lacks, and an
-// update for each that differs. A full sync deletes nothing in the controller. The check network is created last,
-// after the controller has applied all other entries. Its presence means that the controller has every object.
+// syncStep compares the objects of one type. syncStep records a create entry in the journal for each object that the controller lacks,
+// and an update entry for each object that differs from its row. A full sync deletes nothing in the controller. A full sync creates the
+// check network last, after the controller has applied all other journal entries of the sync. So the presence of the check network means
+// that the controller has every object.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {
 	case positionSettling:
@@ -32,7 +33,7 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	})
 }
 
-// canaryStep creates the check network and ends the run after the controller has it.
+// canaryStep creates the check network in the controller, and ends the full sync after the controller has the check network.
 func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {

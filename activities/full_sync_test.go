@@ -77,7 +77,7 @@ func TestFullSync_SendsOnlyMissingAndDifferentObjects(t *testing.T) {
 	m.checkInSync()
 }
 
-// A missing check network means that the controller has lost its data. No run is started while the controller is
+// A missing check network means that the controller has lost its data. StartDueRuns starts no full sync while the controller is
 // unavailable.
 func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	for _, f := range []odltest.Fault{{Status: 404, Times: 2}, {Status: 503}, {Body: "<html>"}, {Break: odltest.BreakReset, Times: 3}} {
 		m.odl.InjectFaults(f)
 		if id := startDueRuns(); id != 0 {
-			t.Fatalf("run %d was started although the controller is unavailable: %+v", id, f)
+			t.Fatalf("want no full sync while the controller is unavailable; got run %d with the fault %+v", id, f)
 		}
 		m.odl.ClearFaults()
 	}
@@ -109,7 +109,7 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
 	if again := startDueRuns(); again != 0 {
-		t.Errorf("run %d was started although the controller has the check network", again)
+		t.Errorf("want no full sync while the controller has the check network; got run %d", again)
 	}
 }
 
@@ -132,11 +132,11 @@ func TestStartDueRuns_StartsScheduledFullSync(t *testing.T) {
 		return r.ID != 0
 	}
 	if started(0) || started(time.Hour) {
-		t.Error("a full sync was started before it was due")
+		t.Error("want no full sync before a full sync is due; got one")
 	}
 	storetest.Exec(t, m.url, `update mirror_run set created_at = created_at - interval '2 hours'`)
 	if started(0) || !started(time.Hour) {
-		t.Error("a full sync was started without an interval, or was not started although one is due")
+		t.Error("two hours after the last full sync: want no full sync with the interval 0, and a full sync with the interval 1 h")
 	}
 }
 
@@ -170,7 +170,7 @@ func TestFullSync_DoesNotRecreateObjectsDeletedMeanwhile(t *testing.T) {
 	m.drainJournal()
 	for _, p := range ports[:2] {
 		if m.odl.Record("port", p.ID.String()).Object != nil {
-			t.Errorf("the full sync recreated the deleted port %s", p.ID)
+			t.Errorf("the deleted port %s: want that the full sync does not create it in the controller, but it did", p.ID)
 		}
 	}
 	if len(nets) != 2 {
@@ -213,7 +213,7 @@ func TestFullSync_FailsWithoutCanaryIfTypeIsUnreadable(t *testing.T) {
 	}
 }
 
-// A repair changes only the objects that the audit found, and only if they have not changed after the audit.
+// A repair changes only the objects that the audit found. A repair skips an object that has changed after the audit.
 func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -287,8 +287,8 @@ func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 
 func nameChange(name string) network.NetworkChange { return network.NetworkChange{Name: &name} }
 
-// deleteNetworkRows deletes the rows of a network, its ports and its subnets without journal entries. It also makes
-// the existing journal entries an hour old.
+// deleteNetworkRows deletes the rows of a network, its ports and its subnets, and records no journal entries for these deletions.
+// deleteNetworkRows also makes all existing journal entries an hour old.
 func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	m.Helper()
 	for _, sql := range []string{
@@ -300,7 +300,8 @@ func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	storetest.Exec(m, m.url, `update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`)
 }
 
-// A row may change after a run has read the controller and before the run records its finding.
+// A full sync reads an object from the controller and later records a journal entry that corrects the object. If the object's row changes
+// between the two, the full sync skips the object.
 func TestMend_SkipsStaleFindings(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

@@ -14,16 +14,16 @@ type HypervisorLister interface {
 }
 
 const (
-	// healBatch is the maximum number of reservations that one round heals.
+	// healBatch is the maximum number of reservations that one call of HealReservations heals.
 	healBatch = 10_000
-	// healTime is the maximum duration of one round. It is shorter than workflows.LongRunningTimeout. The next round
-	// heals the remaining reservations.
+	// healTime is the maximum duration of one call of HealReservations. healTime must be shorter than workflows.LongRunningTimeout. The
+	// next call of HealReservations heals the reservations for which the time was not sufficient.
 	healTime = 5 * time.Minute
 )
 
-// HealReservations updates the states of the hosts and heals reservations that lost a host, or that lack a resource
-// which is available again. If healing a reservation fails, the error is logged, the round continues with the other
-// reservations, and the next round tries again.
+// HealReservations updates the states of the hosts and heals reservations that lost a host, or that lack a resource which is available
+// again. If HealReservations cannot heal a reservation, it logs the error and continues with the other reservations; the next call of
+// HealReservations retries the failed one.
 func (a *Activities) HealReservations(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	log := activity.GetLogger(ctx)
@@ -42,7 +42,7 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// updateHostStates stores which hosts are up, as Nova reports it.
+// updateHostStates reads from Nova which hypervisors are up and stores these states in the rows of the hosts.
 func (a *Activities) updateHostStates(ctx context.Context) error {
 	if a.Hypervisors == nil {
 		return nil

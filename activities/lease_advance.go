@@ -11,8 +11,9 @@ import (
 // advanceWait is how long one call waits for the sweep of due leases. It is shorter than workflows.LocalDatabaseTimeout.
 const advanceWait = 2 * time.Second
 
-// AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls share one sweep.
-// It returns how many leases the sweep has advanced so far; a longer sweep continues without its callers.
+// AdvanceLeases waits until the given time, then starts and ends all leases that are due, in a sweep. Concurrent calls of AdvanceLeases
+// share one sweep. AdvanceLeases returns how many leases the sweep has advanced so far. A sweep that takes longer continues after its
+// callers have returned.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	left, err := a.Store.Lease.TimeUntil(ctx, at)
 	if err != nil {
@@ -38,10 +39,10 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	return advanced, classify(err)
 }
 
-// advanceDueLeases performs one round of the sweep. It begins the steps of some due leases in one transaction, makes
-// their Nova and Neutron calls, and finishes the steps in a second transaction. If a step fails or the process
-// crashes, the lease stays in its transitional status, and its own workflow completes the step. It returns how many
-// leases it has begun and how many it has finished.
+// advanceDueLeases performs one round of the sweep. advanceDueLeases begins the steps of some due leases in one transaction, makes the
+// Nova and Neutron calls of these steps, and finishes the steps in a second transaction. If a step fails or the process crashes, the
+// lease stays in its transitional status (such as STARTING), and the lease's own workflow completes the step. advanceDueLeases returns
+// how many steps it has begun and how many steps it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
 	started, ready, err := a.Store.Lease.BeginDueLeases(ctx, a.Cloud != nil)
 	if err != nil || len(started) == 0 {
@@ -53,7 +54,7 @@ func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int,
 	}
 	finished, abandoned, err := a.Store.Lease.FinishStartedLeases(ctx, started, applied)
 	if a.Cloud != nil {
-		// A step may have created something in Nova or Neutron even if some of its calls failed.
+		// A step whose Nova and Neutron calls have partly failed may still have created something in Nova or Neutron.
 		undo := slices.DeleteFunc(ready, func(s leasestore.StartedStep) bool { return !abandoned[s.ID] })
 		reservationBackend{a}.Undo(ctx, undo)
 	}

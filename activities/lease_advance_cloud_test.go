@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// recordingCloud records the projects whose reservations it deprovisions. Provision calls onProvision.
+// recordingCloud is a stub of the cloud (Nova and Neutron). Its method Deprovision records the project of the reservation. Its method
+// Provision calls onProvision.
 type recordingCloud struct {
 	activities.Cloud
 	onProvision   func(lease.CloudReservation) error
@@ -63,9 +64,9 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 	return all
 }
 
-// Between the transaction that begins the starts and the one that finishes them, a sweep provisions the reservations.
-// If a call fails, the lease's own workflow completes the step. If a lease is deleted during the sweep, its
-// reservations are deprovisioned again.
+// A sweep of AdvanceLeases begins the starts of leases in one transaction, then provisions their reservations in the cloud, and then
+// finishes the starts in another transaction. If a call to the cloud fails, the sweep leaves the start to the lease's own workflow. If a
+// lease is deleted during the sweep, the sweep deprovisions the reservations of the deleted lease.
 func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -84,7 +85,7 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 		}
 		switch r.Project {
 		case "rejected":
-			return errors.New("rejected")
+			return errors.New("the stub of the cloud rejects the reservation")
 		case "deleted":
 			_, err := s.Lease.DeleteLease(t.Context(), leases["deleted"].ID)
 			return err

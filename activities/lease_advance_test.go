@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// skewed returns a store and the URL of its database. The database's clock is ahead of the test's clock by the given
+// skewed returns a store and the URL of the store's database. The clock of this database is ahead of the test's clock by the given
 // duration.
 func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	t.Helper()
@@ -64,8 +64,9 @@ func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	return l
 }
 
-// The slower clock decides: a lease never starts before its time by the worker's or the database's clock. It then
-// starts immediately, so its delay is at most the difference between the two clocks.
+// A lease starts when both the worker's clock and the database's clock have reached the lease's start time; so the slower clock decides.
+// The lease starts immediately after the slower clock has reached the start time, so the delay is at most the difference between the two
+// clocks.
 func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-2 * time.Second, 0, 2 * time.Second} {
@@ -86,16 +87,17 @@ func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 				t.Fatalf("read the lease after its start: got %+v, error %v; want ACTIVE", l, err)
 			}
 			if now := time.Now(); now.Before(at) {
-				t.Errorf("by the worker's clock, the lease started %s too early", at.Sub(now))
+				t.Errorf("start of the lease by the worker's clock: got it %s before its time, want it not before its time", at.Sub(now))
 			}
 			if l.UpdatedAt.Before(at) {
-				t.Errorf("by the database's clock, the lease started %s too early", at.Sub(*l.UpdatedAt))
+				t.Errorf("start of the lease by the database's clock: got it %s before its time, want it not before its time", at.Sub(*l.UpdatedAt))
 			}
 		})
 	}
 }
 
-// The database accepts a step that begins early by at most lease.ClockSkew, because a worker's clock may be ahead of its own.
+// The database accepts a step of a lease that begins at most lease.ClockSkew before its time, because a worker's clock may be ahead of
+// the database's clock.
 func TestStepThatIsALittleEarlyIsTaken(t *testing.T) {
 	t.Parallel()
 	s, at := skewed(t, 0)

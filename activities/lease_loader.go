@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// loadTimeout limits one read of several leases. It is shorter than workflows.LocalDatabaseTimeout.
+// loadTimeout limits one read of several leases. loadTimeout must be shorter than workflows.LocalDatabaseTimeout.
 const loadTimeout = 4 * time.Second
 
 // leaseReader reads leases; IDs without a row are missing in the result.
@@ -51,9 +51,9 @@ func newLeaseLoader(read leaseReader) *leaseLoader {
 	})}
 }
 
-// load reads a lease. If a read of several leases fails, load reads its lease alone, so that one unreadable lease
-// fails only itself. After a timeout it returns the error instead, because a busy database has no time for single
-// reads.
+// load reads a lease. If a query that reads several leases together fails, load reads the requested lease in a query of its own, so that
+// one unreadable lease does not fail the calls for the other leases. If the query fails with a timeout, load returns the error without
+// another query, because a busy database has no time for a query for each lease.
 func (r *leaseLoader) load(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	loaded, err := r.batcher.Do(ctx, id)
 	if err != nil && loaded.shared && !errors.Is(err, context.DeadlineExceeded) {

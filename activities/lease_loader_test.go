@@ -13,12 +13,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// Leases that are requested during a read are read together. An unreadable or deleted lease fails only itself.
+// The lease loader reads leases that are requested during a query together in the next query. An unreadable or deleted lease fails only
+// the call that requests this lease, not the calls for the other leases of the query.
 func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first, readable, deleted, broken := uuid.New(), uuid.New(), uuid.New(), uuid.New()
-		errUnreadable := errors.New("unreadable")
+		errUnreadable := errors.New("the lease is unreadable")
 		reads, release := make(chan []uuid.UUID, 8), make(chan struct{})
 		loader := newLeaseLoader(func(_ context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
 			reads <- ids
@@ -39,7 +40,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 			go func() {
 				l, err := loader.load(t.Context(), id)
 				if err == nil && l.ID != id {
-					err = errors.New("load a lease: got a lease with another ID than the requested one")
+					err = errors.New("load a lease: want the lease with the requested ID, got a lease with another ID")
 				}
 				result <- err
 			}()

@@ -9,15 +9,15 @@ import (
 
 // AgentPublisher publishes notifications to agents.
 type AgentPublisher interface {
-	// Publish publishes the notifications in order and returns the IDs of those that were published.
+	// Publish publishes the notifications in order and returns the IDs of the published notifications.
 	Publish(ctx context.Context, all []network.AgentNotification) (published []int64, err error)
 }
 
-// announcementBatch is the maximum number of notifications that one query reads.
+// announcementBatch is the maximum number of notifications to agents that one query reads.
 const announcementBatch = 100
 
-// NotifyAgents publishes the recorded notifications of a network, oldest first, until none is left. A notification is
-// published before its row is deleted, so that agents may receive it twice but never miss it.
+// NotifyAgents publishes the recorded notifications of a network, oldest first, until no notification is left. NotifyAgents publishes a
+// notification before it deletes the notification's row. So a crash may publish a notification twice, but never loses a notification.
 func (a *Activities) NotifyAgents(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)

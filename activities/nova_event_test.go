@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// novaFixture is a simulated Nova, the activities that call it, and a port of a server.
+// novaFixture holds a stub of Nova, the activities that call this stub, and a port of a server.
 type novaFixture struct {
 	*notifytest.Nova
 	t     *testing.T
@@ -49,8 +49,7 @@ func newNovaFixture(t *testing.T) novaFixture {
 	if _, err := n.store.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
 		t.Fatal(err)
 	}
-	// No agent has to wire a port of this VNIC type. So the port becomes ACTIVE immediately, and an event for Nova is
-	// recorded.
+	// No agent has to connect a port of this VNIC type. So the new port is ACTIVE immediately, and CreatePorts records an event for Nova.
 	ports, err := n.store.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// ApplyPortReports applies agents' reports to the port's row and returns the resulting status. Without reports it only reads
-// the status.
+// ApplyPortReports applies agents' reports to the port's row and returns the resulting status. If the list of reports is empty,
+// ApplyPortReports only reads the status.
 func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports []contract.Report) (contract.PortStatus, error) {
 	id, err := parseUUID(key)
 	if err != nil {

@@ -2,8 +2,8 @@ package activities
 
 import "go.temporal.io/sdk/activity"
 
-// Registered names of the activities. Workflows call activities by these names. Recorded histories contain them, so a name
-// never changes; the Go method may be renamed.
+// Registered names of the activities. Workflows call activities by their registered names. The registered name of an activity must never
+// change, because the histories of running workflows contain it; only the Go method may be renamed.
 const (
 	ApplyPortReports     = "SettlePort"
 	NotifyNova           = "NotifyNova"

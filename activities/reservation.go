@@ -14,28 +14,30 @@ import (
 	"berth/internal/store/db"
 )
 
-// Cloud provisions reservations in Nova and Neutron. Every method may be repeated.
+// Cloud provisions reservations in Nova and Neutron. Every method of Cloud is idempotent, because Temporal may repeat the activity that
+// calls it.
 type Cloud interface {
 	// ResourceTypes returns the resource types whose reservations need calls to the cloud.
 	ResourceTypes() []string
 	// Provision creates or updates a reservation in the cloud and returns the IDs that the cloud has assigned.
 	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
-	// Deprovision removes a reservation from the cloud. It fails while servers are being deleted.
+	// Deprovision removes a reservation from the cloud. Deprovision returns an error while Nova is still deleting servers of the
+	// reservation.
 	Deprovision(ctx context.Context, c lease.CloudReservation) error
 	// BeforeEnd runs the action before the end of a reservation.
 	BeforeEnd(ctx context.Context, c lease.CloudReservation) error
-	// AddToFreepool adds a host to the aggregate of free hosts, unless a reservation uses it.
+	// AddToFreepool adds a host to Nova's aggregate of free hosts, unless a reservation uses the host.
 	AddToFreepool(ctx context.Context, host string) error
-	// RemoveFromFreepool removes a host from the aggregate of free hosts.
+	// RemoveFromFreepool removes a host from Nova's aggregate of free hosts.
 	RemoveFromFreepool(ctx context.Context, host string) error
 }
 
 // CloudCallTimeout limits the calls of one attempt for one reservation, which may have hundreds of hosts.
 const CloudCallTimeout = 90 * time.Second
 
-// ProvisionReservation allocates a reservation in the inventory and provisions it in the cloud. If the lease was deleted
-// meanwhile, it removes the reservation again. A repetition is harmless. It returns a BackendError if the resources are in
-// use or the cloud refuses.
+// ProvisionReservation allocates a reservation in the inventory and provisions it in the cloud. If the lease was deleted in the meantime,
+// ProvisionReservation removes the reservation again. ProvisionReservation is idempotent. ProvisionReservation returns a BackendError if
+// the resources are in use, or if Nova or Neutron refuses the reservation.
 func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	if err := a.Store.Lease.AddToInventory(ctx, id); err != nil {
@@ -68,7 +70,7 @@ func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error
 	return classify(a.Store.Lease.RemoveFromInventory(ctx, id))
 }
 
-// RunBeforeEndAction runs the action that a reservation requests before its end.
+// RunBeforeEndAction runs the action that a reservation requests for the time before its end, for example a snapshot of its servers.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	return a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
@@ -77,7 +79,7 @@ func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error
 	})
 }
 
-// callCloud reads a reservation and makes a call to the cloud if the reservation's resource type exists there.
+// callCloud reads a reservation. If reservations of this resource type need calls to the cloud, callCloud also runs the function `call`.
 func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.CloudReservation, error),
 	call func(context.Context, lease.CloudReservation) error) error {
 	if a.Cloud == nil {

@@ -12,15 +12,15 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// backendTimeout limits the calls for leases that are advanced together, because a call that hangs delays the other
-// leases.
+// backendTimeout limits the Nova and Neutron calls for leases that one sweep advances together, because a call that hangs delays the
+// other leases of the sweep.
 const backendTimeout = 3 * time.Second
 
-// reservationBackend makes the Nova and Neutron calls of several leases' steps at the same time.
+// reservationBackend makes the Nova and Neutron calls for the steps of several leases concurrently.
 type reservationBackend struct{ *Activities }
 
-// Apply makes the calls of the given steps concurrently. It returns the steps whose calls all succeeded in time, with
-// the IDs that the cloud has assigned.
+// Apply makes the calls of the given steps concurrently. Apply returns the steps whose calls have all succeeded within backendTimeout,
+// with the IDs that Nova and Neutron have assigned.
 func (b reservationBackend) Apply(ctx context.Context, started []leasestore.StartedStep) []leasestore.StartedStep {
 	succeeded := make([]bool, len(started))
 	steps := slices.Clone(started)
@@ -54,8 +54,8 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 	return nil
 }
 
-// Undo removes the reservations of leases that were deleted while Apply provisioned them. It ignores errors, because
-// the later deletion of each lease removes everything that is left.
+// Undo removes the reservations of leases that were deleted while Apply provisioned them. Undo ignores errors, because the workflow that
+// deletes a lease later removes what Undo has left in Nova and Neutron.
 func (b reservationBackend) Undo(ctx context.Context, started []leasestore.StartedStep) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
 		for _, c := range started[i].CloudReservations {

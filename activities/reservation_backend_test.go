@@ -15,7 +15,7 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// fakeCloud records its calls. It rejects calls for one reservation and hangs in calls for another one.
+// fakeCloud records its calls. fakeCloud rejects the calls for one reservation and hangs in the calls for another reservation.
 type fakeCloud struct {
 	Cloud
 	mu                sync.Mutex
@@ -31,7 +31,7 @@ func (h *fakeCloud) record(ctx context.Context, what string, c lease.CloudReserv
 	h.mu.Unlock()
 	switch c.ID {
 	case h.rejected:
-		return errors.New("rejected")
+		return errors.New("the fake cloud rejects the call")
 	case h.hanging:
 		<-ctx.Done()
 		return ctx.Err()
@@ -62,7 +62,8 @@ func startedStep(step lease.Step, name, typ string) leasestore.StartedStep {
 	return leasestore.StartedStep{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, CloudReservations: []lease.CloudReservation{{Reservation: r, Project: name}}}
 }
 
-// Each step of a lease makes its own calls to the cloud. A call that fails or hangs does not affect other leases.
+// Each step of a lease makes its own calls to the cloud. A call that fails or hangs for one lease does not affect the steps of other
+// leases.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 		}
 		want := []string{"deprovision end", "provision hanging", "provision rejected", "provision start", "snapshot warning"}
 		if d := cmp.Diff(want, h.sortedCalls()); d != "" {
-			t.Errorf("calls of the cloud (-want +got):\n%s", d)
+			t.Errorf("calls that the fake cloud received (-want +got):\n%s", d)
 		}
 	})
 }

@@ -13,21 +13,23 @@ import (
 )
 
 const (
-	// staleAfter is how long an unblocked journal entry may stay unexamined before the sweep assumes that its workflow is lost.
+	// staleAfter is how long no workflow may have examined an unblocked journal entry before Sweep assumes that the entry's workflow is
+	// lost.
 	staleAfter = 10 * time.Minute
-	// sweepBatch is the maximum number of journal entries whose workflows one sweep nudges.
+	// sweepBatch is the maximum number of journal entries whose workflows one call of Sweep nudges.
 	sweepBatch = 500
 	// trimBatch is how many rows of the generation history one statement deletes.
 	trimBatch = 5000
-	// trimTimeLimit is the maximum duration of each kind of deletion in one sweep.
+	// trimTimeLimit is the maximum time that one call of Sweep spends on the deletion of each kind of rows.
 	trimTimeLimit = 4 * time.Second
-	// journalBatch is how many journal entries one statement examines, and the maximum that it deletes.
+	// journalBatch is how many journal entries one SQL statement of trimJournal examines; the statement deletes at most that many
+	// entries.
 	journalBatch = 1000
 )
 
-// Sweep finds rows without a running workflow and nudges their workflows: unblocked journal entries that no workflow
-// has examined lately, and rows whose workflow was terminated, cancelled or failed after the given time. It also
-// deletes old rows of the generation history, of the notifications to agents and of the journal.
+// Sweep finds rows without a running workflow and nudges the workflows of these rows. The rows are unblocked journal entries that no
+// workflow has examined for staleAfter, and rows whose workflow has failed or was terminated or cancelled after the time `since`. Sweep
+// also deletes old rows of the generation history, of the notifications to agents and of the journal.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
 	entries, err := a.Store.Journal.SweepEntries(ctx, staleAfter, sweepBatch)
@@ -55,8 +57,8 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	return result, err
 }
 
-// trimJournal deletes finished runs and completed journal entries that are older than their retention. It deletes the
-// entries in batches. After trimTimeLimit, it leaves the remaining rows to the next sweep.
+// trimJournal deletes finished runs and completed journal entries that are older than their retention. trimJournal deletes the entries in
+// batches. After trimTimeLimit, trimJournal leaves the remaining entries to the next call of Sweep.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil
@@ -76,8 +78,8 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	return deleted, nil
 }
 
-// trimHistory deletes old rows of the generation history. After trimTimeLimit, it leaves the remaining rows to the
-// next sweep.
+// trimHistory deletes old rows of the generation history. After trimTimeLimit, trimHistory leaves the remaining rows to the next call of
+// Sweep.
 func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
 	deleted := int64(0)
 	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {

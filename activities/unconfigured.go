@@ -10,8 +10,8 @@ import (
 	"berth/internal/odl"
 )
 
-// NoController replaces the controller if none is configured. It accepts every request and stores nothing, so the journal is
-// the only record of the changes.
+// NoController replaces the OpenDaylight controller if no controller is configured. NoController accepts every request and stores
+// nothing, so only the journal records the changes.
 type NoController struct{}
 
 // Send returns 204.
@@ -36,7 +36,7 @@ type NoWebhook struct{}
 // Send drops the notification.
 func (NoWebhook) Send(context.Context, notify.Notification) error { return nil }
 
-// NoNova replaces Nova if it is not configured.
+// NoNova replaces Nova if Nova is not configured.
 type NoNova struct{}
 
 // Send drops the events.
@@ -44,10 +44,10 @@ func (NoNova) Send(_ context.Context, events []notify.Event) ([]int, error) {
 	return make([]int, len(events)), nil
 }
 
-// NoAgents replaces RabbitMQ if agents do not use it.
+// NoAgents replaces RabbitMQ if RabbitMQ is not configured.
 type NoAgents struct{}
 
-// Publish drops the notifications and returns the IDs of all of them.
+// Publish drops all notifications and returns their IDs, as if it had published them.
 func (NoAgents) Publish(_ context.Context, all []network.AgentNotification) ([]int64, error) {
 	published := make([]int64, len(all))
 	for i, a := range all {

@@ -11,7 +11,7 @@ import (
 	"berth/internal/notify"
 )
 
-// noticeBatch is the maximum number of notifications that one query reads.
+// noticeBatch is the maximum number of lease notifications that one query reads.
 const noticeBatch = 100
 
 // NotificationSender sends notifications of leases.
@@ -19,8 +19,9 @@ type NotificationSender interface {
 	Send(ctx context.Context, m notify.Notification) error
 }
 
-// NotifyWebhook sends the recorded notifications of a lease, oldest first, until none is left. A notification is sent before
-// its row is deleted, so that the webhook may receive it twice with the same ID but never misses it.
+// NotifyWebhook sends the recorded notifications of a lease, oldest first, until no notification is left. NotifyWebhook sends a
+// notification before it deletes the notification's row. So a crash may send a notification twice with the same ID, but never loses a
+// notification.
 func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)
@@ -39,9 +40,9 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	}
 }
 
-// sendNotices sends notifications in order. It returns the IDs of the notifications that are finished: sent, or
-// finally rejected. A notification that the webhook finally rejects is dropped, because otherwise the next ones would
-// wait for it.
+// sendNotices sends notifications in order. sendNotices returns the IDs of the notifications that need no further attempt, because the
+// webhook has accepted or finally rejected them. sendNotices drops a notification that the webhook finally rejects, because the later
+// notifications of the lease would otherwise wait forever.
 func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notification) (sent []int64, err error) {
 	for _, n := range notices {
 		if a.Enforcement != nil && n.ReleasesResources() {
@@ -67,7 +68,8 @@ func messageOf(n lease.Notification) notify.Notification {
 	return notify.Notification{ID: n.MessageID.String(), Publisher: publisher, Type: n.Kind, At: n.At, Payload: payloadOf(n.Lease)}
 }
 
-// leasePayload is the payload of Blazar's lease notifications. trust_id is always null, because berth uses its own credentials.
+// leasePayload is the payload of Blazar's lease notifications. The field trust_id is always null, because berth uses its own credentials
+// instead of a Keystone trust.
 type leasePayload struct {
 	ID           string               `json:"lease_id"`
 	Name         string               `json:"name"`
