@@ -25,12 +25,13 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	}}, s.createBenchTable(ctx)
 }
 
-// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each round of the measurement
-// creates new providers, so that no provider has more allocations than a real host.
+// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each round of the figure
+// `allocations` creates new providers, so that no provider has more allocations than a real host.
 const allocationProviders = 256
 
-// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. The API runs in the
-// process of bench, like the baseline's driver: with a single client, the way to another process would cost as much time as the API itself.
+// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. The Placement API
+// runs in the process of bench, because the PostgreSQL driver of the baseline also runs there. With a single client, requests to another
+// process would cost as much time as the API itself.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	rows, err := store.Open(ctx, s.postgres.URL, store.Config{})
 	if err != nil {
@@ -50,8 +51,8 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int { next++; return next % allocationProviders }), nil
 }
 
-// openAllocationsApart measures allocations by concurrent clients, each with its own provider. Each round of the measurement creates new
-// providers.
+// openAllocationsApart measures allocations by concurrent clients, each with its own provider. openAllocationsApart creates new providers
+// for each round.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }

@@ -16,11 +16,11 @@ import (
 // databaseVariable is the environment variable that tells the stub process the URL of berth's database.
 const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 
-// readableRows is the number of rows that each measurement of reads goes through in turn.
+// readableRows is the number of rows that each measurement of reads reads one after the other, again and again.
 const readableRows = 1000
 
-// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. The server of this baseline is a process
-// of its own with net/http and the PostgreSQL driver alone.
+// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. A separate process serves the requests
+// of the baseline; it uses only net/http and the PostgreSQL driver.
 func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	ids := make([]uuid.UUID, readableRows)
 	for i := range ids {
@@ -44,7 +44,7 @@ func (s *stack) createBenchTable(ctx context.Context) error {
 	return err
 }
 
-// openReads measures GET /allocations/{consumer}, which a compute service sends before it changes a server.
+// openReads measures GET /allocations/{consumer}. A compute service sends this request before it changes a server.
 func openReads(ctx context.Context, s *stack) (*subject, error) {
 	providers, err := s.api.createProviders(ctx, 16)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// api is a client of berth's HTTP APIs with an administrator's token. If startBerth started the process, api also
-// holds the functions that stop, kill and restart it.
+// api is a client of berth's HTTP APIs with an administrator's token. If startBerth has started the berth process, api also holds the
+// functions that stop, kill and restart this process.
 type api struct {
 	base    string
 	http    *http.Client
@@ -76,7 +76,7 @@ func (a *api) send(ctx context.Context, method, path string, body, into any) err
 // attributes are the attributes of an API object.
 type attributes map[string]any
 
-// create creates a network, subnet or port and returns its ID.
+// create creates a network, subnet or port and returns the ID of the new object.
 func (a *api) create(ctx context.Context, kind string, with attributes) (id string, err error) {
 	var created map[string]struct{ ID string }
 	if err := a.post(ctx, "/networking/v2.0/"+kind+"s", map[string]attributes{kind: with}, &created); err != nil {
@@ -88,7 +88,7 @@ func (a *api) create(ctx context.Context, kind string, with attributes) (id stri
 	return id, nil
 }
 
-// createDHCPNetwork creates a network and a subnet with DHCP. The subnet has addresses for a million ports.
+// createDHCPNetwork creates a network and a subnet with DHCP. The new subnet is a /12, which has addresses for a million ports.
 func (a *api) createDHCPNetwork(ctx context.Context, name string) (network, subnet string, err error) {
 	if network, err = a.create(ctx, "network", attributes{"name": name}); err != nil {
 		return "", "", err
@@ -97,7 +97,7 @@ func (a *api) createDHCPNetwork(ctx context.Context, name string) (network, subn
 	return network, subnet, err
 }
 
-// awaitActive polls a port until it is ACTIVE.
+// awaitActive polls a port until the port is ACTIVE.
 func (a *api) awaitActive(ctx context.Context, port string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// startBerth runs berth's worker program with these roles and this database until the stack closes. startBerth waits until the program is
-// ready. The process logs to the file NAME.log in the stack's folder.
+// startBerth runs berth's worker program with the given roles and database until the stack closes. startBerth waits until the program is
+// ready. The started process logs to the file NAME.log in the stack's folder, where NAME is the parameter `name`.
 func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*api, error) {
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 	return a, s.boot(ctx, a)
 }
 
-// boot starts the berth process behind the API client `a` and waits until it is ready.
+// boot starts the berth process to which the API client `a` sends its requests, and waits until the process is ready.
 func (s *stack) boot(ctx context.Context, a *api) error {
 	running, stop := context.WithCancel(s.ctx)
 	cmd := a.command()
@@ -60,7 +60,7 @@ func (s *stack) boot(ctx context.Context, a *api) error {
 	return a.awaitReady(ctx, ended, a.log)
 }
 
-// restartBerth stops berth and starts it with other roles and other AMQP brokers.
+// restartBerth stops berth and starts berth again with the given roles and AMQP brokers.
 func (s *stack) restartBerth(ctx context.Context, roles, brokers string) error {
 	s.api.stop()
 	s.api.roles, s.api.brokers = roles, brokers
@@ -92,7 +92,7 @@ func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) er
 	}
 }
 
-// checkReady requests /readyz. Unless the status of the answer is 200, checkReady returns an error with the answer.
+// checkReady requests /readyz. If the status of the answer is not 200, checkReady returns an error that contains the answer.
 func (a *api) checkReady(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/readyz", nil)
 	if err != nil {

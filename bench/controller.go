@@ -16,7 +16,7 @@ func injectFault(ctx context.Context, controller string, f odltest.Fault) error 
 	return newAPI(controller).post(ctx, "/_control/faults", f, nil)
 }
 
-// delayAnswers delays every answer of the controller. If the delay is zero, delayAnswers does nothing.
+// delayAnswers delays every answer of the controller. If the parameter `delay` is 0, delayAnswers does nothing.
 func delayAnswers(ctx context.Context, controller string, delay time.Duration) error {
 	if delay == 0 {
 		return nil

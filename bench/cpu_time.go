@@ -35,8 +35,8 @@ type process struct {
 	cpuTime     time.Duration // includes the CPU time of children that have ended
 }
 
-// readCPUTimes returns the CPU time of this process and its descendants, by component. On systems without /proc the result of readCPUTimes
-// is empty.
+// readCPUTimes returns the CPU time of the bench process and its descendants, by component (such as berth or PostgreSQL). On systems
+// without /proc the result of readCPUTimes is empty.
 func readCPUTimes() (cpuTimes, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -57,8 +57,8 @@ func readCPUTimes() (cpuTimes, error) {
 	return total, nil
 }
 
-// componentOf returns the component to which a process belongs. componentOf returns an empty string if the process is neither the process
-// `self` nor its descendant.
+// componentOf returns the component to which a process belongs. componentOf returns an empty string if the process p is neither the
+// process with the PID `self` nor a descendant of that process.
 func componentOf(all map[int]process, p process, self int) string {
 	for at := p; at.pid != self; {
 		parent, ok := all[at.parent]
@@ -117,7 +117,8 @@ func readProcess(dir string) (process, bool) {
 	return p, err == nil
 }
 
-// parseStat parses /proc/PID/stat. In this file the process name stands in parentheses, and may itself contain parentheses.
+// parseStat parses /proc/PID/stat. In /proc/PID/stat the process name stands in parentheses, and the process name may itself contain
+// parentheses.
 func parseStat(stat string) (process, error) {
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if open < 0 || end < open {

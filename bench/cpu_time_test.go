@@ -13,11 +13,11 @@ func TestParseStat(t *testing.T) {
 	p, err := parseStat("42 (a (b) c) S 7 42 42 0 -1 4194560 100 200 0 0 10 20 30 40 20 0 1 0 5000 1000 10")
 	want := process{pid: 42, parent: 7, name: "a (b) c", cpuTime: time.Second}
 	if p != want || err != nil {
-		t.Errorf("parse a stat line whose process name contains parentheses: got %+v, error %v", p, err)
+		t.Errorf("parse a stat line whose process name contains parentheses: got %+v, error %v; want the process name `a (b) c` and no error", p, err)
 	}
 	for _, broken := range []string{"", "42", "42 (a) S", "x (a) S 7 42 42 0 -1 4194560 100 200 0 0 10 20 30 40 20"} {
 		if _, err := parseStat(broken); err == nil {
-			t.Errorf("the broken stat line %q was parsed without an error", broken)
+			t.Errorf("parse the broken stat line %q: got no error, want one", broken)
 		}
 	}
 }

@@ -16,7 +16,8 @@ type dataset struct {
 	sql  []string
 }
 
-// scaleRows returns n, or n/50 when the run uses Temporal's dev server. A run with the dev server only checks bench itself.
+// scaleRows returns n, or n/50 when the run uses Temporal's dev server. A run with the dev server uses fewer rows, because such a run
+// only tests the bench program.
 func (s *stack) scaleRows(n int) int {
 	if s.devServer {
 		return n / 50
@@ -24,7 +25,7 @@ func (s *stack) scaleRows(n int) int {
 	return n
 }
 
-// createDatabase creates another database with berth's schema and returns its URL.
+// createDatabase creates a database with berth's schema on the stack's PostgreSQL server and returns the URL of the database.
 func (s *stack) createDatabase(ctx context.Context, name string) (string, error) {
 	if _, err := s.rows.Exec(ctx, `create database `+name); err != nil {
 		return "", err
@@ -39,7 +40,7 @@ func (s *stack) createDatabase(ctx context.Context, name string) (string, error)
 }
 
 // loadDataset creates a database with the dataset and starts an API process that uses this database. Measurements with the same dataset
-// share the database and the process.
+// share one database and one API process.
 func (s *stack) loadDataset(ctx context.Context, d dataset) (*api, error) {
 	if a := s.datasets[d.name]; a != nil {
 		return a, nil

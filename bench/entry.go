@@ -21,8 +21,8 @@ const queryUnmirrored = `
 	from journal_entry
 	where object_type = any('{network,subnet,port}') and object_id = any($1) and finished_at is null`
 
-// deferNotes delays every new note (outbox row) for a workflow type by a day, so that workflows of this type do not run while another type
-// is measured.
+// deferNotes delays every new note (outbox row) for a workflow type by a day, so that workflows of this type do not run while bench
+// measures workflows of another type.
 func (s *stack) deferNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
 		create or replace function bench_defer() returns trigger language plpgsql
@@ -48,11 +48,12 @@ func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error 
 	return err
 }
 
-// createFunc is a function that creates a network, subnet or port and returns its ID.
+// createFunc is a function that creates a network, subnet or port and returns the ID of the new object.
 type createFunc func(ctx context.Context, kind string, with attributes) (id string, err error)
 
-// openEntries measures journal entries, from the POST of an object until its entry is finished. `createObjects` creates the objects of one
-// operation; `delay` is the time that the controller takes for each answer.
+// openEntries measures journal entries, from the POST of an object until the object's journal entry is completed. The function
+// `createObjects` creates the objects of one operation; the parameter `delay` is the time that the OpenDaylight stub waits before each
+// answer.
 func openEntries(createObjects func(context.Context, createFunc) ([]string, error), delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)
@@ -83,8 +84,8 @@ func openEntries(createObjects func(context.Context, createFunc) ([]string, erro
 	}
 }
 
-// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). entryDetails
-// also returns the number of SQL statements that one more operation of each client executes.
+// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). For the
+// number of SQL statements, entryDetails runs one further operation for each client and counts the statements of these operations.
 func (s *stack) entryDetails(ctx context.Context, created *recent[string], op operation) ([]detail, error) {
 	entries, err := s.entryWorkflows(ctx, created.last)
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *stack) runEachClient(ctx context.Context, op operation) (int, error) {
 	return int(total.Load()), err
 }
 
-// createNetwork creates a network. The network's journal entry depends on no other entry.
+// createNetwork creates a network. The journal entry of the new network depends on no other journal entry.
 func createNetwork(ctx context.Context, create createFunc) ([]string, error) {
 	network, err := create(ctx, "network", attributes{"name": "bench"})
 	return []string{network}, err
@@ -128,8 +129,8 @@ func createNetwork(ctx context.Context, create createFunc) ([]string, error) {
 // portsPerNetwork is the number of ports that createNetworkWithPorts creates.
 const portsPerNetwork = 2
 
-// createNetworkWithPorts creates a network, a subnet and ports, without a pause between the requests. The journal entry of each object
-// depends on the entries of the objects before it.
+// createNetworkWithPorts creates a network, a subnet and ports, without a pause between the requests. The journal entry of the subnet
+// depends on the entry of the network; the journal entry of a port depends on the entries of the network and the subnet.
 func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, error) {
 	network, err := create(ctx, "network", attributes{"name": "bench"})
 	if err != nil {
@@ -150,7 +151,7 @@ func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, e
 	return ids, nil
 }
 
-// entryWorkflows returns the workflow IDs of the journal entries of these objects.
+// entryWorkflows returns the IDs of the workflows that process the journal entries of the given objects.
 func (s *stack) entryWorkflows(ctx context.Context, objects []string) ([]string, error) {
 	rows, err := s.rows.Query(ctx, `select seq::text from journal_entry where object_id = any($1) order by seq`, objects)
 	if err != nil {
@@ -204,13 +205,14 @@ func (s *stack) checkMirror(ctx context.Context) error {
 	return objects.check(created)
 }
 
-// controllerObjects are the objects at the OpenDaylight stub, and the requests that it received in a wrong order.
+// controllerObjects holds the objects of the OpenDaylight stub, and the requests that the stub received in a wrong order.
 type controllerObjects struct {
 	Objects    []odltest.Record `json:"objects"`
 	Violations []string         `json:"violations"`
 }
 
-// check returns an error unless the controller has as many objects as `created`, and created each object once and after its parents.
+// check returns an error unless the OpenDaylight stub has `created` objects, and received the create request of each object exactly once
+// and after the create requests of its parents.
 func (c controllerObjects) check(created int) error {
 	if len(c.Violations) > 0 {
 		return fmt.Errorf("the controller received requests out of order: %s", strings.Join(c.Violations, "; "))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// figure is one measurement of bench, for example the creation of ports. To add a figure, write a function that opens the figure and add a
-// line to the table figures.
+// figure is one measurement of bench, for example the creation of ports. To add a figure, write a function that opens the figure and add
+// the figure to the variable figures.
 type figure struct {
 	name          string
 	title         string
@@ -21,8 +21,8 @@ type figure struct {
 	open          func(context.Context, *stack) (*subject, error)
 }
 
-// subject holds the functions of an open figure; a nil function does nothing. The function that opens the figure registers cleanup with
-// stack.onClose.
+// subject holds the functions of an open figure; a nil function does nothing. The function that opens a figure registers the figure's
+// cleanup with stack.onClose.
 type subject struct {
 	agents       *api                                        // receives heartbeats of the agents during each round and during details; nil: none
 	setUp        func(context.Context) error                 // runs before each round
@@ -38,7 +38,8 @@ type detail struct {
 	Value float64 `json:"value"`
 }
 
-// figures lists all figures in the order in which they are measured. A baseline comes before the figures that are compared with it.
+// figures lists all figures in the order in which they are measured. A baseline stands before the figures that bench compares with this
+// baseline.
 var figures = []figure{
 	{name: "noop", title: "workflows that do nothing, started eagerly", windowShare: 1, open: openNoop("Nothing", true)},
 	{name: "noop-plain", title: "the same, started without the eager option", baseline: "noop", windowShare: 1, open: openNoop("NothingPlain", false)},
@@ -95,8 +96,8 @@ func figureNames() []string {
 	return names
 }
 
-// selectFigures returns the figures that a comma-separated list names, and their baselines. For an empty list selectFigures returns all
-// figures.
+// selectFigures returns the figures that a comma-separated list names, and their baselines. If the list of names is empty, selectFigures
+// returns all figures.
 func selectFigures(list string) ([]figure, error) {
 	if list == "" {
 		return figures, nil
@@ -114,7 +115,8 @@ func selectFigures(list string) ([]figure, error) {
 	return slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !wanted[f.name] }), nil
 }
 
-// pace returns the figure's own pace: it adapts clients, warm-up and window of the command line to the figure.
+// pace returns the figure's own pace. The parameter `p` has the number of clients, the warm-up and the window of the command line; pace
+// adapts these values to the figure.
 func (f figure) pace(p pace) pace {
 	if f.singleClient {
 		p.InFlight = 1
@@ -124,7 +126,7 @@ func (f figure) pace(p pace) pace {
 	return p
 }
 
-// withAgents calls the function `do`. While `do` runs, the agents that the figure needs send heartbeats.
+// withAgents calls the function `do`. While the function `do` runs, withAgents sends heartbeats for the agents that the figure needs.
 func (s *subject) withAgents(ctx context.Context, do func(context.Context) error) error {
 	if s.agents == nil {
 		return do(ctx)

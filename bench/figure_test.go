@@ -33,7 +33,7 @@ func TestFigures_BaselineStandsBeforeItsFigures(t *testing.T) {
 	seen := map[string]bool{"": true}
 	for _, f := range figures {
 		if !seen[f.baseline] || seen[f.name] || f.windowShare <= 0 {
-			t.Errorf("figure %s: its name must be unique, its baseline %q must come before it, and its window share must be positive", f.name, f.baseline)
+			t.Errorf("figure %s: want a unique name, a baseline (got %q) that stands before the figure, and a positive window share", f.name, f.baseline)
 		}
 		seen[f.name] = true
 	}

@@ -36,7 +36,7 @@ func TestWithHeartbeats_ContinueAfterErrors(t *testing.T) {
 			select {
 			case <-requests:
 			case <-time.After(testTimeout):
-				return errors.New("the next heartbeat did not arrive in time")
+				return errors.New("wait for the next heartbeat: got none within testTimeout, want one")
 			}
 		}
 		return nil
@@ -53,11 +53,11 @@ func TestWithHeartbeats_FirstMustSucceed(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	err := newAPI(server.URL).withHeartbeats(t.Context(), time.Hour, func(context.Context) error {
-		t.Error("withHeartbeats called the function although the first heartbeat failed")
+		t.Error("the first heartbeat failed: want that withHeartbeats does not call its function, but it did")
 		return nil
 	})
 
 	if err == nil {
-		t.Error("withHeartbeats returned no error although the first heartbeat failed")
+		t.Error("the first heartbeat failed: got no error from withHeartbeats, want one")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// httpConnections holds keep-alive connections to an HTTP server, one for each concurrent client of a measurement. httpConnections does not
-// use net/http's client, which would use as much CPU time as the measured server on the same machine.
+// httpConnections holds keep-alive connections to an HTTP server, one for each concurrent client of a measurement. httpConnections does
+// not use net/http's client, because that client would use as much CPU time as the measured server on the same machine.
 type httpConnections struct {
 	host string
 	all  []*httpConnection
@@ -55,7 +55,8 @@ func (h *httpConnections) close() {
 	}
 }
 
-// send sends a request on the connection of a client and reads the answer. send returns an error if the status of the answer is not 2xx.
+// send sends a request on the connection of the client with the number `client` and reads the answer. send returns an error if the status
+// of the answer is not 2xx.
 func (h *httpConnections) send(client int, method, path, body string) error {
 	c := h.all[client]
 	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {

@@ -29,8 +29,9 @@ type footprint struct {
 	worker, rows, temporal int64
 }
 
-// openIdle measures ports that wait for their agents: memory, database sizes, and how soon a berth process that replaces a killed one
-// processes agents' reports. During this measurement the journal entries are deferred.
+// openIdle measures ports that wait for their agents: the memory of the processes and the size of the databases. openIdle then kills and
+// restarts berth, and measures how soon the new process handles agents' reports. During the figure `idle` berth does not process journal
+// entries, because openIdle defers their notes (outbox rows).
 func openIdle(ctx context.Context, s *stack) (*subject, error) {
 	d := &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), count: s.idlePorts}
 	return &subject{
@@ -87,7 +88,7 @@ func (d *idleFigure) measureRound(ctx context.Context, _ pace) (sample, error) {
 	return one, d.takeFootprint(ctx)
 }
 
-// growTo creates ports until there are n, and then measures the footprint.
+// growTo creates ports until the number of ports is n, and then measures the memory and the database sizes.
 func (d *idleFigure) growTo(ctx context.Context, n int) error {
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentRequests)
@@ -132,11 +133,12 @@ func (d *idleFigure) takeFootprint(ctx context.Context) error {
 	return err
 }
 
-// reportPeriod is how long agents report ports after the restart of berth, at arrivalRate ports per second. Temporal may send tasks to the
-// killed process for about as long.
+// reportPeriod is how long agents report ports after the restart of berth, at arrivalRate ports per second. For about 10 s after the
+// kill, Temporal may still send tasks to the killed process.
 const reportPeriod = 10 * time.Second
 
-// killAndReport kills berth while it works, starts it again, and then reports some of the ports, evenly chosen from all ports.
+// killAndReport kills the berth process while it activates ports, starts a new berth process, and then sends agents' reports for some of
+// the ports. The reported ports are spread evenly over all ports.
 func (d *idleFigure) killAndReport(ctx context.Context) error {
 	reported := min(int(reportPeriod.Seconds()*arrivalRate), len(d.ports)/2)
 	for i := range min(reported, arrivalRate) { // the newest ports, so that the kill interrupts running work

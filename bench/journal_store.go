@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// completedEntries returns a dataset with n completed journal entries, such as a journal keeps until their retention time has passed.
+// completedEntries returns SQL that inserts n completed journal entries. berth keeps such entries until their retention time has passed.
 func completedEntries(n int) string {
 	return fmt.Sprintf(`
 		insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)
@@ -22,8 +22,9 @@ func completedEntries(n int) string {
 		from generate_series(1, %d) as n`, n)
 }
 
-// openJournalStore measures only the database work of a journal entry: its creation with the object, its attempt and its outcome. The
-// database also has n completed entries.
+// openJournalStore measures only the SQL transactions of a journal entry: the creation of the entry together with its object, the
+// beginning of the attempt, and the outcome of the attempt. During the measurement the database also contains n completed journal
+// entries.
 func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		database, err := s.createDatabase(ctx, fmt.Sprint("journal_", n))

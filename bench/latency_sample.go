@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// arrivalRate is the number of operations that measureTimes starts in a second. arrivalRate is so low that no operation waits for another.
+// arrivalRate is the number of operations that measureTimes starts per second. arrivalRate is so low that no operation has to wait for
+// another operation.
 const arrivalRate = 10
 
-// measureTimes starts operations at a constant rate, even while earlier operations still run, and collects the durations that they return.
+// measureTimes starts operations at a constant rate, even while earlier operations still run, and collects the durations that the
+// operations return.
 func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (time.Duration, error)) (sample, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -44,8 +46,8 @@ func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (tim
 	return s, context.Cause(ctx)
 }
 
-// percentile returns the smallest of the times that is greater than or equal to at least this percentage of all times. percentile returns 0
-// if there are no times.
+// percentile returns the given percentile of the times: the smallest time t such that at least `percent` percent of the times are not
+// greater than t. percentile returns 0 if the list of times is empty.
 func percentile(times []time.Duration, percent int) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -54,7 +56,7 @@ func percentile(times []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// mean returns the average of the times. mean returns 0 if there are no times.
+// mean returns the average of the times. mean returns 0 if the list of times is empty.
 func mean(times []time.Duration) time.Duration {
 	if len(times) == 0 {
 		return 0

@@ -19,7 +19,7 @@ const (
 	queryNotEnded = `select id::text from lease where id = any($1::uuid[]) and status <> 'TERMINATED'`
 )
 
-// leaseFigure measures leases. leaseFigure creates leases and records how late they start and end.
+// leaseFigure measures leases. leaseFigure creates leases and records how late each lease starts and ends.
 type leaseFigure struct {
 	*stack
 	n              int
@@ -62,8 +62,8 @@ func (l *leaseFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	return latenessSample(starts, ends), err
 }
 
-// runLeases creates leases and records their starts and ends. The result `inTime` tells whether all leases were created before the first of
-// them was due to start.
+// runLeases creates leases and records their starts and ends. The result `inTime` is true if runLeases created all leases before the
+// first lease was due to start.
 func (l *leaseFigure) runLeases(ctx context.Context, starts, ends *deadlineSet) (inTime bool, err error) {
 	ids, err := l.createLeases(ctx, starts, ends)
 	if err != nil {
@@ -131,10 +131,11 @@ func recordAll(ctx context.Context, d *deadlineSet, w *rowWatcher, ids []string)
 	return <-errs
 }
 
-// watchLead is how long before the first deadline the watcher sends its first query.
+// watchLead is the time from the first query of a lease watcher to the first deadline of the leases.
 const watchLead = 50 * time.Millisecond
 
-// ensureHosts makes sure that at least n hosts are reservable. The API creates the first host; the others are copies of its database rows.
+// ensureHosts makes sure that at least n hosts are reservable. ensureHosts creates the first host through the API, and the other hosts as
+// copies of the first host's database rows.
 func (l *leaseFigure) ensureHosts(ctx context.Context, n int) error {
 	var present int
 	if err := l.rows.QueryRow(ctx, `select count(*) from host`).Scan(&present); err != nil || present >= n {
@@ -190,7 +191,7 @@ const insertHostsLike = `
 	select 'leased-' || w.n, w.provider, w.nested, 'leased-' || w.n, m.hypervisor_type, m.vcpus, m.memory_mb, m.local_gb
 	from wanted w, model m`
 
-// createHost creates a resource provider with an inventory and makes it a reservable host.
+// createHost creates a resource provider with an inventory and registers this provider as a reservable host.
 func (a *api) createHost(ctx context.Context, name string) error {
 	var created struct {
 		UUID       string
@@ -208,7 +209,7 @@ func (a *api) createHost(ctx context.Context, name string) error {
 	return a.post(ctx, "/reservation/v1/os-hosts", attributes{"name": name}, nil)
 }
 
-// createLease creates a lease with these reservations and returns its ID.
+// createLease creates a lease with the given reservations and returns the ID of the lease.
 func (a *api) createLease(ctx context.Context, start, end time.Time, reservations ...attributes) (id string, err error) {
 	var created struct{ Lease struct{ ID string } }
 	err = a.post(ctx, "/reservation/v1/leases", attributes{"name": "bench", "start_date": start.UTC().Format(time.RFC3339Nano),

@@ -39,8 +39,9 @@ func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// leaseCalendar returns a dataset of hosts with past and pending leases. The host allocations of the past leases are deleted. The pending
-// leases follow one another on the hosts from tomorrow on.
+// leaseCalendar returns a dataset of hosts with past and pending leases. The past leases of the dataset have no host allocations, because
+// berth deletes host allocations at the end of a lease. The pending leases of the dataset begin tomorrow or later; on each host, one
+// pending lease follows the other.
 func leaseCalendar(hosts, past, pending int) dataset {
 	return dataset{"lease_calendar", []string{
 		`set session_replication_role = replica`, // no triggers and no foreign key checks
@@ -70,8 +71,9 @@ func leaseCalendar(hosts, past, pending int) dataset {
 	}}
 }
 
-// insertLeases returns SQL that inserts n leases of one hour in these statuses. `begins` is SQL for the start of the n-th lease, relative
-// to now.
+// insertLeases returns SQL that inserts n leases of one hour. The parameters `status`, `reservation` and `event` are the statuses of the
+// leases, their reservations and their events. The parameter `begins` is SQL for the start of the n-th lease, relative to the current
+// hour.
 func insertLeases(n int, status, reservation, event, begins string) string {
 	return fmt.Sprintf(`
 		with made as (

@@ -1,7 +1,8 @@
-// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Bench calls each measurement a figure, and
-// also prints it as a ratio to a baseline: the cheapest operation of the same kind, on the same servers, in the same run. Bench starts
-// PostgreSQL, a Temporal server that uses it, stubs of OpenDaylight and Nova, and berth's worker program, each as a process of its own. At
-// the end Bench removes everything except the results. No figure has a target; bench fails only if an operation fails.
+// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Bench calls each measurement a figure.
+// Bench also prints the rate of a figure as a ratio to the rate of its baseline: the cheapest operation of the same kind, on the same
+// servers, in the same run. Bench starts PostgreSQL, a Temporal server that stores its data in this PostgreSQL, stubs of OpenDaylight and
+// Nova, and berth's worker program, each as a process of its own. At the end bench stops these processes and deletes their files; only
+// the results remain. Bench fails only if an operation fails; no measured rate is too low for bench.
 package main
 
 import (
@@ -99,7 +100,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	return s, nil
 }
 
-// diskFolder returns /var/tmp where it exists: /tmp is often a memory file system, where a commit does not wait for a disk.
+// diskFolder returns /var/tmp if that folder exists, because /tmp is often a memory file system, where a commit does not wait for a disk.
 func diskFolder() string {
 	if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
 		return "/var/tmp"
@@ -123,8 +124,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return r.run(ctx)
 }
 
-// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After the end of ctx, other errors are
-// only consequences of that end.
+// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After ctx has ended, err is usually
+// only a consequence of the end of ctx.
 func firstCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -40,7 +40,7 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 		"-dir", dir, "-worker", filepath.Join(programs, "worker"), "-out", out}, &table, &progress)
 
 	if err != nil {
-		t.Fatalf("a short run of all figures failed: %v\n%s", err, &progress)
+		t.Fatalf("a short run of all figures: got error %v, want none; output:\n%s", err, &progress)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("read the folder of temporary files after the run: got files %v, error %v; want no files", left, err)
@@ -59,7 +59,7 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 		names = append(names, f.Name)
 		rates[f.Name] = f.Rate
 		if !strings.Contains(table.String(), "\n"+f.Name+" ") {
-			t.Errorf("the printed table has no line for the figure %s:\n%s", f.Name, &table)
+			t.Errorf("the printed table: want a line for the figure %s, got:\n%s", f.Name, &table)
 		}
 		if f.Baseline != "" && f.Ratio != ratio(f.Rate, rates[f.Baseline]) {
 			t.Errorf("figure %s: ratio %v, want the rate %v divided by the baseline's rate %v", f.Name, f.Ratio, f.Rate, rates[f.Baseline])
@@ -71,10 +71,10 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" || !r.Machine.DevServer {
 		t.Errorf("report of a run on the dev server: want cores, the versions of PostgreSQL and Temporal, and DevServer true; got %+v", r.Machine)
 	}
-	// On a busy machine a figure may complete no operation during the window. Only the figure `transactions` always counts at least one,
-	// because a commit is shorter than the window.
+	// On a busy machine a figure may complete no operation during the window. Only the figure `transactions` always counts at least one
+	// operation, because a commit is shorter than the window.
 	if rates["transactions"] == 0 {
-		t.Errorf("the figure `transactions` must count at least one transaction; the report is %+v", r)
+		t.Errorf("the figure `transactions`: want at least one counted transaction; got the report %+v", r)
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// openNoop measures the baseline of all workflows: a workflow that does nothing. With an eager start, the workflow costs the server two
-// transactions; with the SDK's default start, it costs three.
+// openNoop measures the baseline of all workflows: a workflow that does nothing. If the parameter `eager` is true, the workflow costs the
+// Temporal server two transactions; with the SDK's default start, the workflow costs three transactions.
 func openNoop(name string, eager bool) func(context.Context, *stack) (*subject, error) {
 	return func(_ context.Context, s *stack) (*subject, error) {
 		return s.measureWorkflow(name, eager, func(workflow.Context) error { return nil })
 	}
 }
 
-// openLocalActivity measures the smallest workflow with an activity: it runs one local activity that does nothing.
+// openLocalActivity measures the smallest workflow with an activity: the workflow runs one local activity, which does nothing.
 func openLocalActivity(_ context.Context, s *stack) (*subject, error) {
 	return s.measureWorkflow("Least", true, func(ctx workflow.Context) error {
 		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})
@@ -27,7 +27,8 @@ func openLocalActivity(_ context.Context, s *stack) (*subject, error) {
 	})
 }
 
-// measureWorkflow measures the time of a workflow from its start to its result. The client and the worker run in the process of bench.
+// measureWorkflow measures the time of a workflow from its start to its result. The Temporal client and the Temporal worker of this
+// measurement run in the process of bench.
 func (s *stack) measureWorkflow(name string, eager bool, run func(workflow.Context) error) (*subject, error) {
 	queue := "bench/" + name
 	w := s.newWorker(queue)
@@ -54,7 +55,7 @@ func (s *stack) measureWorkflow(name string, eager bool, run func(workflow.Conte
 	}, nil
 }
 
-// newWorker returns a Temporal worker with the same poller autoscaling as berth's workers.
+// newWorker returns a Temporal worker whose pollers scale automatically, like those of berth's workers.
 func (s *stack) newWorker(queue string) worker.Worker {
 	autoscaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
 	return worker.New(s.temporal, queue, worker.Options{WorkflowTaskPollerBehavior: autoscaling, ActivityTaskPollerBehavior: autoscaling})

@@ -17,13 +17,13 @@ const (
 	l2Host   = "bench-cmp"
 )
 
-// The reports of the DHCP agent and the L2 agent. After both, the port is ACTIVE.
+// The reports of the DHCP agent and the L2 agent. A port becomes ACTIVE after both agents have reported it.
 var (
 	l2Report   = contract.Report{Entity: "L2", Host: l2Host}
 	dhcpReport = contract.Report{Entity: "DHCP", Host: dhcpHost}
 )
 
-// portFigure measures ports. portFigure creates ports and sends the agents' reports for them as signals.
+// portFigure measures ports. portFigure creates ports, and sends the agents' reports about these ports as Temporal signals.
 type portFigure struct {
 	*stack
 	networks []string    // one for each client
@@ -39,8 +39,8 @@ const (
 	queryInactivePorts = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
 )
 
-// pollInterval is the usual interval between queries that wait for a condition. pollInterval is short compared with the measured times, and
-// long enough that the queries cost little.
+// pollInterval is the usual interval between two queries of a rowWatcher that waits for a state of rows. pollInterval is short compared
+// with the measured times, and long enough that the queries use little CPU time.
 const pollInterval = 25 * time.Millisecond
 
 func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Duration) *portFigure {
@@ -48,8 +48,9 @@ func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Dur
 		started: newRowWatcher(ctx, s.rows, interval, queryPendingNotes, s.fail), active: newRowWatcher(ctx, s.rows, interval, queryInactivePorts, s.fail)}
 }
 
-// openPorts measures ports from their creation until they are ACTIVE: row, workflow and both agents' reports. The notes (outbox rows) of
-// the journal entries are deferred until the window has closed, because the figure `entries` measures the journal.
+// openPorts measures ports from their creation until they are ACTIVE. This time includes the transaction that creates the row, the start
+// of the workflow and the reports of both agents. Until the window has closed, openPorts defers the notes (outbox rows) of the journal
+// entries, because the figure `entries` measures the journal.
 func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{
@@ -71,13 +72,14 @@ func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openMirroredPorts measures ports from their creation until they are ACTIVE, while the journal entries are processed too.
+// openMirroredPorts measures ports from their creation until they are ACTIVE. During this measurement berth also processes the ports'
+// journal entries.
 func openMirroredPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{agents: s.api, setUp: p.createNetworks, op: p.activatePort, tearDown: s.awaitMirrored, details: p.details}, nil
 }
 
-// activatePort creates a port, sends both agents' reports for it and waits until it is ACTIVE.
+// activatePort creates a port, sends both agents' reports for the port and waits until the port is ACTIVE.
 func (p *portFigure) activatePort(ctx context.Context, client int) (int, error) {
 	port, err := p.createPort(ctx, client)
 	if err != nil {
@@ -99,8 +101,8 @@ func (p *portFigure) reportBoth(ctx context.Context, port string) error {
 	return agents.Wait()
 }
 
-// openLatency measures the time from the second agent's report about a port until the API shows the port as ACTIVE. The first agent's
-// report has been processed before.
+// openLatency measures the time from the second agent's report about a port until the API shows the port as ACTIVE. When the time
+// measurement begins, berth has already processed the first agent's report.
 func openLatency(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, 1, 2*time.Millisecond)
 	return &subject{
@@ -128,7 +130,7 @@ func (p *portFigure) lastReport(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// createNetworks creates a network with DHCP for each client. Later calls of createNetworks do nothing.
+// createNetworks creates a network with DHCP for each client. If createNetworks is called again, it does nothing.
 func (p *portFigure) createNetworks(ctx context.Context) error {
 	if p.networks[0] != "" {
 		return nil
@@ -147,7 +149,7 @@ func serverPort(network string) attributes {
 	return attributes{"network_id": network, "binding:host_id": l2Host, "device_owner": "compute:nova", "device_id": uuid.NewString()}
 }
 
-// createPort creates a port that waits for both agents, and waits until its workflow is started.
+// createPort creates a port that needs the reports of both agents, and returns after the port's workflow has started.
 func (p *portFigure) createPort(ctx context.Context, client int) (string, error) {
 	port, err := p.api.create(ctx, "port", serverPort(p.networks[client]))
 	if err != nil {
@@ -163,8 +165,8 @@ func (p *portFigure) report(ctx context.Context, port string, r contract.Report)
 	})
 }
 
-// details returns what the newest ports cost in Temporal (workflow tasks and history events). details also returns the number of SQL
-// statements that one more port of each client takes.
+// details returns what the newest ports cost in Temporal (workflow tasks and history events). For the number of SQL statements of a port,
+// details lets each client create one further port.
 func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	workflows := make([]string, len(p.created.last))
 	for i, id := range p.created.last {
@@ -186,7 +188,7 @@ func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	return append(append(ofPorts, ofEntries...), statements...), err
 }
 
-// countPortStatements counts the SQL statements that one more port of each client takes.
+// countPortStatements lets each client create one further port, and counts the SQL statements for these ports.
 func (p *portFigure) countPortStatements(ctx context.Context) ([]detail, error) {
 	if err := p.deferNotes(ctx, contract.JournalEntry); err != nil {
 		return nil, err

@@ -13,11 +13,12 @@ import (
 	"berth/internal/contract"
 )
 
-// signalRate is the number of signals per second that the port receives while it is deleted.
+// signalRate is the number of signals per second that the port's workflow receives during the deletion of the port.
 const signalRate = 200
 
-// openDeletion measures a port that receives signals all the time, from the DELETE request to the end of the port's workflow. The agents
-// stop when the workflow has ended: Temporal answers their signals with NotFound.
+// openDeletion measures the deletion of a port, from the DELETE request to the end of the port's workflow. During the deletion the port's
+// workflow receives signals with agents' reports all the time. When the workflow has ended, Temporal answers the next signal with
+// NotFound, and bench stops sending signals.
 func openDeletion(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, 1, pollInterval)
 	return &subject{agents: s.api, setUp: p.createNetworks, measureRound: p.deleteDuringSignals, tearDown: s.awaitMirrored}, nil
@@ -52,7 +53,7 @@ func (p *portFigure) signalUntilClosed(ctx context.Context, port string) <-chan 
 	closed := make(chan struct{})
 	end := sync.OnceFunc(func() { close(closed) })
 	signal := func() {
-		// Other errors of signals are ignored, because some signals time out on a slow machine.
+		// Errors of signals other than NotFound are ignored, because some signals time out on a slow machine.
 		err := p.report(ctx, port, contract.Report{Entity: "L2", Host: "bench-elsewhere"})
 		var notFound *serviceerror.NotFound
 		if errors.As(err, &notFound) {

@@ -22,8 +22,8 @@ import (
 	"berth/internal/store"
 )
 
-// portAPI is the Networking API with a database of its own, without relay and workflows. The API runs in the process of bench, like the
-// baseline's driver.
+// portAPI is berth's Networking API with a database of its own, without relay and workflows. This API runs in the process of bench,
+// because the PostgreSQL driver of the baseline also runs there.
 type portAPI struct {
 	*api
 	rows     *pgxpool.Pool
@@ -75,8 +75,8 @@ func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
 	return p, err
 }
 
-// insertAgent returns SQL that inserts an agent. The last heartbeat of the agent is a day in the future, so that the agent is up without
-// more heartbeats.
+// insertAgent returns SQL that inserts an agent. The row's last heartbeat is a day in the future, so that berth regards the agent as up
+// although the agent sends no heartbeats.
 func insertAgent(agentType, host string) string {
 	return fmt.Sprintf(`
 		insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
@@ -103,8 +103,8 @@ func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows with the PostgreSQL driver alone, one
-// statement for each row.
+// openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows as POST /ports. This transaction uses
+// only the PostgreSQL driver, with one statement for each row.
 func openPortRows(ctx context.Context, s *stack) (*subject, error) {
 	p, err := s.openPortAPI(ctx)
 	if err != nil {
@@ -125,13 +125,13 @@ func openPortRows(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// portTemplate holds the values in a port's database rows that are the same for all ports.
+// portTemplate holds those column values of a port's database rows that are the same for all ports.
 type portTemplate struct {
 	data, summary, attributes, entrySummary, entryAttributes string
 	parents                                                  []string
 }
 
-// portTemplate creates a port through the API and reads its database rows.
+// portTemplate creates a port through the API and reads the database rows of the port.
 func (p *portAPI) portTemplate(ctx context.Context) (t portTemplate, err error) {
 	id, err := p.create(ctx, "port", serverPort(p.networks[0].network))
 	if err != nil {

@@ -33,7 +33,7 @@ type reportedSettings struct {
 	Window   float64 `json:"window_seconds"`
 }
 
-// result is the result of one figure. A figure that failed has a result too.
+// result is the result of one figure. A failed figure also has a result, which contains the error.
 type result struct {
 	Name     string             `json:"name"`
 	Title    string             `json:"title"`
@@ -69,8 +69,8 @@ type report struct {
 	Figures  []result         `json:"figures"`
 }
 
-// resultOf sums the rounds of a figure. resultOf compares the figure with its baseline if the earlier results contain the baseline and the
-// baseline did not fail.
+// resultOf sums the rounds of a figure. If the earlier results contain a successful result of the figure's baseline, resultOf also
+// computes the ratio of the figure to its baseline.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)
 	r := result{Name: f.name, Title: f.title, Count: all.Count, Seconds: all.Seconds, Rate: all.rate(), CPU: all.cpuPerOperation()}
@@ -118,7 +118,8 @@ func describeMachine(ctx context.Context, s *stack) (machine, error) {
 	return m, err
 }
 
-// write writes the report to the file and replaces its former content. The replacement is atomic: a reader never sees an incomplete file.
+// write replaces the content of the file by the report. The replacement of the file is atomic, so a reader never sees an incomplete
+// report.
 func (r report) write(file string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -131,7 +132,7 @@ func (r report) write(file string) error {
 	return os.Rename(partial, file)
 }
 
-// rowFormat is the format of each line of the table, also of the line with the column titles.
+// rowFormat is the format of each line of the printed table, including the line with the column titles.
 const rowFormat = "%-22s %10s  %-30s %7s %12s  %s\n"
 
 // printHead prints the machine, the settings and the column titles of the table.
@@ -154,7 +155,7 @@ func (r report) printFigure(w io.Writer, name string) {
 	}
 }
 
-// print prints the figure's line of the table and, indented below it, the figure's other values.
+// print prints the figure's line of the table. Below this line, print prints the figure's other values, indented.
 func (r result) print(w io.Writer) {
 	ofBaseline, byCPU, cpu := "", "", ""
 	if r.Baseline != "" {

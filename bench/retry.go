@@ -8,8 +8,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 )
 
-// retryUnavailable repeats a call to Temporal while the server is overloaded or unavailable, for at most waitTimeout. Because of these
-// retries, a slow disk does not make a measurement fail. Because of the retries, the server may execute a call more than once.
+// retryUnavailable repeats a call to Temporal while the Temporal server is overloaded or unavailable, for at most waitTimeout, so that a
+// slow disk does not make a measurement fail. Because retryUnavailable repeats the call, the Temporal server may execute the call more
+// than once.
 func retryUnavailable(ctx context.Context, call func() error) error {
 	err := call()
 	for begin := time.Now(); isUnavailable(err) && ctx.Err() == nil; err = call() {

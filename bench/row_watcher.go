@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// rowWatcher polls database rows until objects have reached a state. One query covers all objects that are awaited, so that its cost does
-// not depend on their number.
+// rowWatcher polls database rows until objects have reached a state. One query reads the states of all awaited objects, so that the
+// number of queries does not grow with the number of objects.
 type rowWatcher struct {
 	rows     *pgxpool.Pool
 	pending  string // SQL query. Its parameter $1 is an array of IDs; it returns those that have not reached the state
@@ -23,8 +23,8 @@ type rowWatcher struct {
 	awaited  map[string]chan struct{} // closed when the object has reached the state
 }
 
-// newRowWatcher starts a watcher that runs until ctx ends. If the query of the watcher fails, the watcher calls the function `fail` with
-// the error.
+// newRowWatcher starts a watcher that runs until ctx ends. If a query of the watcher fails, the watcher calls the function `fail` with
+// the query's error.
 func newRowWatcher(ctx context.Context, rows *pgxpool.Pool, interval time.Duration, pending string, fail context.CancelCauseFunc) *rowWatcher {
 	w := &rowWatcher{rows: rows, pending: pending, interval: interval, wake: make(chan struct{}, 1), awaited: map[string]chan struct{}{}}
 	go w.poll(ctx, fail)
@@ -85,7 +85,7 @@ const waitTimeout = 3 * time.Minute
 
 var errTimeout = fmt.Errorf("timeout after %s", waitTimeout)
 
-// await waits until all these objects have reached the state.
+// await waits until all objects with the given IDs have reached the state for which the watcher was created.
 func (w *rowWatcher) await(ctx context.Context, ids ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()

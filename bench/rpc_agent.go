@@ -12,8 +12,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// rpcAgent is an oslo.messaging client that sends the calls of Neutron's DHCP and Open vSwitch agents and subscribes to the topics of both.
-// The calls, topics and envelopes of rpcAgent equal those that were recorded from Debian's agents.
+// rpcAgent is an oslo.messaging client that sends the calls of Neutron's DHCP and Open vSwitch agents and subscribes to the topics of
+// both agents. The calls, topics and envelopes of rpcAgent equal those that were recorded from the Neutron agents of Debian.
 type rpcAgent struct {
 	conn    *amqp.Connection
 	channel *amqp.Channel
@@ -21,7 +21,7 @@ type rpcAgent struct {
 	replies <-chan amqp.Delivery
 }
 
-// newRPCAgent connects an agent with RabbitMQ and subscribes it.
+// newRPCAgent connects an agent with RabbitMQ and subscribes the agent to its topics.
 func newRPCAgent(url string) (*rpcAgent, error) {
 	conn, err := amqp.Dial(url)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *rpcAgent) subscribe() (err error) {
 	return err
 }
 
-// discard binds a queue to an exchange and discards its messages.
+// discard binds a queue to an exchange, consumes the messages of the queue and drops them.
 func (a *rpcAgent) discard(queue string, args amqp.Table, exchange, key string) error {
 	if _, err := a.channel.QueueDeclare(queue, false, false, false, false, args); err != nil {
 		return err
@@ -120,7 +120,7 @@ type envelope struct {
 	Message string `json:"oslo.message"`
 }
 
-// call calls a method and returns its result.
+// call sends an RPC call of a method to a topic, and returns the result of the method.
 func (a *rpcAgent) call(ctx context.Context, topic, method, version string, args attributes) (json.RawMessage, error) {
 	m := attributes{"method": method, "args": args, "version": version, "_msg_id": hexID(), "_reply_q": a.queue, "_timeout": nil, "_unique_id": hexID(),
 		"_context_is_admin": true, "_context_roles": []string{}, "_context_request_id": "req-" + uuid.NewString(), "_context_user_identity": "- - - - -"}
@@ -143,7 +143,7 @@ func (a *rpcAgent) call(ctx context.Context, topic, method, version string, args
 	return a.awaitReply(ctx, method)
 }
 
-// awaitReply returns the result in the next reply. If the reply contains a failure, awaitReply returns an error.
+// awaitReply returns the result in the next reply. If the next reply contains a failure, awaitReply returns an error.
 func (a *rpcAgent) awaitReply(ctx context.Context, method string) (json.RawMessage, error) {
 	select {
 	case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 	"berth/internal/devstack"
 )
 
-// The rates that Neutron reaches with the same calls on two CPU cores, in ports per second.
+// The rates that Neutron reaches on two CPU cores with the calls that these figures measure, in ports per second.
 const (
 	neutronReadyRate = 260
 	neutronUpRate    = 12
@@ -105,14 +105,14 @@ func (r *rpcFigure) startRPC(ctx context.Context) error {
 	return r.createNetworks(ctx)
 }
 
-// stopRPC disconnects the agent and restarts berth in its default roles.
+// stopRPC disconnects the agent and restarts berth with the default roles and without RabbitMQ.
 func (r *rpcFigure) stopRPC(ctx context.Context) error {
 	err := errors.Join(r.awaitNotificationsSent(ctx), r.awaitMirrored(ctx))
 	r.agent.close()
 	return errors.Join(err, r.restartBerth(ctx, defaultRoles, ""))
 }
 
-// ensureRabbitMQ starts RabbitMQ unless it is running.
+// ensureRabbitMQ starts RabbitMQ if RabbitMQ is not running yet.
 func (s *stack) ensureRabbitMQ(ctx context.Context) (err error) {
 	if s.rabbit == nil {
 		s.rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"))
@@ -132,8 +132,8 @@ func (r *rpcFigure) awaitNotificationsSent(ctx context.Context) error {
 	return nil
 }
 
-// reportBatches reports ports in batches. Like an agent, reportBatches makes one call after the other. The returned sample has the number
-// of ports and the duration of each call.
+// reportBatches reports ports in batches. reportBatches waits for the reply to each call before it sends the next call, as an agent does.
+// The sample that reportBatches returns contains the number of ports and the duration of each call.
 func (r *rpcFigure) reportBatches(ctx context.Context, ports []string, batch int, call func(context.Context, []string) error) (sample, error) {
 	one := sample{Count: len(ports)}
 	before, err := readCPUTimes()

@@ -7,9 +7,10 @@ import (
 	"io"
 )
 
-// runner measures the figures one after the other, round by round. After each figure the runner writes the results that it has so far. If a
-// figure fails, the runner reports the failure and does not measure the figure again. After a failure the runner also closes the stack,
-// whose state is then unknown, and opens a new stack for the next figure.
+// runner measures the figures round by round; in each round the runner measures one figure after the other. After each figure the runner
+// writes all results so far to the JSON file. If a figure fails, the runner reports the failure and does not measure the failed figure
+// again. After a failure of a figure, the runner closes the stack, because the state of the stack is unknown, and opens a new stack for
+// the next figure.
 type runner struct {
 	settings  settings
 	openStack func(context.Context) (*stack, error)
@@ -21,7 +22,7 @@ type runner struct {
 	quiet     func(context.Context) (share float64, err error) // waits for quiet servers before each measurement; nil: measures immediately
 }
 
-// figureRun is one figure with the results that it has so far.
+// figureRun holds a figure and the results of its completed rounds.
 type figureRun struct {
 	figure
 	subject *subject // on the current stack; nil until the figure is opened there
@@ -38,8 +39,8 @@ func newRunner(s settings, stdout io.Writer, logf func(string, ...any), openStac
 	return r
 }
 
-// run measures all figures, round by round. If a figure fails, run still measures the others and then returns an error. If ctx ends or a
-// stack does not start, run returns immediately.
+// run measures all figures, round by round. If a figure fails, run still measures the other figures and then returns an error. If ctx
+// ends or a stack does not start, run returns an error immediately.
 func (r *runner) run(ctx context.Context) error {
 	defer r.closeStack()
 	for round := range r.settings.rounds {
@@ -67,7 +68,8 @@ func (r *runner) run(ctx context.Context) error {
 	return r.failures()
 }
 
-// measure measures one round of a figure. After the last round measure collects the figure's details.
+// measure measures one round of a figure. After the figure's last round, measure also collects the figure's details (such as SQL
+// statements per operation).
 func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err error) {
 	st := r.stack
 	defer func() {
@@ -125,7 +127,7 @@ func (r *runner) ensureStack(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeStack closes the current stack. Figures that were opened on this stack are opened again on the next one.
+// closeStack closes the current stack. The runner opens the figures of the closed stack again on the next stack.
 func (r *runner) closeStack() {
 	if r.stack == nil {
 		return
@@ -137,7 +139,8 @@ func (r *runner) closeStack() {
 	}
 }
 
-// publish writes all results so far to the JSON file. If f is complete or has failed, publish also prints the result of f.
+// publish writes all results so far to the JSON file. If the figure f has completed its last round or has failed, publish also prints the
+// result of f.
 func (r *runner) publish(f *figureRun, last bool) error {
 	all := r.report()
 	if last || f.err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeStacks opens stacks without processes, and counts them.
+// fakeStacks opens stacks that have no processes, and counts how many stacks are opened and closed.
 type fakeStacks struct{ opened, closed int }
 
 func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
@@ -25,7 +25,7 @@ func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
 	return s, nil
 }
 
-// fakeFigure returns a figure whose rounds return `results` one after the other.
+// fakeFigure returns a figure whose n-th round returns the n-th element of `results`.
 func fakeFigure(name, baseline string, results ...error) figure {
 	round := 0
 	return figure{name: name, baseline: baseline, windowShare: 1, open: func(context.Context, *stack) (*subject, error) {
@@ -64,7 +64,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	}
 	for _, line := range []string{"\nfirst ", "\nfailing ", "FAILED: broken", "\nlast "} {
 		if !strings.Contains(stdout.String(), line) {
-			t.Errorf("the output of the run does not contain %q:\n%s", line, stdout)
+			t.Errorf("the output of the run: want the text %q, got:\n%s", line, stdout)
 		}
 	}
 }

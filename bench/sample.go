@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// operation executes one operation of a measurement and returns by how much it increases the count. `client` is the number of the
-// concurrent client that calls it.
+// operation executes one operation of a measurement. The result `count` is the number that this operation adds to the measurement's
+// count. The parameter `client` is the number of the concurrent client that calls the operation.
 type operation func(ctx context.Context, client int) (count int, err error)
 
 // pace holds the number of clients, the warm-up and the window of a measurement.
@@ -63,7 +63,8 @@ func ratio(a, b float64) float64 {
 }
 
 // measure runs operations on p.InFlight concurrent clients and counts the operations that end inside the window. When the window closes,
-// measure waits for the operations that still run. The first error of an operation stops all clients.
+// measure waits for the operations that are still running. If an operation returns an error, measure stops all clients and returns this
+// error.
 func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	var count atomic.Int64
 	var open atomic.Bool // true while the window is open

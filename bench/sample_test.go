@@ -14,8 +14,8 @@ func TestMeasure_CountsOnlyTheWindow(t *testing.T) {
 	synctest.Test(t, checkWindow)
 }
 
-// checkWindow calls measure with the fake clock of synctest and checks which operations count. With the fake clock, the times do not depend
-// on the speed of the machine.
+// checkWindow calls measure with the fake clock of synctest and checks which operations count. Because the clock is fake, the times in
+// this test do not depend on the speed of the machine.
 func checkWindow(t *testing.T) {
 	var running, most atomic.Int64
 	var begun [3]bool

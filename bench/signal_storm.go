@@ -26,8 +26,9 @@ type stormFigure struct {
 	runs      []int        // history events of each run of the workflow
 }
 
-// openStorm measures how fast one port processes signals. All signals except two name another host than the port's host; such signals are
-// only counted. The two signals that name the port's own hosts make the port ACTIVE. No signal may be rejected or lost.
+// openStorm measures how fast the workflow of one port processes signals with agents' reports. Two of the signals name the hosts of the
+// port's L2 agent and DHCP agent, and make the port ACTIVE. All other signals name a host that the port does not wait for, so berth only
+// counts them. openStorm fails if a signal is rejected or lost.
 func openStorm(ctx context.Context, s *stack) (*subject, error) {
 	t := &stormFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), signals: s.signals}
 	return &subject{agents: s.api, setUp: t.createNetworks, measureRound: t.measureRound, tearDown: t.check, details: t.details}, nil
@@ -46,7 +47,7 @@ func (t *stormFigure) details(context.Context) ([]detail, error) {
 	}, nil
 }
 
-// measureRound sends all signals from many clients and waits until the port's row has counted them.
+// measureRound sends all signals from many concurrent clients, and waits until the port's row has counted all signals.
 func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) {
 	var err error
 	if t.port, err = t.createPort(ctx, 0); err != nil {
@@ -85,7 +86,8 @@ func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) 
 	return one, errors.Join(context.Cause(ctx), cpuErr, err)
 }
 
-// nth returns the n-th report. All reports are from another host, except the two that make the port ACTIVE.
+// nth returns the n-th report. Two of the reports are from the hosts of the port's agents and make the port ACTIVE; all other reports are
+// from a host that the port does not wait for.
 func (t *stormFigure) nth(i int) contract.Report {
 	switch i {
 	case t.signals / 3:
@@ -97,8 +99,9 @@ func (t *stormFigure) nth(i int) contract.Report {
 	}
 }
 
-// check returns an error unless the port became ACTIVE in one revision, and its row has counted all reports from the other host. A report
-// may be counted twice: the server repeats a workflow task when signals arrive at its end.
+// check returns an error unless the port became ACTIVE in one revision, and the port's row has counted all reports from the host that the
+// port does not wait for. The row may count a report twice, because Temporal repeats a workflow task if signals arrive at the end of the
+// task.
 func (t *stormFigure) check(ctx context.Context) error {
 	var status string
 	var revision, ignored int

@@ -20,8 +20,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. stack also holds the clients that the measurements
-// use.
+// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. stack also holds the clients of PostgreSQL,
+// Temporal and berth that the measurements use.
 type stack struct {
 	ctx       context.Context // ends when the stack closes or when one of its processes ends unexpectedly
 	fail      context.CancelCauseFunc
@@ -111,8 +111,8 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 	return s.awaitFirstFullSync(ctx)
 }
 
-// awaitFirstFullSync requests the full sync that a new controller needs, and waits until it is complete. Without this request, berth itself
-// would start the full sync during a measurement.
+// awaitFirstFullSync requests the full sync that a new controller needs, and waits until this full sync is complete. If
+// awaitFirstFullSync did not request the full sync, berth itself would start a full sync during a measurement.
 func (s *stack) awaitFirstFullSync(ctx context.Context) error {
 	if err := s.api.post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (s *stack) startTemporal(ctx context.Context, progress func(string)) error 
 	return err
 }
 
-// runProcess runs a program until ctx ends. The channel receives the error with which the program ended. If the program ends before ctx
-// ends, the stack fails.
+// runProcess runs a program until ctx ends. The returned channel receives the error with which the program ended. If the program ends
+// before ctx ends, runProcess ends the stack's context with an error.
 func (s *stack) runProcess(ctx context.Context, cmd *exec.Cmd) <-chan error {
 	ended := make(chan error, 1)
 	s.children.Go(func() {
@@ -159,7 +159,7 @@ func (s *stack) runProcess(ctx context.Context, cmd *exec.Cmd) <-chan error {
 	return ended
 }
 
-// onClose registers a function that close calls before it ends the processes.
+// onClose registers a function that stack.close calls before stack.close ends the processes.
 func (s *stack) onClose(release func()) { s.releases = append(s.releases, release) }
 
 // close calls the functions registered by onClose, ends all processes and removes the stack's folder.

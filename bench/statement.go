@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while the function `do` runs. The function returns
-// the number of its operations; the details are averages over these operations. Statements of bench itself are not counted.
+// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while the function `do` runs. The function `do`
+// returns the number of operations that it has executed; the returned details are averages over these operations. countStatements does
+// not count the statements that bench itself executes.
 func (s *stack) countStatements(ctx context.Context, each string, do func(context.Context) (int, error)) ([]detail, error) {
 	log := filepath.Join(s.dir, "postgres", "log")
 	if err := s.configure(ctx, `alter system set log_statement = 'all'`, `alter system set log_line_prefix = 'sql %d %a: '`); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // stubCommand is the command-line argument that makes the bench program serve the stubs of OpenDaylight and Nova and the baseline of the
-// reads. Like the real services, the stubs run in a process of their own.
+// reads. The stubs run in a separate process, because the real services also run in other processes than berth.
 const stubCommand = "serve-stubs"
 
 // stubs holds the URLs of the servers in the stub process.
@@ -54,7 +54,8 @@ func serveStubs(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// startStubs runs this program as the stub process and reads its URLs.
+// startStubs runs the bench program a second time as the stub process, and reads the URLs of the stubs from the output of the stub
+// process.
 func (s *stack) startStubs(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {

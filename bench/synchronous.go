@@ -9,9 +9,10 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// openSynchronous measures what a driver without a journal would do: after the creation of an object is committed, the client itself sends
-// the object to the controller. Such a driver does not retry, keeps no order and loses requests in a crash. The API is berth's API with a
-// database of its own and without a relay. `delay` is the time that the controller takes for each answer.
+// openSynchronous measures what a driver without a journal would do: after the creation of an object is committed, the client itself
+// sends the object to the controller. A driver without a journal does not retry failed requests, does not keep their order, and loses
+// requests in a crash. The measured API is berth's API with a database of its own and without a relay. The parameter `delay` is the time
+// that the OpenDaylight stub waits before each answer.
 func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		name := "synchronous_" + delay.String()

@@ -15,7 +15,8 @@ const (
 	timerName  = "Timer"
 )
 
-// timerFigure measures timers. timerFigure runs workflows that wait for a timer and do nothing else; they are the baseline of leases.
+// timerFigure measures timers. timerFigure runs workflows that wait for a timer and do nothing else; these workflows are the baseline of
+// the lease figures.
 type timerFigure struct {
 	*stack
 	n       int
@@ -39,8 +40,8 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// waitForTimer is the workflow function of this measurement. waitForTimer waits for its timer and records when the timer fired. Recording
-// works because this process runs the only worker.
+// waitForTimer is the workflow function of the timer figures. waitForTimer waits for its timer and records when the timer fired.
+// waitForTimer can store the time in a variable of the bench process, because only the bench process runs a worker for this workflow.
 func (t *timerFigure) waitForTimer(ctx workflow.Context, i int) error {
 	if err := workflow.Sleep(ctx, t.current.deadlines[i].Sub(workflow.Now(ctx))); err != nil || workflow.IsReplaying(ctx) {
 		return err
@@ -63,8 +64,8 @@ func (t *timerFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	return one, err
 }
 
-// fireAll starts a workflow for each deadline and waits until all workflows have ended. The result `inTime` tells whether all workflows
-// were started before the first deadline.
+// fireAll starts a workflow for each deadline and waits until all workflows have ended. The result `inTime` is true if all workflows were
+// started before the first deadline.
 func (t *timerFigure) fireAll(ctx context.Context, d *deadlineSet) (inTime bool, err error) {
 	t.round++
 	t.current = d

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// changesPerNetwork is how often one network is changed, including its creation.
+// changesPerNetwork is the number of changes of one network; the creation of the network counts as the first change.
 const changesPerNetwork = 100
 
 // openUpdates measures the journal entries of many changes of one network. openUpdates checks that the controller has the last change.
@@ -40,7 +40,7 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// changeNetwork creates a network and changes it n-1 times. changeNetwork returns the network's last revision.
+// changeNetwork creates a network and changes the network n-1 times. changeNetwork returns the network's last revision number.
 func (s *stack) changeNetwork(ctx context.Context, n int) (id string, revision int, err error) {
 	if id, err = s.api.create(ctx, "network", attributes{"name": "bench-1"}); err != nil {
 		return "", 0, err
