@@ -1,5 +1,6 @@
-// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The tests need no container engine:
-// they parse the files and check that berth's programs know every name and setting in them.
+// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The tests of package deploy need
+// no container engine, because they only parse the deployment files and check that berth's programs know every name and setting in these
+// files.
 package deploy_test
 
 import (
@@ -27,7 +28,8 @@ func TestDeployment_HasNoProblems(t *testing.T) {
 	}
 }
 
-// mistakes are wrong changes of the deployment files. Each mistake has a part of the message with which findProblems must report it.
+// mistakes are wrong changes of the deployment files. The field `problem` of a mistake is a part of the message with which findProblems
+// must report the mistake.
 var mistakes = []struct{ file, old, mistake, problem string }{
 	{composeYAML, "  BERTH_ODL_URL:", "  BERTH_ODL_ULR:", "unknown variable BERTH_ODL_ULR"},
 	{composeYAML, "  OS_PROJECT_NAME:", "  OS_PROJEKT_NAME:", "no program reads OS_PROJEKT_NAME"},
@@ -75,7 +77,7 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 	{"deploy/postgres.sh", `"$DATABASE_PASSWORD_BERTH"`, `"$DATABASE_PASSWORD_BIRTH"`, "no setting for DATABASE_PASSWORD_BIRTH"},
 }
 
-// TestDeployment_FindsEachMistake makes one mistake at a time in the deployment files and checks that findProblems reports it.
+// TestDeployment_FindsEachMistake makes one mistake at a time in the deployment files and checks that findProblems reports the mistake.
 func TestDeployment_FindsEachMistake(t *testing.T) {
 	t.Parallel()
 	correct := readRepository(t)
@@ -85,7 +87,7 @@ func TestDeployment_FindsEachMistake(t *testing.T) {
 			broken := maps.Clone(correct)
 			broken[c.file] = strings.Replace(correct[c.file], c.old, c.mistake, 1)
 			if broken[c.file] == correct[c.file] {
-				t.Fatalf("make a mistake in %s: the file does not contain the text %q to replace", c.file, c.old)
+				t.Fatalf("make a mistake in the file %s: want that the file contains the text %q, but it does not", c.file, c.old)
 			}
 			found := findProblems(broken)
 			if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, c.problem) }) {
@@ -130,9 +132,9 @@ func checkVariables(f files) (found []string) {
 	return found
 }
 
-// imageVariables lists the environment variables that third-party images read. The image postgres reads its variables in its entrypoint.
-// Temporal's images read their variables in the server's configuration template, in temporal-sql-tool, in the temporal CLI and in the UI's
-// configuration.
+// imageVariables lists the environment variables that third-party images read. The variables of the image postgres are those that its
+// entrypoint script reads. The variables of Temporal's images are those that the server's configuration template, temporal-sql-tool, the
+// temporal CLI and the UI's configuration read.
 var imageVariables = map[string][]string{
 	"postgres":               {"POSTGRES_USER", "POSTGRES_PASSWORD"},
 	"temporalio/server":      {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL"},
@@ -224,8 +226,8 @@ func scriptVariables(f files, s service) (names []string) {
 	return names
 }
 
-// checkRoles checks that every role has a service, and that one process has both roles relay and temporal, because only then workflows
-// start eagerly.
+// checkRoles checks that every role has a service. checkRoles also checks that the same process has both the role relay and the role
+// temporal, because workflows start eagerly only in such a process.
 func checkRoles(c compose) (found []string) {
 	assigned := map[string]bool{}
 	for _, s := range c.Services {
@@ -264,11 +266,12 @@ func checkCommands(f files, s service) (found []string) {
 	return found
 }
 
-// checkCommand runs a command so that it only parses its arguments: without a database URL, or with --help.
+// checkCommand checks that a program of berth accepts the arguments of a command. checkCommand runs the command without a database URL or
+// with --help, so that the program only parses its arguments.
 func checkCommand(f files, command []string) error {
 	program := command[0]
 	if !strings.Contains(f[dockerfile], "/out/"+program+" ") {
-		return fmt.Errorf("the Dockerfile builds no program %s", program)
+		return fmt.Errorf("want that the Dockerfile builds the program %s, but it does not", program)
 	}
 	cmd := exec.Command(filepath.Join(programs, program), command[1:]...)
 	parsed := "BERTH_DATABASE_URL is not set"
@@ -288,7 +291,7 @@ func checkCommand(f files, command []string) error {
 	return nil
 }
 
-// checkSearchAttributes compares the search attributes that temporal-namespace.sh creates with those in package contract.
+// checkSearchAttributes compares the search attributes that temporal-namespace.sh creates with the search attributes in package contract.
 func checkSearchAttributes(f files) []string {
 	var want, got []string
 	for _, a := range contract.SearchAttributes {

@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// programs is the folder with berth's programs worker and starter, under the names that they have in the image.
+// programs is the folder that contains berth's programs worker and starter, with the same file names as in the container image.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -99,7 +99,7 @@ type service struct {
 // isBerth reports whether the service runs berth's image.
 func (s service) isBerth() bool { return s.Build != "" }
 
-// isOneShot reports whether the service does its work once and exits.
+// isOneShot reports whether the process of the service exits after its work, such as a database migration.
 func (s service) isOneShot() bool {
 	return strings.HasPrefix(s.Restart, "on-failure") || s.Restart == "no"
 }
@@ -127,7 +127,8 @@ func (f files) usedVariables() []string {
 	return names
 }
 
-// compose parses the Compose file with an environment. A variable that is not in the environment gets its default, or the value "set".
+// compose parses the Compose file with an environment. If the environment does not contain a variable of the Compose file, the variable
+// gets the default in the Compose file, or the value "set" if there is no default.
 func (f files) compose(environment map[string]string) (compose, error) {
 	text := variablePattern.ReplaceAllStringFunc(f[composeYAML], func(r string) string {
 		match := variablePattern.FindStringSubmatch(r)

@@ -78,7 +78,8 @@ func checkBuilds(run []string) (found []string) {
 	return found
 }
 
-// checkCopies checks that the Dockerfile copies every source folder of the programs, and that .dockerignore excludes none of them.
+// checkCopies checks that the Dockerfile copies every source folder of the programs, and that .dockerignore excludes none of these source
+// folders.
 func checkCopies(f files, copied []string) (found []string) {
 	folders, err := sourceFolders()
 	if err != nil {

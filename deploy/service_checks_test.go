@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkPorts checks that the process of a service listens on the ports that the service publishes. Only services that authenticate their
-// callers may be published beyond loopback.
+// checkPorts checks that the process of a service listens on the ports that the service publishes. checkPorts also checks that only
+// services that authenticate their callers publish a port on another address than loopback.
 func checkPorts(s service) (found []string) {
 	for _, published := range s.Ports {
 		parts := strings.Split(published, ":")

@@ -26,8 +26,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// serviceHost runs the services of the Compose file as processes on this machine. serviceHost replaces the host names of containers by
-// addresses of this machine.
+// serviceHost runs the services of the Compose file as processes on this machine. In the settings of the services, serviceHost replaces
+// the host names of containers by addresses of this machine.
 type serviceHost struct {
 	keystone  *keystonetest.Server
 	odl       *odltest.Controller
@@ -73,7 +73,8 @@ func emptyDatabase(t *testing.T) *url.URL {
 	return u
 }
 
-// environment returns the environment of a service, with addresses of this machine instead of container names.
+// environment returns the environment variables of a service. In their values, environment replaces the host names of containers by
+// addresses of this machine.
 func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]string {
 	t.Helper()
 	env := maps.Clone(h.services[name].Environment)
@@ -81,7 +82,7 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	if given := env["BERTH_DATABASE_URL"]; given != "" {
 		u, err := url.Parse(given)
 		if err != nil || u.Host != "postgres:5432" || u.User.Username() != h.database.User.Username() {
-			t.Fatalf("service %s: BERTH_DATABASE_URL=%s must have the host postgres:5432 and berth's role (parse error: %v)", name, given, err)
+			t.Fatalf("service %s: got BERTH_DATABASE_URL=%s (parse error: %v); want the host postgres:5432 and berth's role", name, given, err)
 		}
 		u.Host, u.Path = h.database.Host, h.database.Path
 		env["BERTH_DATABASE_URL"] = u.String()
@@ -98,7 +99,8 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	return env
 }
 
-// command returns the command of a service as a process of this machine: a program of berth, or a script of this folder.
+// command returns the command of a service so that it runs as a process on this machine. The command is one of berth's programs or a
+// script in the folder deploy.
 func (h *serviceHost) command(t *testing.T, words []string, env map[string]string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	program := filepath.Join(programs, words[0])
@@ -124,7 +126,7 @@ func (h *serviceHost) command(t *testing.T, words []string, env map[string]strin
 	return cmd, &out
 }
 
-// runOneShot runs a service until it exits.
+// runOneShot runs a service until the process of the service exits.
 func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	t.Helper()
 	cmd, out := h.command(t, h.services[name].Command, h.environment(t, name, ""))
@@ -133,7 +135,8 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	}
 }
 
-// start runs a service until the test ends. When the health check of the service succeeds, start returns the service's address.
+// start runs a service until the test ends. start waits until the health check of the service succeeds, and then returns the service's
+// address.
 func (h *serviceHost) start(t *testing.T, name string) string {
 	t.Helper()
 	port, err := devstack.Port(0)
@@ -166,7 +169,7 @@ func (h *serviceHost) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.
 		t.Error(err)
 	}
 	kill := time.AfterFunc(grace, func() {
-		t.Errorf("service %s did not exit within stop_grace_period (%s) after SIGTERM", name, grace)
+		t.Errorf("want that service %s exits within stop_grace_period (%s) after SIGTERM, but it did not", name, grace)
 		_ = cmd.Process.Kill()
 	})
 	defer kill.Stop()
@@ -176,7 +179,7 @@ func (h *serviceHost) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.
 	}
 }
 
-// await repeats a check until it succeeds, for at most four minutes.
+// await repeats a check until the check succeeds, for at most four minutes.
 func await(t *testing.T, check func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -190,7 +193,7 @@ func await(t *testing.T, check func() error) {
 	}
 }
 
-// call sends an HTTP request with a Keystone token and returns the response and its JSON body.
+// call sends an HTTP request with a Keystone token. call returns the response and the decoded JSON body of the response.
 func call(t *testing.T, method, address, token, body string) (*http.Response, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -213,7 +216,7 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 
 // TestServices_MirrorANetworkWithTheComposeEnvironment runs the services with their commands, environments and health checks from the
 // Compose file. TestServices_MirrorANetworkWithTheComposeEnvironment creates a network at the service api and checks that the service
-// worker mirrors it to the controller.
+// worker mirrors the network to the controller.
 func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newServiceHost(t)
@@ -237,7 +240,7 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	id, _ := network["id"].(string)
 	await(t, func() error {
 		if r := h.odl.Record("network", id); r.Object == nil {
-			return fmt.Errorf("network %s is not at the controller; requests that the controller received: %+v", id, h.odl.Requests())
+			return fmt.Errorf("want that the controller has the network %s, but it does not; requests that the controller received: %+v", id, h.odl.Requests())
 		}
 		return nil
 	})
