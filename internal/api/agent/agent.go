@@ -1,5 +1,6 @@
-// Package agent is the HTTP gateway for agents that use neither Temporal nor RabbitMQ. An agent sends its heartbeats and its reports about
-// ports, and gets a verdict on each report: whether it removed a block of the port.
+// Package agent is the HTTP gateway for agents that use neither Temporal nor RabbitMQ. An agent sends its heartbeats and its reports
+// about ports to the gateway. The answer to a report contains a verdict: whether the report has removed a block of the port. A block is
+// the reason why a port is not ACTIVE yet.
 package agent
 
 import (
@@ -27,8 +28,8 @@ const maxReports = 1000
 // portsAtOnce is how many ports of one request are written in parallel.
 const portsAtOnce = 4
 
-// maxPending limits the number of reports that are processed at the same time. A request beyond this limit gets a 429 and the agent sends it
-// again, so that the restart of many agents does not overload the database.
+// maxPending limits the number of reports that the gateway processes at the same time, so that the restart of many agents does not
+// overload the database. The gateway answers a request beyond maxPending with a 429, and the agent then sends the request again.
 const maxPending = 8 * maxReports
 
 // New returns the agents' gateway, which reads and writes the store s.
@@ -109,8 +110,8 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	return http.StatusOK, stateAnswer{status}, err
 }
 
-// configurations decodes the dictionary `raw` and encodes it again, so that PostgreSQL accepts it. It refuses NUL characters and numbers
-// that do not fit into a float64.
+// configurations decodes the JSON dictionary `raw` and encodes the dictionary again, so that PostgreSQL accepts the JSON text.
+// configurations refuses NUL characters and numbers that do not fit into a float64.
 func configurations(raw json.RawMessage) (json.RawMessage, error) {
 	m := map[string]any{}
 	if len(raw) > 0 && json.Unmarshal(raw, &m) != nil || bytes.Contains(raw, []byte(`\u0000`)) {
@@ -153,8 +154,9 @@ type reportsAnswer struct {
 	Verdicts []verdict `json:"verdicts"`
 }
 
-// reports handles a batch of reports. It writes each port once for all its reports, and answers after the commits of all ports. If the
-// database fails, the whole request fails; the agent can safely send it again.
+// reports handles a batch of agents' reports. For each port, the function reports applies all reports about the port in one transaction.
+// The function reports answers after the transactions of all ports are committed. If a transaction fails, the whole request fails; the
+// agent can then safely send the same request again.
 func (g gateway) reports(r *http.Request) (int, any, error) {
 	var b reportsBody
 	if err := osapi.Decode(r, &b); err != nil {
@@ -190,7 +192,8 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	return http.StatusOK, reportsAnswer{verdicts}, nil
 }
 
-// reportPort writes the reports on one port. `indexes` are the indexes of these reports; reportPort sets the verdicts at the same indexes.
+// reportPort writes the reports on one port. The parameter `indexes` contains the indexes of the port's reports in `reports`; reportPort
+// sets the verdicts at the same indexes in `verdicts`.
 func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report, indexes []int, verdicts []verdict) error {
 	given := make([]network.Report, len(indexes))
 	for i, index := range indexes {

@@ -206,7 +206,7 @@ func TestReports_OneRequestCarriesAThousand(t *testing.T) {
 	}
 }
 
-// An unbound port in a batch neither delays nor changes the verdicts of the other ports.
+// A report about an unbound port neither delays nor changes the verdicts on reports about other ports in the same request.
 func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 	t.Parallel()
 	g := open(t)
@@ -229,12 +229,13 @@ func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 			want.Result, want.Remaining = "done", []string{}
 		}
 		if d := cmp.Diff(want, v); d != "" {
-			t.Errorf("verdict of port %d (-want +got):\n%s", i, d)
+			t.Errorf("verdict on the report about port %d (-want +got):\n%s", i, d)
 		}
 	}
 }
 
-// Requests beyond the limit get a 429 before they touch the database. Refused requests succeed when they are sent again.
+// A request beyond maxPending gets a 429 before the gateway sends a query to the database. A refused request succeeds when the agent
+// sends the request again later.
 func TestReports_429BeyondMaxPending(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
