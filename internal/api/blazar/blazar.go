@@ -1,5 +1,5 @@
-// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. The rules of leases
-// are in internal/lease; their rows are in internal/store/leasestore.
+// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. Package
+// internal/lease contains the rules of leases; package internal/store/leasestore reads and writes the rows of leases.
 package blazar
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const prefix = "/reservation"
 
-// deletionWait is how long a DELETE waits for the end of the deletion before it answers 202.
+// deletionWait is how long the handler of DELETE waits for the end of a lease's deletion before it answers 202.
 const deletionWait = 5 * time.Second
 
 // handler handles the requests of all routes.
@@ -33,10 +33,11 @@ type handler struct {
 type Options struct {
 	Store    *leasestore.Store
 	Identity identity.Authenticator
-	// Flavor reads the flavor with the given name or ID from Nova. It returns a *lease.Fault for an unknown flavor. If Flavor is nil,
-	// leases cannot reserve instances of a flavor.
+	// Flavor reads the flavor with the given name or ID from Nova. Flavor returns a *lease.Fault if Nova has no such flavor. If the
+	// option Flavor is nil, leases cannot reserve instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
-	// Enforce, if set, asks an external service about a lease. It returns why the service refuses the lease, or "" if it allows the lease.
+	// Enforce, if set, asks an external service about a lease. Enforce returns the reason why the external service refuses the lease, or
+	// "" if the service allows the lease.
 	Enforce func(ctx context.Context, c Check) (refusal string)
 }
 
@@ -59,7 +60,7 @@ func newAPI(b *handler) *osapi.API {
 	return api
 }
 
-// endpoint is one method of one path, with the policy rule that says who may call it.
+// endpoint is one HTTP method of one path, with the policy rule that decides who may call this method.
 type endpoint struct {
 	method, path string
 	rule         string // name of the policy rule
@@ -97,8 +98,8 @@ func mayRead(c identity.Caller) bool {
 func mayWrite(c identity.Caller) bool { return c.Admin() || c.Project != "" && c.Has("member") }
 func isAdmin(c identity.Caller) bool  { return c.Admin() }
 
-// serve wraps the endpoint's handler with the checks of all v1 routes: microversion, media type and policy. It translates the errors of
-// the lease rules to HTTP errors.
+// serve wraps the endpoint's handler with the checks of all v1 routes: microversion, media type and policy. serve also translates the
+// errors of package lease to HTTP errors.
 func (e endpoint) serve() osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if err := negotiate(r.Header); err != nil {
@@ -125,7 +126,7 @@ func forbidden(rule string) *osapi.Error {
 
 var microversion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// negotiate refuses a request for any other microversion of the service `reservation` than 1.0.
+// negotiate returns an error if the request demands another microversion of the service `reservation` than 1.0 or "latest".
 func negotiate(h http.Header) error {
 	for offer := range strings.SplitSeq(strings.Join(h.Values("OpenStack-API-Version"), ","), ",") {
 		service, version, _ := strings.Cut(strings.TrimSpace(offer), " ")
@@ -152,8 +153,8 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// framework is the type of the errors that Blazar's web framework returns before a handler runs. They have another JSON format than the
-// errors of handlers.
+// framework is the type of the errors that Blazar's web framework returns before a handler runs. Blazar's web framework formats its
+// errors in another JSON format than Blazar's handlers.
 const framework = "framework"
 
 func missingRoute(*http.Request) *osapi.Error {

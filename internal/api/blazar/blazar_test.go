@@ -129,7 +129,8 @@ func (s *service) lease(token, name string, from, to int) map[string]any {
 	return a.body["lease"].(map[string]any)
 }
 
-// stamps checks that the named fields of the object o are not empty, and deletes them because they differ from run to run.
+// stamps checks that the named fields of the object o are not empty. stamps then deletes these fields from o, because their values differ
+// from run to run.
 func stamps(t *testing.T, o map[string]any, names ...string) {
 	t.Helper()
 	for _, name := range names {

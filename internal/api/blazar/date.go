@@ -7,7 +7,7 @@ import (
 	"berth/internal/lease"
 )
 
-// Layouts of dates. Dates in answers have no time zone; dates in requests without a time zone are in UTC.
+// Layouts of dates. Dates in answers have no time zone and are in UTC. If a date in a request has no time zone, it is in UTC.
 const (
 	dateOut      = "2006-01-02T15:04:05.000000"
 	stampOut     = "2006-01-02 15:04:05"
@@ -16,10 +16,10 @@ const (
 	lastYear     = 9999
 )
 
-// exact matches a date in RFC 3339 with seconds and a time zone. berth accepts this format in addition to Blazar's formats.
+// exact matches a date in RFC 3339 with seconds and a time zone. berth accepts RFC 3339 dates in addition to Blazar's date formats.
 var exact = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$`)
 
-// instant parses a date. It returns an error for the word "now".
+// instant parses a date. instant returns an error for the word "now".
 func instant(value string) (time.Time, error) {
 	layout := minuteIn
 	if exact.MatchString(value) {
@@ -51,7 +51,7 @@ func invalidDate(value string) error {
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }
 
-// stamp formats a time for created_at or updated_at. It omits the fraction of a second if the fraction is zero.
+// stamp formats a time for created_at or updated_at. If the fraction of a second is zero, stamp omits the fraction.
 func stamp(t time.Time) string {
 	t = t.UTC().Truncate(time.Microsecond)
 	if t.Nanosecond() == 0 {

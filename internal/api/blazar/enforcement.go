@@ -19,8 +19,8 @@ type Check struct {
 	Current       any // the lease before an update
 }
 
-// checkNew asks the enforcement service whether the lease may be created. It plans the lease first, because the request to the service
-// contains the hosts of the lease.
+// checkNew asks the enforcement service whether the lease may be created. checkNew first plans the lease, because the request to the
+// enforcement service contains the hosts that the lease would get.
 func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	if b.Enforce == nil {
 		return nil
@@ -36,7 +36,8 @@ func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	return b.check(r, Check{What: "check-create", Lease: question})
 }
 
-// checkChange asks the enforcement service whether the lease may be changed. It does not ask if only the name changes.
+// checkChange asks the enforcement service whether the lease may be changed. If only the name of the lease changes, checkChange does not
+// ask the enforcement service.
 func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
 	if b.Enforce == nil || c.OnlyRenames() {
 		return nil
@@ -103,7 +104,7 @@ func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any,
 	return question, nil
 }
 
-// toMap converts a view to a map, by way of its JSON.
+// toMap converts a view to a map: it encodes the view as JSON and decodes the JSON into the map.
 func toMap(view any) (o map[string]any, err error) {
 	raw, err := json.Marshal(view)
 	if err == nil {
@@ -112,5 +113,5 @@ func toMap(view any) (o map[string]any, err error) {
 	return o, err
 }
 
-// plain formats a date without a time zone. It omits the fraction of a second if the fraction is zero.
+// plain formats a date without a time zone. If the fraction of a second is zero, plain omits the fraction.
 func plain(t time.Time) string { return strings.TrimSuffix(date(t), ".000000") }

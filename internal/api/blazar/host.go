@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// hostViewOf returns the JSON object of a host. Its extra capabilities are fields of the same object; they replace fields of the same name.
+// hostViewOf returns the JSON object of a host. The host's extra capabilities are also fields of this JSON object. If an extra capability
+// has the same name as another field, the value of the capability replaces the value of the field.
 func hostViewOf(h lease.Host) map[string]any {
 	v := map[string]any{
 		"id":                  strconv.FormatInt(h.ID, 10),
@@ -191,7 +192,8 @@ func (b *handler) showAllocation(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"allocation": useViewOf(all[0])}, nil
 }
 
-// useFilter makes a filter of host allocations from the query. A query value that is not a UUID matches no allocation.
+// useFilter makes a filter of host allocations from the query. If the value of a query parameter is not a UUID, the filter matches no
+// allocation.
 func useFilter(r *http.Request) lease.AllocationFilter {
 	id := func(name string) string {
 		text := r.URL.Query().Get(name)

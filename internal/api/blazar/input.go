@@ -15,7 +15,7 @@ import (
 	"berth/internal/lease"
 )
 
-// object is a JSON object whose fields are read one by one, so that each error names its field.
+// object is a JSON object of a request. The methods of object read one field each, so that an error names the wrong field.
 type object map[string]json.RawMessage
 
 // body reads the request's body, which must be a JSON object.
@@ -91,7 +91,8 @@ func (o object) number(name string) (int, error) {
 	return int(n), nil
 }
 
-// date reads a field that must be a date or "now". If the value is not a string, the error contains the JSON that the client sent.
+// date reads a field that must be a date or "now". If the value of the field is not a string, the error contains the JSON text of the
+// value.
 func (o object) date(name string) (lease.RequestedDate, error) {
 	s, err := o.text(name)
 	if err != nil {
@@ -100,7 +101,7 @@ func (o object) date(name string) (lease.RequestedDate, error) {
 	return moment(s)
 }
 
-// list reads a field that must be an array of objects. It returns nil for a missing field.
+// list reads a field that must be an array of objects. If the field is missing, list returns nil.
 func (o object) list(name string) ([]object, error) {
 	if !o.has(name) {
 		return nil, nil
@@ -163,7 +164,8 @@ func (b *handler) draftOf(r *http.Request, o object) (d lease.Draft, err error) 
 	return d, nil
 }
 
-// beforeEndDate reads before_end_date. It returns nil, which means the default date, for null and for the empty string.
+// beforeEndDate reads before_end_date. If before_end_date is missing, null or the empty string, beforeEndDate returns nil, which stands
+// for the default date.
 func beforeEndDate(o object) (*lease.RequestedDate, error) {
 	if !o.has("before_end_date") || string(o["before_end_date"]) == `""` {
 		return nil, nil
@@ -235,8 +237,8 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 	return changes, nil
 }
 
-// capabilities returns the extra capabilities of a host: all fields of the body that are not fields of a host. It converts their
-// values to strings.
+// capabilities returns the extra capabilities of a host: all fields of the body that are not fields of a host. capabilities converts the
+// values of these fields to strings.
 func capabilities(o object) (map[string]string, error) {
 	all := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(o)) {

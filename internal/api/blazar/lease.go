@@ -76,7 +76,8 @@ func leaseResponse(l lease.Lease) map[string]any {
 	return map[string]any{"lease": v}
 }
 
-// listLeases lists the leases that the caller may see, or a page of them.
+// listLeases lists the leases that the caller may see. If the query has limit or marker, listLeases returns only one page of these
+// leases.
 func (b *handler) listLeases(r *http.Request) (int, any, error) {
 	f, err := b.page(r)
 	if err != nil {
@@ -93,7 +94,7 @@ func (b *handler) listLeases(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"leases": views}, nil
 }
 
-// page reads the query parameters limit and marker. It ignores other query parameters, as Blazar does.
+// page reads the query parameters limit and marker. Like Blazar, page ignores other query parameters than limit and marker.
 func (b *handler) page(r *http.Request) (f lease.Filter, err error) {
 	c, q := identity.From(r.Context()), r.URL.Query()
 	if !c.Admin() {
@@ -169,8 +170,8 @@ func (b *handler) updateLease(r *http.Request) (int, any, error) {
 	return http.StatusOK, leaseResponse(changed), nil
 }
 
-// deleteLease requests the deletion of a lease and waits for its end. If the deletion takes longer than deletionWait, the answer is 202
-// with the lease.
+// deleteLease requests the deletion of a lease and waits until the deletion is complete. If the deletion takes longer than deletionWait,
+// deleteLease answers 202 with the lease.
 func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	l, err := b.lease(r, "leases:delete")
 	if err != nil {
@@ -212,7 +213,8 @@ func noContent(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// lease reads the lease whose ID is in the path. The caller must be an administrator or belong to the lease's project.
+// lease reads the lease whose ID is in the path. lease refuses a caller who is not an administrator and does not belong to the lease's
+// project.
 func (b *handler) lease(r *http.Request, rule string) (lease.Lease, error) {
 	text := r.PathValue("id")
 	id, ok := osapi.UUID(text)

@@ -60,7 +60,7 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 	}
 }
 
-// contend sends the same request `contenders` times in parallel, and counts the answers.
+// contend sends the same request concurrently, as often as the constant `contenders` says, and counts how often it gets each answer.
 func (s *service) contend(body string) map[string]int {
 	s.Helper()
 	var all sync.WaitGroup
@@ -81,7 +81,8 @@ func (s *service) contend(body string) map[string]int {
 	return counted
 }
 
-// requestLease requests a lease and returns the status and, if it is refused, the message.
+// requestLease requests a lease. requestLease returns the status of the response; if berth refuses the lease, requestLease also returns
+// the error message.
 func (s *service) requestLease(body string) string {
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+"/v1/leases", strings.NewReader(body))
 	if err != nil {

@@ -25,8 +25,9 @@ type plannedReservation struct {
 	Addresses    []netip.Addr `json:"addresses,omitempty"` // floating IPs
 }
 
-// planLease returns the resources that a POST of the same lease would get, or the error of that POST. It writes nothing. If the body has
-// latest_start, the planned lease may start later than its start_date: at the earliest time at which the resources are free.
+// planLease returns the resources that a lease would get if a client created it with a POST of the same body, or the error that this POST
+// would return. planLease does not change the database. If the body contains latest_start, the planned lease may start later than
+// start_date: at the earliest time at which its resources are free, but not after latest_start.
 func (b *handler) planLease(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {

@@ -29,10 +29,11 @@ var forms = map[string]form{
 	lease.FloatingIP:      {[]string{"network_id", "amount"}, []string{"required_floatingips"}},
 }
 
-// reservationFields are all fields that a reservation in a PUT may contain. berth ignores fields of other reservation types.
+// reservationFields are all fields that a reservation in a PUT may contain. If a PUT contains a field of another reservation type, berth
+// ignores the field.
 var reservationFields = append([]string{"id", "resource_type", "flavor_id"}, slices.Collect(maps.Keys(readers))...)
 
-// readers maps the name of each field of a reservation to the function that reads it.
+// readers maps the name of each field of a reservation to the function that reads the field.
 var readers = map[string]func(o object, name string, c *lease.ReservationChange) error{
 	"min":                   readInt(func(c *lease.ReservationChange) **int { return &c.Min }),
 	"max":                   readInt(func(c *lease.ReservationChange) **int { return &c.Max }),
@@ -73,7 +74,8 @@ func readText(to func(*lease.ReservationChange) **string) func(object, string, *
 	}
 }
 
-// readAffinity reads the affinity: a boolean, or one of Blazar's words for true and false. Null and "None" mean no affinity rule.
+// readAffinity reads the affinity: a boolean, or one of Blazar's words for true and false. The values null and "None" mean that the
+// reservation has no affinity rule.
 func readAffinity(o object, name string, c *lease.ReservationChange) error {
 	word := strings.ToLower(strings.Trim(string(bytes.TrimSpace(o[name])), `" `))
 	a := lease.AffinityDifferentHosts
@@ -134,7 +136,7 @@ func readRequired(o object, name string, c *lease.ReservationChange) error {
 	return nil
 }
 
-// reservationValues reads those fields of a reservation that the object contains.
+// reservationValues reads the fields of a reservation. reservationValues skips fields that the JSON object does not contain.
 func reservationValues(o object, c *lease.ReservationChange) error {
 	for _, name := range slices.Sorted(maps.Keys(readers)) {
 		if _, given := o[name]; !given {
@@ -187,7 +189,7 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	return d, err
 }
 
-// flavor checks the other fields of a flavor:instance reservation, and then reads its flavor from Nova.
+// flavor checks all fields of a flavor:instance reservation, and then reads the reservation's flavor from Nova.
 func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft) (*lease.Flavor, error) {
 	id, err := o.text("flavor_id")
 	if err != nil {
@@ -254,7 +256,8 @@ type addressReservationView struct {
 	Required []netip.Addr `json:"required_floatingips"`
 }
 
-// reservationViewOf returns the JSON object of a reservation: the fields of all types and the fields of its own type.
+// reservationViewOf returns the JSON object of a reservation. The object contains the fields that all reservation types have, and the
+// fields of the reservation's own type.
 func reservationViewOf(of string, r lease.Reservation) any {
 	v := reservationView{ID: r.ID.String(), Lease: of, ResourceID: r.ID.String(), ResourceType: r.Type, Status: r.Status,
 		MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged, CreatedAt: stamp(r.CreatedAt),
