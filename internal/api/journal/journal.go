@@ -1,5 +1,5 @@
-// Package journal is the administrators' API of the OpenDaylight journal, at /journal/v1: it lists entries, says why an entry waits, retries
-// and skips failed entries, and starts full syncs and audits.
+// Package journal is the administrators' API of the OpenDaylight journal, at /journal/v1. With this API, administrators list journal
+// entries, see why an entry waits, retry or skip failed entries, and start full syncs and audits.
 package journal
 
 import (
@@ -179,7 +179,8 @@ func entryError(seq int64, err error) error {
 	}
 }
 
-// conflict returns the reason of a conflict from an error of the store. It drops the prefixes that functions added to the reason.
+// conflict returns the reason of a conflict from an error of the store. conflict drops the prefixes that the store's functions have added
+// to the reason.
 func conflict(err error) string {
 	_, words, _ := strings.Cut(err.Error(), db.ErrConflict.Error()+": j")
 	return "J" + words
@@ -203,7 +204,7 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 	return h.showEntry(r, seq)
 }
 
-// decodeReason reads the body {"reason": "…"}. A request without a body has no reason.
+// decodeReason reads the body {"reason": "…"}. If the request has no body, decodeReason returns an empty reason.
 func decodeReason(r *http.Request) (string, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {

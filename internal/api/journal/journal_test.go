@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// threeEntries returns a store whose journal has a failed network, a port that waits for it, and a completed network.
+// threeEntries returns a store whose journal has three entries: a failed entry of a network, an entry of a port that waits for the failed
+// entry, and a completed entry of another network.
 func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 	t.Helper()
 	url := storetest.URL(t)

@@ -18,8 +18,8 @@ const (
 	maxLimit     = 1000
 )
 
-// filter reads the query parameters of a list: state, type, object, limit, order (asc or desc) and after. `after` is the number of the last
-// entry of the previous page.
+// filter reads the query parameters of a list: state, type, object, limit, order (asc or desc) and after. The query parameter `after` is
+// the number of the last journal entry on the previous page.
 func filter(query string) (journalstore.EntryFilter, error) {
 	f := journalstore.EntryFilter{Limit: defaultLimit, Newest: true}
 	values, err := url.ParseQuery(query)

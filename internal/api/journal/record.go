@@ -15,7 +15,8 @@ import (
 // maxChanges is the maximum number of changes in one request.
 const maxChanges = 1000
 
-// change is the JSON format of a change of an object for which berth has no API. A create or update contains the whole object.
+// change is the JSON format of a change of an object for which berth has no API. If the operation is create or update, the field `data`
+// contains the whole object.
 type change struct {
 	Operation journal.Operation `json:"operation"`
 	Type      string            `json:"object_type"`
@@ -58,7 +59,8 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 // maxText is the maximum length of a name or a project, in bytes.
 const maxText = 255
 
-// changeOf checks a change of a request and converts it. The store later checks whether the object exists.
+// changeOf checks a change in a request and converts the change to a journal.Change. changeOf does not check whether the object exists,
+// because the store checks this when it records the change.
 func changeOf(c change) (journal.Change, error) {
 	out := journal.Change{Object: journal.Ref{Type: c.Type, ID: c.Object}, Operation: c.Operation, Data: c.Data, Project: c.Project, Name: c.Name}
 	_, isUUID := osapi.UUID(c.Object)

@@ -35,7 +35,8 @@ func runOf(r journal.Run) run {
 		Progress: append([]journal.TypeProgress{}, r.Progress...), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, FinishedAt: r.FinishedAt}
 }
 
-// finding is the JSON format of an object that is missing, different or extra at the controller, with the operation that repairs it.
+// finding is the JSON format of a finding of an audit: an object that the controller lacks, an object that differs from berth's object,
+// or an object that only the controller has. The field `operation` is the operation that repairs the object.
 type finding struct {
 	Type       string            `json:"object_type"`
 	Object     string            `json:"object_id"`
@@ -45,7 +46,7 @@ type finding struct {
 	Outcome    string            `json:"outcome"` // result of the repair
 }
 
-// startRun starts a run. If a run of the same kind is active, startRun returns the active run.
+// startRun starts a run. If a run of the same kind is active, startRun starts no run and returns the active run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
 	var body struct {
 		Kind   string `json:"kind"`
@@ -111,8 +112,8 @@ func (h handlers) findRun(r *http.Request) (journal.Run, error) {
 	return found, err
 }
 
-// findings lists the findings of an audit in the order in which a repair would repair them. The query parameter after=TYPE/ID names the
-// last finding of the previous page.
+// findings lists the findings of an audit in the order in which a repair would repair them. The query parameter after=TYPE/ID is the
+// object of the last finding on the previous page.
 func (h handlers) findings(r *http.Request) (int, any, error) {
 	found, err := h.findRun(r)
 	if err != nil {
@@ -142,8 +143,8 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"findings": all}, nil
 }
 
-// analysis reports how long the newest completed entries took. The query parameter `last` is the number of these
-// entries; `slowest` is the number of the slowest entries that the answer lists.
+// analysis reports how long the newest completed entries took. The query parameter `last` is the number of completed journal entries that
+// analysis evaluates; the query parameter `slowest` is the number of the slowest entries that the answer lists.
 func (h handlers) analysis(r *http.Request) (int, any, error) {
 	last, slowest := int64(10_000), int64(10)
 	for name, given := range r.URL.Query() {
