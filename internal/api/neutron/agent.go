@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// agents handles agents and the networks that DHCP agents host. Only administrators use these routes.
+// agents handles agents and the networks that DHCP agents host. Only administrators may use the routes of agents.
 type agents struct{ store *networkstore.Store }
 
 type agentChange = network.AgentChange
@@ -47,8 +47,8 @@ var agentAttributes = []attribute.Definition[network.Agent, agentChange]{
 	{Name: heldAttribute}, {Name: awaitedAttribute},
 }
 
-// Attributes that only berth has: the number of networks or ports that the agent serves, and the number of ports that
-// wait for its report.
+// Attributes of an agent that berth has in addition to Neutron's: berth:held is the number of networks or ports that the agent serves;
+// berth:awaited is the number of ports that wait for a report of the agent.
 const (
 	heldAttribute    = "berth:held"
 	awaitedAttribute = "berth:awaited"

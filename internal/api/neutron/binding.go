@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Only administrators use these routes.
+// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Only administrators may use the routes of port
+// bindings.
 type bindings struct{ store *networkstore.Store }
 
 type bindingChange = network.BindingChange
@@ -153,7 +154,8 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	return bindingResponse(http.StatusOK, p, pathValue(r, "host"), nil)
 }
 
-// activate ignores the request body, because clients send different ones. It answers without an envelope, as Neutron does.
+// activate ignores the request body, because different clients send different bodies. The response of activate contains the binding
+// without the surrounding key `binding`, as in Neutron.
 func (b bindings) activate(r *http.Request) (int, any, error) {
 	found, id, err := b.port(r)
 	if err != nil {
@@ -176,7 +178,7 @@ func (b bindings) remove(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, b.store.DeleteBinding(r.Context(), id, pathValue(r, "host"))
 }
 
-// ignoredText checks that the value is text and ignores it.
+// ignoredText checks that the value is text, and does not store the value.
 func ignoredText[C any](_ *C, raw json.RawMessage) error {
 	_, err := attribute.Text(255)(raw)
 	return err

@@ -146,7 +146,8 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 		})
 	}
 
-	// A port keeps the VIF details that its host had when the port was bound. A binding for a live migration has the details of its own host.
+	// A bound port keeps the VIF details of its host from the time of the binding, even if the host's details change later. An inactive
+	// binding for a live migration has the VIF details of the destination host.
 	p := c.port(net, `,"binding:host_id":"cmp-3","device_owner":"compute:nova"`)
 	configure("cmp-3", usual)
 	path := "/v2.0/ports/" + p["id"].(string)

@@ -24,7 +24,7 @@ func discovery() []osapi.Route {
 	}
 }
 
-// The parameter `baseURL` is the address of the API as the client sees it.
+// baseURL returns the URL at which the client of the request reaches the API.
 func baseURL(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
@@ -109,7 +109,8 @@ func showExtension(r *http.Request) (int, any, error) {
 	return 0, nil, osapi.Fault(http.StatusNotFound, "ExtensionNotFound", "Extension with alias %s does not exist", pathValue(r, "alias"))
 }
 
-// emptyCollection answers for a collection that clients list although it never has members in berth.
+// emptyCollection returns a handler that answers with an empty list. The handler is for collections that clients list but that have no
+// members in berth.
 func emptyCollection(collection string) osapi.Handler {
 	return func(*http.Request) (int, any, error) {
 		return http.StatusOK, object{collection: []any{}}, nil

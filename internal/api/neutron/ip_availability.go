@@ -26,7 +26,7 @@ func (a ipAvailability) routes() []osapi.Route {
 	}
 }
 
-// networkAttributeOf maps an attribute of network-ip-availabilities to the network's attribute with the same value.
+// networkAttributeOf maps an attribute of network-ip-availabilities to that attribute of the network which has the same value.
 var networkAttributeOf = map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
 
 func (a ipAvailability) list(r *http.Request) (int, any, error) {
@@ -58,7 +58,8 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, body, nil
 }
 
-// networkListRequest translates the request into a list request for networks. It also returns the IP versions to count; nil counts all.
+// networkListRequest translates the request into a list request for networks. networkListRequest also returns the IP versions that the
+// request wants to count; nil means all IP versions.
 func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 	q, query := r.URL.Query(), url.Values{}
 	for _, key := range sortedKeys(q) {

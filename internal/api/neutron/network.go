@@ -58,7 +58,7 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// mtu reads an MTU of 68 to 65535 bytes; 0 lets berth choose it.
+// mtu reads an MTU of 68 to 65535 bytes, or 0. With 0, berth chooses the MTU.
 func mtu(raw json.RawMessage) (int, error) {
 	if n, err := attribute.Int(0, 0)(raw); err == nil {
 		return n, nil
@@ -66,7 +66,8 @@ func mtu(raw json.RawMessage) (int, error) {
 	return attribute.Int(68, 65535)(raw)
 }
 
-// oneSegment reads the provider attributes from a list of segments. In berth a network has exactly one segment.
+// oneSegment reads the provider attributes from a list of segments. oneSegment refuses a list with several segments, because a network in
+// berth has exactly one segment.
 func oneSegment(c *networkChange, raw json.RawMessage) error {
 	list, err := attribute.List(func(raw json.RawMessage) (map[string]json.RawMessage, error) {
 		return attribute.Dict(raw, "provider:network_type", "provider:physical_network", "provider:segmentation_id")

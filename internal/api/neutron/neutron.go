@@ -1,5 +1,5 @@
-// Package neutron implements the OpenStack Networking API v2.0: its paths, JSON formats and errors. The rules of the resources are in
-// internal/network and internal/store; this package repeats none of them.
+// Package neutron implements the OpenStack Networking API v2.0: the paths, the JSON formats and the errors of the API. Package neutron
+// does not contain the rules for networks, ports and other resources, because these rules are in internal/network and internal/store.
 package neutron
 
 import (
@@ -51,8 +51,9 @@ func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
 }
 
-// withSuffix adds each path a second time with the suffix ".json", which old clients send. If a path ends in a
-// parameter, pathValue removes the suffix from the parameter's value.
+// withSuffix supports the suffix ".json", which old clients send. If the path of a route does not end in a parameter, withSuffix adds the
+// route a second time with the suffix ".json". A path that ends in a parameter needs no second route, because pathValue removes the
+// suffix ".json" from the parameter's value.
 func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 	for _, r := range routes {
 		all = append(all, r)
@@ -69,7 +70,7 @@ func pathValue(r *http.Request, name string) string {
 	return strings.TrimSuffix(r.PathValue(name), ".json")
 }
 
-// toAPIError maps the faults of internal/network to the HTTP statuses that Neutron uses for them.
+// toAPIError converts each fault of internal/network to the HTTP error that Neutron returns in the same case.
 func toAPIError(err error) error {
 	var complete attribute.CompleteError
 	if errors.As(err, &complete) {
@@ -140,8 +141,8 @@ func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
 }
 
-// roleAllows reports whether the caller's roles allow the HTTP method: readers read, members read and write. The handlers check the ownership
-// of the objects.
+// roleAllows reports whether the caller's roles allow the HTTP method: readers read, members read and write. roleAllows does not check
+// who owns the requested object, because the handlers check this.
 func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }

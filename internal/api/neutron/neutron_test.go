@@ -34,7 +34,7 @@ type object = map[string]any
 
 func open(t testing.TB) cloud { return openWith(t, networkstore.Config{}) }
 
-// openWith returns the same client as open, for a store with the settings in config.
+// openWith starts the Networking API on a store with the settings in `config`, and returns a client of this API.
 func openWith(t testing.TB, config networkstore.Config) cloud {
 	s := storetest.New(t)
 	s.Network = networkstore.New(s.DB, config)
@@ -53,7 +53,7 @@ func (c cloud) heartbeat(kind, host string) {
 	}
 }
 
-// in returns the same client, but failures are reported to the given subtest.
+// in returns a copy of the client that reports failures to the given subtest.
 func (c cloud) in(t testing.TB) cloud {
 	c.t = t
 	return c
@@ -64,7 +64,7 @@ func (c cloud) as(token string) cloud {
 	return c
 }
 
-// raw sends a request. The parameter `header` contains names and values alternately.
+// raw sends a request. The parameter `header` is a list of header fields: each name is followed by its value.
 func (c cloud) raw(method, path, body string, header ...string) (int, object, http.Header) {
 	c.t.Helper()
 	url := c.url + path
@@ -93,7 +93,7 @@ func (c cloud) raw(method, path, body string, header ...string) (int, object, ht
 	var o object
 	if len(bytes.TrimSpace(text)) > 0 {
 		if err := json.Unmarshal(text, &o); err != nil {
-			c.t.Fatalf("%s %s answered %d and a body that is not JSON: %q", method, path, answer.StatusCode, text)
+			c.t.Fatalf("%s %s: got status %d and a body that is not JSON, want a JSON body: %q", method, path, answer.StatusCode, text)
 		}
 	}
 	return answer.StatusCode, o, answer.Header

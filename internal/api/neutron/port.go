@@ -58,8 +58,8 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 	}
 }
 
-// authorizePortChange checks whether the caller, who sees the port, may change or delete it. The parameter c is nil
-// for a deletion.
+// authorizePortChange checks whether a caller who can see the port may change or delete the port. If the parameter c is nil, the request
+// deletes the port.
 func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port, c *portChange) error {
 	if c == nil {
 		return nil // the caller sees the port, so it owns the port or the port's network, and may delete it
@@ -86,7 +86,7 @@ func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port,
 	return err
 }
 
-// addTrunkDetails adds to each port the details of the trunk whose parent port it is.
+// If a port is the parent port of a trunk, addTrunkDetails adds the details of the trunk to the port.
 func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network.Port) error {
 	if len(ports) == 0 {
 		return nil
@@ -102,9 +102,9 @@ func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network
 	return err
 }
 
-// authorizePortCreate refuses a port on a network that the caller does not see. It also refuses values that only the
-// network's owner may choose. For an administrator it does not read the network, because the creation of the port
-// reads it anyway.
+// authorizePortCreate refuses a port on a network that the caller does not see. authorizePortCreate also refuses attribute values that
+// only the network's owner may choose. If the caller is an administrator, authorizePortCreate allows everything and does not read the
+// network.
 func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange) error {
 	if caller(r).Admin() {
 		return nil
@@ -124,9 +124,10 @@ func ownsNetwork(requester identity.Caller, n network.Network) bool {
 	return requester.Admin() || n.Project == requester.Project
 }
 
-// ownerOnlyAttribute returns the first attribute of the change that only the network's owner may set, or "". On a
-// shared network only the owner chooses fixed IPs, MAC addresses and address pairs, disables port security, and
-// creates ports of network services. Another project could otherwise take over an address, for example the gateway's.
+// ownerOnlyAttribute returns the first attribute of the change that only the network's owner may set, or "". On a shared network only the
+// network's owner may choose fixed IPs, MAC addresses and address pairs, disable port security, and create ports of network services. If
+// every project could choose these values, a project could take over an address of another project, for example the address of the
+// gateway.
 func ownerOnlyAttribute(c portChange, p network.Port) string {
 	address := func(f network.FixedIP) bool {
 		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
@@ -197,7 +198,7 @@ func securityGroupFilter(values []string) ([]db.Condition, error) {
 	return []db.Condition{c}, nil
 }
 
-// waiting is one entity (such as an agent) for whose report the port waits.
+// waiting is the JSON format of one entity (such as an agent) for whose report a port waits.
 type waiting struct {
 	For      string     `json:"for"`
 	Since    time.Time  `json:"since"`
@@ -206,7 +207,8 @@ type waiting struct {
 	Sentence string     `json:"sentence"`
 }
 
-// addWhy adds berth:why, which lists the entities for whose reports the port waits. Only administrators see the names of hosts.
+// addWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who is not an administrator, addWhy
+// leaves out the names of hosts.
 func addWhy(p network.Port, requester identity.Caller, o object) {
 	s := p.WithAgentHosts().StatusView()
 	if !requester.Admin() {

@@ -63,8 +63,8 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	const created = "fd00::f816:3eff:fe11:2233"
 	path := "/v2.0/ports/" + p["id"].(string)
 
-	// The existing ports on a network get an address in a new SLAAC subnet. No agent has to report that it has
-	// configured this address.
+	// When a client adds a SLAAC subnet to a network, the existing ports on the network get an address in this subnet. The port does not
+	// wait for an agent's report about the SLAAC address.
 	after := c.must(200, "GET", path, "")["port"].(object)
 	if d := cmp.Diff(append(addresses(p), created), addresses(after)); d != "" {
 		t.Error(d)
@@ -94,8 +94,8 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 			}
 		})
 	}
-	// A client may send back the addresses that it has read together with a new one. It may also send the SLAAC
-	// address that it has computed itself.
+	// A client may send the addresses that it has read from a port together with a new address. A client may also send the SLAAC address
+	// of a new port if the client has computed the address from the port's MAC address.
 	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, created, v4)
 	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != created {
 		t.Errorf("addresses after the client sent back what it had read and one more: got %v, want 3 with the same SLAAC address", got)

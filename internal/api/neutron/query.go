@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// listOptions are the query keys that control sorting, paging and the returned attributes. All other keys are
-// filters.
+// listOptions are the query keys that control sorting, paging and the returned attributes. Every query key that is not in listOptions is
+// a filter.
 var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
 
 // listRequest reads the filters, the order and the page from the query of a list request.
@@ -65,7 +65,8 @@ func nonEmpty(values []string) []string {
 // excerpt shortens a text from the client for an error message.
 func excerpt(s string) string { return attribute.Excerpt(json.RawMessage(s)) }
 
-// filter reads one query key and its values. An object passes the filter if its attribute has one of the values.
+// filter converts a query key and its values to conditions of the store. If the key is an attribute, the conditions select the objects
+// whose attribute has one of the values.
 func (res resource[N, C]) filter(name string, values []string, requester identity.Caller) ([]db.Condition, error) {
 	if special, ok := res.filters[name]; ok {
 		return special(values)
@@ -95,7 +96,7 @@ func (res resource[N, C]) filter(name string, values []string, requester identit
 	return []db.Condition{c}, nil
 }
 
-// sortOrder pairs each sort key with its direction.
+// sortOrder combines each sort key with the sort direction at the same index.
 func (res resource[N, C]) sortOrder(keys, directions []string, requester identity.Caller) ([]db.Order, error) {
 	if len(keys) != len(directions) {
 		return nil, badRequest("The number of sort_keys and sort_dirs must be same")
@@ -119,8 +120,8 @@ func (res resource[N, C]) sortOrder(keys, directions []string, requester identit
 	return order, nil
 }
 
-// marker reads the query parameter `marker`: the ID of the object after which the page begins. The caller must be
-// able to see that object.
+// marker reads the query parameter `marker`: the ID of the object after which the page begins. marker returns an error if the caller
+// cannot see the object with this ID.
 func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error) {
 	if text == "" {
 		return uuid.Nil, nil
@@ -139,7 +140,7 @@ func requestedFields(r *http.Request) []string {
 	return slices.Compact(names)
 }
 
-// selectFields keeps only the named attributes; without names it keeps all attributes.
+// selectFields returns the object with only the named attributes. If the list of names is empty, selectFields returns all attributes.
 func selectFields(names []string, o object) object {
 	if len(names) == 0 {
 		return o
@@ -162,7 +163,8 @@ func pageLinks[N, C any](r *http.Request, res resource[N, C], l db.Listing, foun
 	return links(r, l, first, last, len(found))
 }
 
-// links builds the links to the next and the previous page. They keep the other query parameters.
+// links builds the links to the next and the previous page. The links contain all query parameters of the request; only `marker` and
+// `page_reverse` differ.
 func links(r *http.Request, l db.Listing, first, last uuid.UUID, count int) []object {
 	full := count >= l.Limit
 	link := func(rel string, marker uuid.UUID, reverse bool) object {

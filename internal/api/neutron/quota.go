@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// quotas handles the limits on each project's resources. A caller who is not an administrator reads only its own project's limits.
+// quotas handles the limits on the resources of each project. A caller who is not an administrator may only read the limits of the
+// caller's own project.
 type quotas struct{ store *networkstore.Store }
 
 func (q quotas) routes() []osapi.Route {
@@ -50,7 +51,8 @@ func currentProject(word string) osapi.Handler {
 	}
 }
 
-// project returns the project that the path names. It fails if the caller may not read that project's quota.
+// project returns the project that the path names. project returns an error if the caller may not read the quota of the project in the
+// path.
 func (q quotas) project(r *http.Request) (string, error) {
 	project := pathValue(r, "project")
 	if requester := caller(r); !requester.Admin() && requester.Project != project {
@@ -151,8 +153,8 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	return q.respond(r, project)
 }
 
-// decodeQuota reads the new limits of the project. The result `check` is true if a limit below the current usage must
-// be refused.
+// decodeQuota reads the new limits of the project. The result `check` is true if berth must refuse a limit that is lower than the
+// project's current usage.
 func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
 	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.QuotaResources()...)...)
 	if err != nil {
@@ -181,7 +183,7 @@ func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, che
 	return limits, flags["check_limit"] && !flags["force"], checkBodyProject(given, project)
 }
 
-// checkBodyProject refuses a body that names another project than the path does.
+// checkBodyProject returns an error if the request body names another project than the request path.
 func checkBodyProject(given map[string]json.RawMessage, project string) error {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		if raw, ok := given[name]; ok {

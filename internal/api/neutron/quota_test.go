@@ -133,7 +133,8 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 			}
 		})
 	}
-	// Each project has its own limits. A deleted port no longer counts.
+	// The network of one project does not count against the limit of another project. A deleted port does not count against the limit of
+	// its project.
 	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{}}`)
 	c.must(204, "DELETE", "/v2.0/ports/"+port, "")
 	c.port(net, "")

@@ -14,8 +14,8 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// decode reads the request's body: one object under its singular name, or several objects under the plural name. The
-// result `bulk` is true for several.
+// decode reads the request's body: either one object under the singular name of the resource, or a list of objects under the plural name.
+// The result `bulk` is true if the body has the plural name.
 func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (changes []C, bulk bool, err error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
@@ -59,7 +59,8 @@ func readEnvelope(r *http.Request) (map[string]json.RawMessage, error) {
 	return envelope, nil
 }
 
-// decodeObject reads one object. It reads attributes in the table's order, so that the same request always gets the same error.
+// decodeObject reads one object. decodeObject reads the attributes in the order of the resource's attribute table, so that the same
+// request always gets the same error.
 func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Operations, requester identity.Caller) (c C, err error) {
 	var given map[string]json.RawMessage
 	if attribute.IsNull(raw) || json.Unmarshal(raw, &given) != nil {

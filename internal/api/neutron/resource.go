@@ -17,8 +17,9 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// resource handles one kind of object: it has the table of the object's attributes and the functions that authorize,
-// read and change the object. The type parameter N is the object, and C is the change that a request asks for.
+// resource handles one kind of object, such as ports. resource has the table of the object's attributes and the functions that authorize,
+// read and change the object. The type parameter N is the type of the object; the type parameter C is the type of the change that a
+// request makes to the object.
 type resource[N, C any] struct {
 	singular     string // key of a body with one object
 	notFoundType string // error type for an unknown ID
@@ -78,8 +79,8 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	return http.StatusOK, body, nil
 }
 
-// find returns the object with the given ID if the caller can see it. If the text is not a UUID, the error is "not
-// found" and not "invalid", because clients first try a name as an ID.
+// find returns the object with the given ID if the caller can see the object. If the parameter `text` is not a UUID, find returns the
+// error "not found" and not "invalid", because clients first request an object's name as if it were an ID.
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
@@ -174,7 +175,8 @@ func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
 
 var revisionTag = regexp.MustCompile(`revision_number=([^",\s]*)`)
 
-// expectedRevision returns the revision that the If-Match header demands; nil if it demands none.
+// expectedRevision returns the revision number that the If-Match header demands. If the header demands no revision number,
+// expectedRevision returns nil.
 func expectedRevision(r *http.Request) (*int64, error) {
 	tags := revisionTag.FindAllStringSubmatch(strings.Join(r.Header.Values("If-Match"), ","), -1)
 	switch len(tags) {
@@ -205,8 +207,8 @@ func fillProject(r *http.Request, project **string, rule string) error {
 	return nil
 }
 
-// authorizeProject lets the caller change or delete an object of its own project. The parameter c is nil for a
-// deletion.
+// authorizeProject returns an error unless the caller is an administrator or belongs to the project of the object. If the parameter c is
+// nil, the request deletes the object; otherwise the request changes the object.
 func authorizeProject[C any](r *http.Request, project string, c *C, resourceName string) error {
 	verb := "update_"
 	if c == nil {
@@ -218,7 +220,7 @@ func authorizeProject[C any](r *http.Request, project string, c *C, resourceName
 	return nil
 }
 
-// findNetwork returns the network on which a new subnet or port is created. The caller must be able to see the
+// findNetwork returns the network on which a new subnet or port is created. findNetwork returns an error if the caller cannot see the
 // network.
 func findNetwork(r *http.Request, s *networkstore.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())

@@ -111,8 +111,8 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 		})
 	}
 
-	// The administrator adds a rule to the member's security group. Both the administrator and the member see the
-	// rule.
+	// The administrator adds a rule to the member's security group. Both the administrator and the member see the rule that the
+	// administrator has added, but only the administrator may delete the rule.
 	group := ann.group("g")
 	rule := c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"}}`, group))["security_group_rule"].(object)["id"].(string)
 	path := "/v2.0/security-group-rules/" + rule

@@ -31,7 +31,8 @@ func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, secur
 		tags: tagAccess[network.SecurityGroup, securityGroupChange]{read: func(g network.SecurityGroup) []string { return g.Tags },
 			write: func(c *securityGroupChange, tags *[]string) { c.Tags = tags }},
 		list: func(ctx context.Context, l db.Listing) ([]network.SecurityGroup, error) {
-			// Clients expect that each project always has its default security group.
+			// If the caller's project has no default security group yet, berth creates this group before it lists security groups,
+			// because clients expect that every project has a default security group.
 			named := slices.ContainsFunc(l.Where, func(c db.Condition) bool { return c.Field == "id" })
 			if project := identity.From(ctx).Project; project != "" && !named {
 				if err := s.EnsureDefaultGroup(ctx, project); err != nil {
@@ -165,8 +166,8 @@ func ipPrefix(raw json.RawMessage) (netip.Prefix, error) {
 	return netip.PrefixFrom(a, a.BitLen()), err
 }
 
-// groupName reads the name of a security group. It refuses "default", because every project already has its default
-// group.
+// groupName reads the name of a security group. groupName refuses the name "default", because every project already has a default
+// security group.
 func groupName(raw json.RawMessage) (string, error) {
 	s, err := attribute.Text(255)(raw)
 	if strings.EqualFold(s, network.DefaultGroup) {

@@ -99,7 +99,8 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	}
 }
 
-// One request deletes a group while another request creates a port in the group. Exactly one of the two is refused.
+// One request deletes a group while another request creates a port in the group. berth refuses exactly one of two competing requests: the
+// deletion of a group, or the creation of a port in this group.
 func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 	t.Parallel()
 	c := open(t)

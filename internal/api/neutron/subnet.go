@@ -112,7 +112,7 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 	return r, err
 }
 
-// nameserver reads the IP address of a DNS server and returns it as text.
+// nameserver reads the IP address of a DNS server and returns the address as text.
 func nameserver(raw json.RawMessage) (string, error) {
 	a, err := attribute.Address(raw)
 	return a.String(), err

@@ -74,7 +74,7 @@ func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(before["berth:why"], after["berth:why"]); d != "" {
-		t.Errorf("berth:why after a subnet of the port was deleted (-before +after):\n%s", d)
+		t.Errorf("berth:why of the port: want the same value before and after the deletion of a subnet (-before +after):\n%s", d)
 	}
 }
 

@@ -43,7 +43,8 @@ func (res resource[N, C]) listTags(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"tags": res.tags.read(n)}, nil
 }
 
-// findTagged finds the object in the path. Its error has the type that Neutron's tag extension uses.
+// findTagged finds the object in the path. If the object does not exist, findTagged returns the error type of Neutron's tag extension
+// (TagResourceNotFound).
 func (res resource[N, C]) findTagged(r *http.Request) (N, uuid.UUID, error) {
 	n, id, err := res.find(r, pathValue(r, "id"))
 	var refused *osapi.Error
@@ -135,9 +136,8 @@ func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, err
 }
 
-// updateTags replaces the tags of the object in the path by the result of the function `change`. If another request
-// changes the object at the same time, it reads the object again and retries, unless the request has an If-Match
-// header.
+// updateTags replaces the tags of the object in the path by the result of the function `change`. If another request changes the object at
+// the same time and the request has no If-Match header, updateTags reads the object again and retries.
 func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
 	expect, err := expectedRevision(r)
 	for err == nil {
@@ -170,11 +170,12 @@ func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string)
 	return none, err
 }
 
-// tagFilters maps a filter key to the field of the store's condition. The tags in one value of a filter are separated
-// by commas.
+// tagFilters maps the query key of a tag filter to the field name in the store's condition. The value of a tag filter is a list of tags,
+// separated by commas.
 var tagFilters = map[string]string{"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
 
-// tagCondition returns the store's condition for a key of tagFilters and its values.
+// tagCondition converts a tag filter to a condition of the store. The parameter `field` is a value of tagFilters; the parameter `values`
+// contains the values of the query key.
 func tagCondition(field string, values []string) []db.Condition {
 	c := db.Condition{Field: field, In: []string{}}
 	for _, v := range values {

@@ -40,7 +40,7 @@ func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 	}
 }
 
-// authorizeTrunkPorts refuses ports of other projects, unless the caller is an administrator.
+// authorizeTrunkPorts returns an error if a port belongs to another project than the caller's and the caller is not an administrator.
 func authorizeTrunkPorts(r *http.Request, s *networkstore.Store, ids []uuid.UUID) error {
 	for _, id := range ids {
 		p, _, err := ports(s).find(r, id.String())
@@ -78,7 +78,7 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 // maxVLAN is the largest VLAN ID (IEEE 802.1Q).
 const maxVLAN = 4094
 
-// subport reads the port of a subport and its segmentation on the trunk.
+// subport reads the port of a subport, and the subport's segmentation type and ID on the trunk.
 func subport(raw json.RawMessage) (s network.Subport, err error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
@@ -107,8 +107,8 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	return s, err
 }
 
-// removedSubport reads the ID of the port that is removed from the trunk. Clients may also send the subport's
-// segmentation, which is ignored.
+// removedSubport reads the ID of the port that is removed from the trunk. If the client also sends the subport's segmentation,
+// removedSubport ignores the segmentation.
 func removedSubport(raw json.RawMessage) (uuid.UUID, error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
@@ -166,7 +166,7 @@ func (s subports) remove(r *http.Request) (int, any, error) {
 	return trunkResponse(r)(s.store.RemoveSubports(r.Context(), id, list))
 }
 
-// changeSubports reads {"sub_ports": […]} and finds the trunk. The caller must be allowed to change the trunk.
+// changeSubports reads {"sub_ports": […]} and finds the trunk. changeSubports returns an error if the caller may not change the trunk.
 func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessage) (T, error)) ([]T, uuid.UUID, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/ports/"+parent, "")
 }
 
-// The parent port shows the trunk's subports. Its VIF details contain the name of the trunk's bridge.
+// The parent port shows the trunk's subports. The VIF details of a trunk's parent port contain the name of the trunk's bridge.
 func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	t.Parallel()
 	c := open(t)
