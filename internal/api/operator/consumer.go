@@ -17,8 +17,9 @@ type consumers struct {
 // maxBatch is the maximum number of consumers that one request migrates.
 const maxBatch = 10000
 
-// migrate gives up to {"limit": n} consumers a project and a user, and returns how many consumers without them remain. Clients repeat the
-// request until none remains; they may stop at any time.
+// migrate sets the project and the user of consumers that have no project and user, at most n consumers for the body {"limit": n}.
+// migrate returns how many consumers without a project and user remain. A client repeats the request until migrate returns that no
+// consumer remains. A client may also stop earlier, because each request is complete in itself.
 func (c consumers) migrate(r *http.Request) (int, any, error) {
 	body := struct {
 		Limit int `json:"limit"`

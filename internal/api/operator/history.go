@@ -9,7 +9,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// Limits of the number of changes in one answer. A history lists the newest change first.
+// Limits of the number of changes in one answer. The answer lists the newest change first.
 const (
 	defaultLimit = 200
 	maxLimit     = 1000
@@ -40,7 +40,7 @@ func changeOf(c inventory.GenerationChange) change {
 	return out
 }
 
-// history lists the changes of a consumer's or a provider's generation. An unknown UUID has an empty history.
+// history lists the changes of a consumer's or a provider's generation. If no consumer or provider has the UUID, the list is empty.
 func history(read func(ctx context.Context, uuid string, before int64, limit int) ([]inventory.GenerationChange, error)) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		query, err := positiveNumbers(r.URL.RawQuery, map[string]int64{"before": 0, "limit": defaultLimit})

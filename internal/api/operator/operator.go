@@ -1,5 +1,5 @@
-// Package operator is the administrators' API of what Placement's API does not show, at /operator/v1: who changed which generation, and the
-// migration of consumers without a project and user.
+// Package operator is the administrators' API at /operator/v1. It offers two functions that Placement's API lacks: the history of
+// generations (who changed the generation of a provider or consumer), and the migration of consumers without a project and user.
 package operator
 
 import (
@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// New returns the API, which reads and writes the store s. Migrated consumers get the project and the user of `incomplete`.
+// New returns the API, which reads and writes the store s. The migration gives consumers without a project and user those of the
+// parameter `incomplete`.
 func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	c := consumers{s, incomplete}
 	return &osapi.API{
@@ -28,7 +29,8 @@ func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventor
 	}
 }
 
-// positiveNumbers reads query parameters that must be positive integers. It refuses a parameter whose name is not in `defaults`.
+// positiveNumbers reads query parameters that must be positive integers. positiveNumbers returns an error if the query contains a
+// parameter whose name is not in `defaults`.
 func positiveNumbers(query string, defaults map[string]int64) (map[string]int64, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

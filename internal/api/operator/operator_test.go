@@ -30,7 +30,7 @@ func serve(t *testing.T) http.Handler {
 	return h
 }
 
-// serveWithURL serves the same APIs as serve, and also returns the URL of the database.
+// serveWithURL serves the same APIs as the function serve, and returns the URL of their database in addition to the handler.
 func serveWithURL(t *testing.T) (http.Handler, string) {
 	t.Helper()
 	url := storetest.URL(t)
