@@ -6,7 +6,7 @@ import (
 	"berth/internal/identity"
 )
 
-// AdminOnly refuses callers who are not administrators. It is for APIs that show the objects of all projects.
+// AdminOnly refuses callers who are not administrators. AdminOnly is for APIs that show the objects of all projects.
 func AdminOnly(next Handler) Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Admin() {

@@ -18,11 +18,12 @@ const (
 	MaxBatch = 8 << 20
 )
 
-// maxDepth is the maximum nesting of a JSON body: more than the schema of any API needs, and far less than would exhaust the stack.
+// maxDepth is the maximum nesting of a JSON body. No schema of berth's APIs needs 64 levels, and parsing 64 levels needs only a small
+// part of the goroutine's stack.
 const maxDepth = 64
 
-// Body reads the request's body. A body that is too large causes a 413 error. It returns a 503 error while the bodies
-// of other requests use the whole memory limit.
+// Body reads the request's body. If the body is too large, Body returns a 413 error. While the bodies of other requests use the whole
+// memory limit, Body returns a 503 error.
 func Body(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
@@ -38,8 +39,8 @@ func Body(r *http.Request) ([]byte, error) {
 	return raw, nil
 }
 
-// Decode reads the request's body as one JSON value into v, a struct or a map. It refuses malformed JSON, duplicate keys, deep nesting, data
-// after the value, unknown fields and wrong types with a 400 that describes the error.
+// Decode reads the request's body as one JSON value into v, a struct or a map. If the body contains malformed JSON, duplicate keys, deep
+// nesting, data after the value, unknown fields or wrong types, Decode returns a 400 that describes the error.
 func Decode(r *http.Request, v any) error {
 	raw, err := Body(r)
 	if err != nil {
@@ -87,8 +88,9 @@ func CheckJSON(raw []byte) error {
 	return err
 }
 
-// ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. It refuses duplicate keys, strings
-// with NUL or with half of a surrogate pair, and values that are nested too deep.
+// ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. ParseJSON returns an error
+// for duplicate keys, for strings that contain NUL or only one half of a UTF-16 surrogate pair, and for values that are nested deeper
+// than maxDepth.
 func ParseJSON(raw []byte) (any, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not UTF-8 text")
@@ -111,8 +113,8 @@ func ParseJSON(raw []byte) (any, error) {
 	return v, nil
 }
 
-// hasLoneSurrogate reports whether a JSON text escapes one half of a UTF-16 surrogate pair without the other. The
-// decoder would silently replace such a half.
+// hasLoneSurrogate reports whether a JSON text contains an escape such as \ud800 for one half of a UTF-16 surrogate pair without the
+// other half. Package encoding/json would silently replace a lone half of a surrogate pair by U+FFFD.
 func hasLoneSurrogate(raw []byte) bool {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -136,7 +138,7 @@ func hasLoneSurrogate(raw []byte) bool {
 	}
 }
 
-// codeUnit returns the UTF-16 code unit of an escape such as \u00e9.
+// codeUnit returns the UTF-16 code unit of a JSON escape such as \u00e9.
 func codeUnit(escape []byte) rune {
 	n, _ := strconv.ParseUint(string(escape[2:6]), 16, 16)
 	return rune(n)

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxBodyBytes is the memory, in bytes, that all request bodies of the process may use together. The values decoded
-// from a body can be twenty times its size.
+// maxBodyBytes is the memory, in bytes, that all request bodies of the process may use together. maxBodyBytes is small, because the
+// values decoded from a JSON body can need twenty times the memory of the body.
 const maxBodyBytes = 32 << 20
 
 var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
 
-// errBodiesFull means that the bodies of other requests use the whole limit.
+// errBodiesFull means that the bodies of other requests already use maxBodyBytes of memory.
 var errBodiesFull = errors.New("the bodies of other requests use the whole memory limit")
 
-// limitedBody acquires memory from the limit while the body is read, and keeps it until the request is answered. The
-// body of a client that sends slowly takes only as much memory as the client has already sent.
+// limitedBody counts the bytes of a request body against maxBodyBytes while the handler reads the body, and releases the bytes when the
+// request is answered. If a client sends a body slowly, limitedBody counts only the bytes that the client has already sent.
 type limitedBody struct {
 	io.ReadCloser
 	limit *semaphore.Weighted
@@ -37,7 +37,8 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 // release returns the memory to the limit.
 func (b *limitedBody) release() { b.limit.Release(b.used) }
 
-// limitBody limits the size of the request's body and of all bodies together. The caller calls release when the request is answered.
+// limitBody limits the size of the request's body and of all bodies together. The caller of limitBody must call release when the request
+// is answered.
 func limitBody(w http.ResponseWriter, r *http.Request, limit int64) (release func()) {
 	b := &limitedBody{ReadCloser: http.MaxBytesReader(w, r.Body, limit), limit: bodyMemory}
 	r.Body = b

@@ -28,7 +28,8 @@ func post(t *testing.T, body string, meanwhile func()) *httptest.ResponseRecorde
 	return w
 }
 
-// TestBody_MemoryOfAllBodiesIsLimited is not parallel, because it uses the limit of the whole process.
+// TestBody_MemoryOfAllBodiesIsLimited does not run in parallel with other tests, because it uses up maxBodyBytes, which all requests of
+// the process share.
 func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 	free := func() int64 {
 		n := int64(0)

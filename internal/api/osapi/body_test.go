@@ -33,7 +33,7 @@ func FuzzCheckJSON(f *testing.F) {
 		}
 		var v any
 		if err := json.Unmarshal(raw, &v); err != nil {
-			t.Fatalf("ParseJSON accepted %q, but encoding/json refuses it: %v", raw, err)
+			t.Fatalf("ParseJSON accepted %q: want that encoding/json accepts the same text, got error %v", raw, err)
 		}
 		again, err := json.Marshal(v)
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 
 const page = "https://horizon.example.com"
 
-// sendCORS sends a request and returns the status and the CORS headers of the response. It removes the prefix
-// Access-Control- from their names.
+// sendCORS sends a request and returns the status and the CORS headers of the response. sendCORS returns the names of the CORS headers
+// without the prefix Access-Control-.
 func sendCORS(t *testing.T, c osapi.CORS, method string, headers map[string]string) (int, map[string]string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/placement/traits", nil)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Error is an error response before it is encoded in the format of an API.
+// Error holds the values of an error response. Each API encodes an Error in its own JSON format.
 type Error struct {
 	Status  int    // HTTP status
 	Type    string // the API's own name for the error, such as Neutron's type or Placement's code; may be empty
@@ -27,10 +27,12 @@ func Fault(status int, typ, format string, args ...any) *Error {
 	return &Error{Status: status, Type: typ, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxMessage is the maximum length of an error message, in bytes. Some messages repeat input of any length.
+// maxMessage is the maximum length of an error message, in bytes. maxMessage is necessary because some error messages repeat client input
+// of any length.
 const maxMessage = 2048
 
-// shorten removes the middle of a message that is too long. The beginning and the end describe the error.
+// shorten removes the middle of a message that is too long. shorten keeps the beginning and the end of the message, because both describe
+// the error.
 func shorten(e *Error) *Error {
 	if len(e.Message) <= maxMessage {
 		return e
@@ -40,8 +42,8 @@ func shorten(e *Error) *Error {
 	return &short
 }
 
-// statusOf returns the error response for any error. An unknown error becomes a 500 with the request's ID; only the
-// log contains the error itself.
+// statusOf returns the error response for any error. For an error of an unknown type, statusOf returns a 500 with the request's ID, and
+// writes the text of the error only to the log.
 func statusOf(ctx context.Context, err error) *Error {
 	var e *Error
 	switch {

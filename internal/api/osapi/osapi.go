@@ -1,5 +1,6 @@
-// Package osapi is the HTTP layer that all APIs share: routing with OpenStack's 404 and 405, request IDs, authentication, size limits, strict
-// JSON, and errors in the format of each API.
+// Package osapi is the HTTP layer that all of berth's APIs share. The HTTP layer routes requests (with the 404 and 405 responses of
+// OpenStack), assigns request IDs, authenticates callers, limits the size of bodies, parses JSON strictly, and writes errors in the
+// format of each API.
 package osapi
 
 import (
@@ -21,11 +22,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// Handler answers one request with a status and a body, or with an error. The body is encoded as JSON; nil means no body, and []byte is sent
-// unchanged. Header(r.Context()) sets headers.
+// Handler answers one request with a status and a body, or with an error. The API encodes the returned body as JSON. If the returned body
+// is nil, the response has no body; if it is a []byte, the API sends it unchanged. Header(r.Context()) sets headers.
 type Handler func(r *http.Request) (int, any, error)
 
-// Route is one method of one path. A segment in braces matches any text without a slash; r.PathValue reads it.
+// Route is one HTTP method of one path. A path segment in braces, such as {id}, matches any text without a slash; the handler reads this
+// text with r.PathValue.
 type Route struct {
 	Method    string
 	Path      string // below the API's prefix; "/" is the prefix itself
@@ -41,8 +43,8 @@ type API struct {
 	Routes   []Route
 	// Fail writes the error e in the API's own format, with the status e.Status.
 	Fail func(w http.ResponseWriter, r *http.Request, e *Error)
-	// Before, if set, runs before routing. It negotiates the microversion for the whole API. It may return a request
-	// with another context.
+	// Before, if set, runs before routing. The purpose of Before is to negotiate the microversion for the whole API. Before may return a
+	// request with another context, which then replaces the original request.
 	Before func(r *http.Request) (*http.Request, error)
 	// MissingRoute, if set, returns the error for an unknown path.
 	MissingRoute func(r *http.Request) *Error
@@ -67,7 +69,8 @@ func Header(ctx context.Context) http.Header {
 	return h
 }
 
-// ServeHTTP routes a request and writes its response. A panic in a handler becomes a 500 for that request; the process continues.
+// ServeHTTP routes a request and writes its response. If a handler panics, ServeHTTP answers the request with a 500, and the process
+// continues.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := "req-" + uuid.NewString()
 	w.Header().Set("X-Openstack-Request-Id", id)
@@ -95,8 +98,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, status, body)
 }
 
-// handle authenticates the request, finds its route and calls the handler. It replaces *rp by a request whose context
-// contains the caller and the negotiated version.
+// handle authenticates the request, finds its route and calls the handler. handle replaces *rp by a request whose context contains the
+// caller and the negotiated microversion.
 func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
@@ -143,10 +146,11 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	}
 }
 
-// ValidText reports whether s is UTF-8 without NUL. PostgreSQL cannot store other text.
+// ValidText reports whether s is UTF-8 without NUL. ValidText exists because PostgreSQL cannot store text that contains NUL or is not
+// UTF-8.
 func ValidText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// maxName is the maximum length of the names of users and projects, in bytes. Longer names do not fit into database
+// maxName is the maximum length of the names of users and projects, in bytes. Names that are longer than maxName do not fit into database
 // indexes and Temporal's search attributes.
 const maxName = 255
 
@@ -168,8 +172,9 @@ func checkQuery(r *http.Request) error {
 	return nil
 }
 
-// match finds the route of a request and sets its path values. If no route matches, it returns the methods that the
-// path allows, or nil for an unknown path. The result `open` is true if the path needs no credentials.
+// match finds the route of a request and sets the path values of the request. If no route matches the path and the method, match returns
+// the methods that the path allows; for an unknown path, match returns no methods. The result `open` is true if requests to the path need
+// no credentials.
 func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	path := strings.TrimPrefix(r.URL.Path, a.Prefix)
 	if path == "" {
@@ -194,9 +199,9 @@ func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	return nil, allow, open
 }
 
-// matchPath compares the segments of a path with a route's pattern. It passes the value of each segment in braces to
-// the function `set`, unless `set` is nil. Routes are tried in the table's order, so a literal path must stand before
-// a pattern that also matches it.
+// matchPath compares the segments of a path with a route's pattern. If the function `set` is not nil, matchPath calls `set` with the name
+// and the value of each segment in braces. The API tries its routes in the order of its table, so in the table a literal path must stand
+// before a pattern that also matches this path.
 func matchPath(pattern string, segments []string, set func(name, value string)) bool {
 	i := 0
 	for part := range strings.SplitSeq(pattern, "/") {
@@ -240,7 +245,7 @@ func WriteJSON(w http.ResponseWriter, status int, body any) { write(w, status, b
 
 var canonicalUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// UUID parses a UUID in its canonical form; ok is false for any other text.
+// UUID parses a UUID in the canonical form. For any other text, the result `ok` is false.
 func UUID(s string) (id uuid.UUID, ok bool) {
 	if !canonicalUUID.MatchString(s) {
 		return uuid.Nil, false
