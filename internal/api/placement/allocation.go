@@ -8,8 +8,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationSchema returns the schema of one consumer's allocations. Empty allocations delete the consumer's
-// allocations: in a POST at any version, in a PUT from 1.28 on.
+// allocationSchema returns the schema of one consumer's allocations. If a request sends empty allocations, berth deletes the allocations
+// of the consumer. A POST may send empty allocations at any microversion, a PUT only from 1.28 on.
 func allocationSchema(v int, post bool) *schema {
 	bodySchema := &schema{kind: "object", required: []string{"allocations"}, fields: map[string]*schema{}}
 	require := func(name string, field *schema) {
@@ -51,8 +51,8 @@ func providersSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// consumerWrite returns the change of one consumer that a checked body requests. Before 1.8 clients name no project
-// and user; the consumer then gets those of Options.Incomplete.
+// consumerWrite returns the change of one consumer that a checked body requests. Before microversion 1.8 a request contains no project
+// and user, so the consumer gets the project and the user of Options.Incomplete.
 func (h *handler) consumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := readConsumerWrite(v, consumer, in)
 	if v < 8 {
@@ -79,8 +79,8 @@ func readConsumerWrite(v int, consumer string, in map[string]any) inventory.Cons
 	return w
 }
 
-// readAllocations reads both formats of allocations: the list and the object. If a list names a provider twice, the
-// later entry counts.
+// readAllocations reads both formats of allocations: the list and the object. If a list of allocations names a provider twice,
+// readAllocations uses the later entry.
 func readAllocations(v any) inventory.Allocations {
 	all := inventory.Allocations{}
 	add := func(provider string, in any) {

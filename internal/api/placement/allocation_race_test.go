@@ -71,8 +71,8 @@ func TestRace_OneWriterOfAProviderWins(t *testing.T) {
 		own[i] = uuid.NewString()
 	}
 	generation, avx := 1, false
-	// Each function returns a write and the text that the response to a later GET must contain. Replacing traits by
-	// the same traits does not change the generation, so consecutive writes differ in HW_CPU_X86_AVX.
+	// Each function returns a write and the text that the response to a later GET must contain. Consecutive writes of traits differ in
+	// the trait HW_CPU_X86_AVX, because a write that does not change the traits does not increase the generation.
 	kinds := []func(i int) (path, body, shown string){
 		func(i int) (string, string, string) {
 			shown := fmt.Sprintf(`"aggregates":[%q,%q]`, min(shared, own[i]), max(shared, own[i]))

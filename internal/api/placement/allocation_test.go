@@ -245,7 +245,7 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 			strings.NewReplacer(`"x"`, `"\u0000"`, `:1`, `:1.5`, "[]", `["\u0000"]`, "CUSTOM_", "\\u0000").Replace(good),
 		} {
 			if bad == good {
-				t.Fatalf("test data %s: the invalid body equals the valid one: %s", where, bad)
+				t.Fatalf("test data %s: want an invalid body that differs from the valid body, got the same body: %s", where, bad)
 			}
 			c.want(400, `"title":"Bad Request"`, "1.39", method, path, bad)
 		}

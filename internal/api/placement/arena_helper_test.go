@@ -20,7 +20,8 @@ const writers = 64
 // rounds returns how many times the writers compete.
 func rounds(t *testing.T) int { return storetest.Rounds(t, 20) }
 
-// arena is an API with access to its database and one connection for each writer.
+// arena is a Placement API for tests with competing requests. arena also holds a connection to the API's database, and an HTTP client
+// that keeps one connection for each competing writer.
 type arena struct {
 	*client
 	db   *pgx.Conn
@@ -36,8 +37,8 @@ func newArena(t *testing.T) *arena {
 	return &arena{serveOver(t, s, identity.Noauth{}, policy.Options{}), storetest.Connect(t, url), &http.Client{Transport: connections}}
 }
 
-// request is one competing request. If the request loses, its response must have the status `lost` and the error code
-// `code`.
+// request is one competing request. If berth refuses the request because another request was faster, the response must have the status
+// `lost` and the error code `code`.
 type request struct {
 	version, method, path, body string
 	lost                        int

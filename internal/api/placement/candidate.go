@@ -44,8 +44,8 @@ func (h *handler) listCandidates(c *call) (int, any, error) {
 	return http.StatusOK, c.candidates(found), nil
 }
 
-// candidates writes the search result as JSON text. It writes the text directly, because the response may be large
-// and its UUIDs, names, suffixes and numbers need no escaping.
+// candidates writes the search result as JSON text. candidates does not use encoding/json, because the response may be large, and because
+// the UUIDs, names, suffixes and numbers in the response need no escaping.
 func (c *call) candidates(f *inventory.SearchResult) []byte {
 	described := f.SummarizedProviders()
 	b := append([]byte(nil), `{"allocation_requests":[`...)
@@ -65,8 +65,8 @@ func (c *call) candidates(f *inventory.SearchResult) []byte {
 	return append(b, `}}`...)
 }
 
-// grow reserves memory for the rest of a list after its first element. The other elements are about as long as the
-// first one.
+// grow reserves memory for the other elements of a JSON list after the first element is written. grow assumes that the other elements are
+// about as long as the first element.
 func grow(b []byte, i, length, count int) []byte {
 	if i > 0 {
 		return b

@@ -21,11 +21,12 @@ const (
 	queryMissingValue = "placement.query.missing_value"
 )
 
-// maxGroups is the maximum number of groups in a query. The memory of a search grows with the groups and the
-// providers.
+// maxGroups is the maximum number of groups in a query. maxGroups is necessary because the memory of a search grows with the number of
+// groups in the query and the number of providers.
 const maxGroups = 128
 
-// groupParameters are the query parameters that may have a suffix, with their first microversion, in the order in which errors list them.
+// groupParameters contains the query parameters that may have a group suffix, with the first microversion of each parameter. The
+// parameters stand in the order in which error messages list them.
 var groupParameters = []struct {
 	name string
 	from int
@@ -101,7 +102,7 @@ func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, e
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// groupSuffix returns the suffix of a group parameter; ok is false for any other parameter.
+// groupSuffix returns the suffix of a group parameter. For a parameter that is not a group parameter, the result `ok` is false.
 func (c *call) groupSuffix(name string) (suffix string, ok bool) {
 	for _, p := range groupParameters {
 		suffix, ok := strings.CutPrefix(name, p.name)
@@ -138,8 +139,8 @@ func (c *call) unexpected(name string) error {
 		repr(name), strings.Join(forms, ", "))
 }
 
-// readGlobalParameters reads the parameters that apply to all groups. If the query repeats limit or group_policy, the
-// first value counts.
+// readGlobalParameters reads the parameters that apply to all groups. If the query contains the parameter limit or group_policy more than
+// once, berth uses the first value, as Placement does.
 func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQuery, err error) {
 	q = inventory.CandidateQuery{SingleProviders: c.v < 29, AllClasses: c.v >= 27, WithTraits: c.v >= 17, GroupPolicyIsolate: values.Get("group_policy") == "isolate"}
 	if values.Has("limit") {
@@ -209,7 +210,7 @@ func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, e
 	return g, nil
 }
 
-// checkGroups checks all groups of a query after they have been read.
+// checkGroups checks the groups of a query after all groups have been read.
 func (c *call) checkGroups(q inventory.CandidateQuery) error {
 	err := checkSubtrees(q)
 	if c.v < 36 {

@@ -45,16 +45,16 @@ func FuzzCandidateQuery(f *testing.F) {
 			suffixes = append(suffixes, g.Suffix)
 			checkNames(t, raw, g.Resources, g.Traits, g.Aggregates)
 			if g.InTree != "" && !isUUID(g.InTree) || len(g.Resources) == 0 && c.v < 36 {
-				t.Errorf("query %q at 1.%d: got the invalid group %+v", raw, c.v, g)
+				t.Errorf("query %q at 1.%d: want only valid groups, got the invalid group %+v", raw, c.v, g)
 			}
 		}
 		if len(slices.Compact(slices.Sorted(slices.Values(suffixes)))) != len(suffixes) || len(q.ClassNames()) == 0 ||
 			c.v < 25 && len(suffixes) > 1 || q.Limits.Candidates < 0 {
-			t.Errorf("query %q at 1.%d: got the invalid search %+v", raw, c.v, q)
+			t.Errorf("query %q at 1.%d: want a valid search or an error, got the invalid search %+v", raw, c.v, q)
 		}
 		for _, suffix := range slices.Concat(q.SameSubtrees...) {
 			if suffix == "" || !slices.Contains(suffixes, suffix) {
-				t.Errorf("query %q at 1.%d: same_subtree names the unknown group %q", raw, c.v, suffix)
+				t.Errorf("query %q at 1.%d: want only known groups in same_subtree, got the unknown group %q", raw, c.v, suffix)
 			}
 		}
 		search := inventory.NewSearch(q)
@@ -74,7 +74,7 @@ func checkNames(t *testing.T, raw string, resources map[string]int64, traits, ag
 	}
 	for _, alternatives := range append(traits.Required, traits.Forbidden) {
 		if slices.Contains(alternatives, "") {
-			t.Errorf("query %q: got a trait with an empty name", raw)
+			t.Errorf("query %q: want only traits with a name, got a trait with an empty name", raw)
 		}
 	}
 	for _, aggregate := range aggregates.Names() {
@@ -84,7 +84,7 @@ func checkNames(t *testing.T, raw string, resources map[string]int64, traits, ag
 	}
 	for _, alternatives := range append(traits.Required, aggregates.Required...) {
 		if len(alternatives) == 0 {
-			t.Errorf("query %q: got a required set without alternatives", raw)
+			t.Errorf("query %q: want at least one alternative in each required set, got a set without alternatives", raw)
 		}
 	}
 }

@@ -18,8 +18,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// site is a test deployment. Its first compute node has two NUMA cells and a network card below each cell. Its second
-// compute node has one NUMA cell. Both nodes share a disk pool; a third node is separate.
+// site is a test deployment with three compute nodes. The first compute node of the test deployment has two NUMA cells and a network card
+// below each cell. The second compute node of the test deployment has one NUMA cell. The first and the second compute node share a disk
+// pool; the third compute node does not use this pool.
 type site struct {
 	*client
 	store *store.Store
@@ -84,8 +85,8 @@ func (s *site) query(q string) string {
 	return strings.NewReplacer("{rack}", rack, "{zone}", zone, "{nowhere}", nowhere, "!", "%21").Replace(q)
 }
 
-// candidates requests allocation candidates. It returns each as text with provider:CLASS=n, sorted, and with mappings
-// if the version has them.
+// candidates requests allocation candidates. candidates returns each allocation candidate as a text of sorted items provider:CLASS=n. If
+// the responses of the microversion contain mappings, the text also contains the mappings of the candidate.
 func (s *site) candidates(version, query string) []string {
 	s.t.Helper()
 	raw := s.named(s.want(200, "", version, "GET", "/allocation_candidates?"+s.query(query), "").raw)
@@ -104,7 +105,7 @@ func (s *site) candidates(version, query string) []string {
 		var parts []string
 		for provider, a := range r.Allocations {
 			if answer.Summaries[provider] == nil {
-				s.t.Errorf("query %s: provider %s is missing in provider_summaries", query, provider)
+				s.t.Errorf("query %s: want provider %s in provider_summaries, but it is missing", query, provider)
 			}
 			for class, n := range a.Resources {
 				parts = append(parts, fmt.Sprintf("%s:%s=%d", provider, class, n))

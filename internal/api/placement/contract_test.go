@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// operation is one operation of the Placement API, as the API contract describes it.
+// operation describes one operation of the Placement API: method, path, first microversion, headers, status and body.
 type operation struct {
 	method, path string
 	from         int    // minor number of the first microversion with the operation
@@ -18,8 +18,9 @@ type operation struct {
 	body         string
 }
 
-// operations lists all operations. In their paths and bodies, P stands for a provider with an aggregate, a trait and
-// VCPU, and C for a consumer. G stands for P's generation, NEW for an unused UUID or name.
+// operations lists all operations. In the paths and bodies of the operations, P stands for the UUID of a provider with an aggregate, a
+// trait and VCPU, and C stands for the UUID of a consumer. In the paths and bodies of the operations, G stands for the generation of the
+// provider P, and NEW stands for an unused UUID or name.
 var operations = []operation{
 	{"GET", "/", 0, "M", 200, ""},
 	{"GET", "/resource_providers", 0, "AM", 200, ""},
@@ -59,8 +60,8 @@ var operations = []operation{
 	{"DELETE", "/resource_providers/P", 0, "", 204, ""},
 }
 
-// prepare creates the objects for the operations. It returns the function that replaces P, C, G and NEW by their
-// values.
+// prepare creates the objects for the operations. prepare returns the function that replaces the placeholders P, C, G and NEW in a path
+// or body by their values.
 func prepare(c *client) func(string) string {
 	c.t.Helper()
 	p, consumer := c.provider("p"), uuid.NewString()

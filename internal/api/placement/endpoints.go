@@ -1,6 +1,7 @@
 package placement
 
-// endpoints is the table of the API's operations. A literal path stands before a pattern that also matches it.
+// endpoints is the table of the API's operations. A literal path must stand before a pattern that also matches this path, because the API
+// uses the first endpoint that matches.
 var endpoints = []endpoint{
 	{"GET", "/resource_providers", 0, "resource_providers:list", accept, (*handler).listProviders},
 	{"POST", "/resource_providers", 0, "resource_providers:create", body, (*handler).createProvider},

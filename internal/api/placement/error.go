@@ -34,12 +34,13 @@ var explanations = map[int]string{
 	http.StatusInternalServerError:  "The server has either erred or is incapable of performing the requested operation.",
 }
 
-// fault returns an error that has no code of its own.
+// fault returns an error response that has no error code.
 func fault(status int, format string, args ...any) *osapi.Error {
 	return osapi.Fault(status, "", format, args...)
 }
 
-// translate maps the problems of internal/inventory to HTTP statuses and codes. It returns other errors unchanged.
+// translate converts a fault of package internal/inventory to an error response with an HTTP status and an error code. translate returns
+// other errors than inventory faults unchanged.
 func translate(err error) error {
 	var p *inventory.Fault
 	if !errors.As(err, &p) {
@@ -67,8 +68,8 @@ func translate(err error) error {
 	return osapi.Fault(status, code, "%s", p.Message)
 }
 
-// prefixMessage puts a prefix before the message of a problem of one of the given kinds; without kinds, it does so
-// for every problem.
+// prefixMessage puts a prefix before the message of an inventory fault if the fault has one of the given kinds. If the list of kinds is
+// empty, prefixMessage puts the prefix before the message of every inventory fault.
 func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
 	var p *inventory.Fault
 	if !errors.As(err, &p) {
@@ -85,7 +86,8 @@ func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
 	return err
 }
 
-// changeKind changes the kind of a problem from the kind `from` to the kind `to`. It returns other errors unchanged.
+// changeKind changes the kind of an inventory fault from `from` to `to`. If the error is not an inventory fault of the kind `from`,
+// changeKind returns the error unchanged.
 func changeKind(err error, from, to inventory.Kind) error {
 	var p *inventory.Fault
 	if errors.As(err, &p) && p.Kind == from {
@@ -94,7 +96,8 @@ func changeKind(err error, from, to inventory.Kind) error {
 	return err
 }
 
-// explain returns the explanation of a status. For 406 and 415 the explanation names the media type.
+// explain returns the explanation of a status. The explanations of the statuses 406 and 415 contain the media type that berth refused or
+// requires.
 func explain(r *http.Request, status int) string {
 	const long = 100 // limit for the name of a media type, in bytes
 	media := mediaType(r)

@@ -77,6 +77,6 @@ func TestError_FullBodies(t *testing.T) {
 		t.Errorf("GET without a token: got status %d; body (-want +got):\n%s", a.status, d)
 	}
 	if a.header.Get("OpenStack-API-Version") != "" {
-		t.Error("a response without authentication has the header OpenStack-API-Version")
+		t.Error("response to a request without authentication: want no header OpenStack-API-Version, got one")
 	}
 }

@@ -66,7 +66,7 @@ func FuzzBody(f *testing.F) {
 		if takes(inventorySchema(nil, nil)) {
 			i := readInventory(v.(map[string]any))
 			if min(i.Total, i.MinUnit, i.MaxUnit, i.StepSize) < 1 || i.Reserved < 0 || max(i.Total, i.Reserved, i.MinUnit, i.MaxUnit, i.StepSize) > math.MaxInt32 || math.IsInf(i.Capacity(), 0) {
-				t.Errorf("body %s: got the invalid inventory %+v", raw, i)
+				t.Errorf("body %s: want a valid inventory or an error, got the invalid inventory %+v", raw, i)
 			}
 		}
 		if takes(providerSchema(minor, map[string]*schema{"uuid": someUUID})) {
@@ -94,7 +94,7 @@ func FuzzUUID(f *testing.F) {
 		got, ok := canonicalUUID(s)
 
 		if ok != python || ok != isUUID(s) {
-			t.Fatalf("UUID %q: valid is %v, but Python's parser says %v", s, ok, python)
+			t.Fatalf("UUID %q: got valid=%v from canonicalUUID, want %v as from Python's parser", s, ok, python)
 		}
 		if !ok {
 			return
@@ -103,7 +103,7 @@ func FuzzUUID(f *testing.F) {
 			t.Errorf("UUID %q: got the canonical form %q, want lower-case digits in Python's order with four hyphens", s, got)
 		}
 		if again, _ := canonicalUUID(got); again != got {
-			t.Errorf("UUID %q: the canonical form %q changes to %q when it is converted again", s, got, again)
+			t.Errorf("UUID %q: want that a conversion of the canonical form %q returns the same form, got %q", s, got, again)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func FuzzVersion(f *testing.F) {
 		var e *osapi.Error
 		switch {
 		case err == nil && (minor < 0 || minor > newest):
-			t.Errorf("version header %q: got the unknown version 1.%d", header, minor)
+			t.Errorf("version header %q: want a known microversion or an error, got the unknown microversion 1.%d", header, minor)
 		case err != nil && (!errors.As(err, &e) || e.Status != 400 && e.Status != 406):
 			t.Errorf("version header %q: got error %v, want 400 or 406", header, err)
 		case err == nil && !strings.Contains(strings.ToLower(header), "placement") && minor != 0:
@@ -128,7 +128,7 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// FuzzAccept checks that a request with "*/*" in its Accept header accepts JSON, whatever else the header contains.
+// FuzzAccept checks that a request with "*/*" in its Accept header accepts JSON, regardless of the other media types in the header.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "application/json", "application/json;q=0", "text/html, application/*;q=0.5", "x", ",", ";", "a/b;c", "text/html;q=x", `a/b;c="d,e"`} {
 		f.Add(seed, seed)
@@ -164,7 +164,7 @@ func FuzzQuery(f *testing.F) {
 		if usages, err := c.decodeQuery(usageSchema(c.v)); err != nil {
 			refused(err)
 		} else if _, sent := usages["consumer_type"]; usages["project_id"] == "" || sent && c.v < 38 {
-			t.Errorf("query %q at 1.%d: got the invalid usage query %v", raw, c.v, usages)
+			t.Errorf("query %q at 1.%d: want a valid usage query or an error, got the invalid usage query %v", raw, c.v, usages)
 		}
 		query, err := c.decodeQuery(traitForm)
 		if err != nil {

@@ -21,8 +21,8 @@ type inventoryView struct {
 	Generation      *int64 `json:"resource_provider_generation,omitempty"`
 }
 
-// ratio is an allocation ratio. Its JSON always has a fraction, as in Placement, because some clients distinguish
-// integers from floats.
+// ratio is an allocation ratio. In JSON a ratio always has a fraction (1.0 instead of 1), as in Placement, because some clients
+// distinguish integers from floats.
 type ratio float64
 
 // MarshalJSON implements json.Marshaler.
@@ -70,8 +70,8 @@ func readInventory(in map[string]any) inventory.Inventory {
 	return i
 }
 
-// checkInventory refuses an inventory whose reserved amount is too large. The parameter `operation` is create or
-// update.
+// checkInventory refuses an inventory whose reserved amount is too large. The parameter `operation` is the verb in the error message:
+// create or update.
 func (c *call) checkInventory(operation, class string, i inventory.Inventory) error {
 	provider := c.PathValue("uuid")
 	if why := i.CheckReserved(c.v >= 26); why != "" {

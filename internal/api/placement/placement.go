@@ -1,6 +1,6 @@
-// Package placement implements the Placement API, microversions 1.0 to 1.39: the formats of requests and responses at
-// each version, and the order of the checks. The rules of providers and allocations are in internal/inventory and the
-// store.
+// Package placement implements the Placement API, microversions 1.0 to 1.39: the formats of requests and responses at each microversion,
+// and the order in which a request is checked. The packages internal/inventory and internal/store contain the rules for providers and
+// allocations.
 package placement
 
 import (
@@ -36,7 +36,7 @@ type handler struct {
 	candidates Candidates
 }
 
-// call is one request with the minor number of its microversion.
+// call is one HTTP request with the minor number of the request's microversion.
 type call struct {
 	*http.Request
 	v int
@@ -139,8 +139,8 @@ func last(values []string) string {
 	return values[len(values)-1]
 }
 
-// setLastModified sets the header Last-Modified if the microversion is at least 1.15. The zero time stands for the
-// current time.
+// setLastModified sets the header Last-Modified if the microversion is at least 1.15. If the parameter `at` is the zero time,
+// setLastModified uses the current time.
 func (c *call) setLastModified(at time.Time) {
 	if c.v < 15 {
 		return

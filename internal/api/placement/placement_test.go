@@ -30,7 +30,7 @@ type client struct {
 	url string
 }
 
-// in returns the same client, but failures are reported to the given subtest.
+// in returns a copy of the client that reports failures to the given subtest.
 func (c *client) in(t *testing.T) *client { return &client{t: t, url: c.url} }
 
 func serve(t *testing.T) *client {
@@ -38,13 +38,14 @@ func serve(t *testing.T) *client {
 	return serveTo(t, identity.Noauth{}, policy.Options{})
 }
 
-// serveTo does the same as serve, with another authenticator and policy.
+// serveTo starts the Placement API on a new store, with the given authenticator and policy options, and returns a client of the API.
 func serveTo(t *testing.T, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	return serveOver(t, storetest.New(t), id, o)
 }
 
-// serveOver starts the Placement API on the given store, with the given authenticator and policy options, and returns a client of it.
+// serveOver starts the Placement API on the given store, with the given authenticator and policy options, and returns a client of this
+// API.
 func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	rules, err := policy.Open(o, placement.Policy...)
@@ -64,8 +65,8 @@ type answer struct {
 	body   map[string]any
 }
 
-// send sends one request at a microversion. The parameter `headers` contains names and values alternately; they
-// replace the default headers.
+// send sends one request at a microversion. The parameter `headers` is a list in which each header name is followed by its value. A
+// header in `headers` replaces the default header with the same name.
 func (c *client) send(version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
@@ -102,7 +103,7 @@ func (c *client) send(version, method, path, body string, headers ...string) ans
 	return a
 }
 
-// want sends a request. It fails the test unless the response has the given status and contains the text `part`.
+// want sends a request. want fails the test unless the response has the given status and contains the text `part`.
 func (c *client) want(status int, part, version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	a := c.send(version, method, path, body, headers...)
@@ -113,7 +114,7 @@ func (c *client) want(status int, part, version, method, path, body string, head
 	return a
 }
 
-// same fails the test unless the response body equals the given JSON.
+// same fails the test unless the body of the response `a` equals the JSON text `want`.
 func (c *client) same(a answer, want string) {
 	c.t.Helper()
 	var w any

@@ -7,8 +7,8 @@ import (
 	"berth/internal/identity/policy"
 )
 
-// Policy contains the policy rules of Placement's operations with their defaults. By default an operation is for
-// administrators and services with a project-scoped token; older releases required an administrator.
+// Policy contains the policy rules of Placement's operations with their defaults. By default an operation is allowed for administrators
+// and services with a project-scoped token. Older releases of Placement allowed operations only for administrators.
 var Policy = rules()
 
 // exceptions are the operations with a different default rule.
@@ -43,8 +43,8 @@ func rules() []policy.Default {
 
 func ruleName(rule string) string { return "placement:" + rule }
 
-// allowed checks whether the policy allows the request. The target of the check is the project whose usages are
-// requested, otherwise the caller's own project.
+// allowed checks whether the policy allows the request. If the request asks for the usages of a project, this project is the target of
+// the policy rule. For all other requests, the caller's own project is the target of the policy rule.
 func (h *handler) allowed(c *call, rule string) error {
 	caller := identity.From(c.Context())
 	target := policy.Target{"project_id": caller.Project, "user_id": caller.User}

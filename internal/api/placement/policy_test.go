@@ -27,7 +27,7 @@ func routes(t *testing.T) []osapi.Route {
 	return all[1:] // without the root path
 }
 
-// patterns returns the API's routes with the path parameters, as the table of endpoints contains them.
+// patterns returns the API's routes. The paths of the routes contain parameters such as {uuid}, as in the table of endpoints.
 func patterns(t *testing.T) []osapi.Route {
 	t.Helper()
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)
@@ -46,7 +46,7 @@ func refused(t *testing.T, a answer) string {
 	_, after, ok := strings.Cut(a.raw, "Policy does not allow placement:")
 	name, _, closed := strings.Cut(after, " to be performed.")
 	if !ok || !closed {
-		t.Errorf("a refusal must name its policy rule, got: %s", a.raw)
+		t.Errorf("message of a refused request: want the name of the policy rule in it, got: %s", a.raw)
 	}
 	return name
 }

@@ -11,8 +11,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// provider is the JSON format of a resource provider. The parent is missing before 1.14 and null for a root from 1.14
-// on. The pointer to a pointer distinguishes the two cases.
+// provider is the JSON format of a resource provider. The field parent_provider_uuid is missing before microversion 1.14. From 1.14 on,
+// parent_provider_uuid is null for a root provider. The field Parent is a pointer to a pointer, because JSON must be able to contain no
+// parent_provider_uuid or the value null.
 type provider struct {
 	UUID       string   `json:"uuid"`
 	Name       string   `json:"name"`
@@ -59,8 +60,9 @@ const (
 	noProviderWrapped = "No resource provider with uuid %s found : No resource provider with that uuid."
 )
 
-// unlessStale returns the error of the body. If the provider does not exist or has another generation than the given
-// one, it returns that error instead. Placement reports these two errors before an error of the body.
+// unlessStale returns the error that a check of the request body has found. If the provider does not exist or has another generation than
+// the given one, unlessStale returns an error about the provider or the generation instead, because Placement checks the provider and the
+// generation before the body.
 func (h *handler) unlessStale(c *call, generation *int64, isZeroQuality error) error {
 	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
 	switch {

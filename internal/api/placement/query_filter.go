@@ -10,8 +10,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// maxQuery limits a query string with filters, in bytes. It is larger than the limit of common HTTP servers. It
-// bounds the work for one query.
+// maxQuery is the maximum length of a query string with filters, in bytes, so that one query cannot cause unlimited work. maxQuery is
+// larger than the limit of common HTTP servers, so clients of Placement never send longer query strings.
 const maxQuery = 16 << 10
 
 const invalidQuery = "Invalid query string parameters: "
@@ -19,7 +19,7 @@ const invalidQuery = "Invalid query string parameters: "
 // badQuery returns the error for an invalid query.
 func badQuery(format string, args ...any) error { return fault(http.StatusBadRequest, format, args...) }
 
-// filters returns the query's parameters. It refuses a query that is too long.
+// filters returns the query's parameters. If the query is longer than maxQuery, filters returns an error.
 func (c *call) filters() (url.Values, error) {
 	if len(c.URL.RawQuery) > maxQuery {
 		return nil, badQuery("The query is longer than %d bytes.", maxQuery)
@@ -27,7 +27,7 @@ func (c *call) filters() (url.Values, error) {
 	return c.URL.Query(), nil
 }
 
-// parseResources reads amounts by resource class, such as VCPU:2,MEMORY_MB:1024.
+// parseResources parses a list of resource classes with amounts, such as VCPU:2,MEMORY_MB:1024.
 func parseResources(value string) (map[string]int64, error) {
 	const malformed = "Badly formed resources parameter. Expected resources query string parameter in form: " +
 		"?resources=VCPU:2,MEMORY_MB:1024. Got: %s."
@@ -52,7 +52,7 @@ func parseResources(value string) (map[string]int64, error) {
 	return resources, nil
 }
 
-// parseAmount reads an integer. A number beyond the range of int64 becomes the nearest int64.
+// parseAmount reads an integer. For a number outside the range of int64, parseAmount returns the nearest int64.
 func parseAmount(s string) (int64, bool) {
 	s = strings.TrimSpace(s)
 	digits := strings.TrimLeft(s, "+-")
@@ -69,7 +69,8 @@ func parseAmount(s string) (int64, bool) {
 	return amount, true
 }
 
-// requiredTraits reads the required traits (sets of alternatives) and the forbidden traits. Before 1.39 the last value counts.
+// requiredTraits reads the required traits (sets of alternatives) and the forbidden traits. If a query before microversion 1.39 contains
+// the parameter required more than once, requiredTraits uses only the last value.
 func (c *call) requiredTraits(values []string) (inventory.Rule, error) {
 	if c.v < 39 {
 		values = values[len(values)-1:]

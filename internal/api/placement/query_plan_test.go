@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// cloud fills the tables whose size depends on the size of a cloud, and runs ANALYZE. It creates 1,000 trees of two
-// providers each, and consumers of three resources. One provider in a hundred has the rare traits, classes and
-// aggregates.
+// cloud fills the tables whose size depends on the size of a cloud, and runs ANALYZE. The SQL in `cloud` creates 1,000 trees of two
+// providers each, and consumers with allocations of three resource classes. Only one provider in a hundred has the rare traits, resource
+// classes and aggregates.
 const cloud = `
 	insert into trait (name) values ('CUSTOM_RARE');
 	insert into resource_class (name) values ('CUSTOM_RARE');
@@ -43,8 +43,8 @@ const cloud = `
 // large lists the tables that no request may read in full.
 var large = []string{"provider", "inventory", "provider_aggregate", "provider_trait", "consumer", "allocation", "generation_change"}
 
-// routeCaller calls the routes of the API on the database that `cloud` has filled. It has the ID or the name of one
-// object of each kind.
+// routeCaller calls the routes of the API on the database that `cloud` has filled. routeCaller holds the ID or the name of one object of
+// each kind, for the calls.
 type routeCaller struct {
 	*client
 	provider, aggregate, consumer string
@@ -57,8 +57,8 @@ func (w routeCaller) allocated(generation string) string {
 	return fmt.Sprintf(`{%s,"project_id":"p","user_id":"u","consumer_generation":%s,"consumer_type":"T"}`, vcpus(w.own, 1), generation)
 }
 
-// routeCalls contains a call of every route. Although the tables are large, each call finds or changes only a few
-// rows.
+// routeCalls contains a call of every route. Each call in routeCalls finds or changes only a few rows, so PostgreSQL should not read a
+// large table in full.
 var routeCalls = map[string]func(routeCaller){
 	"GET /": func(w routeCaller) { w.get("/") },
 
@@ -167,7 +167,8 @@ func (w routeCaller) do(status int, method, path, body string) {
 	w.want(status, "", "1.39", method, path, body)
 }
 
-// repetitions is how many times each route is called. It is large enough that PostgreSQL switches to generic plans.
+// repetitions is how many times each route is called. repetitions is so large that PostgreSQL switches to generic plans for prepared
+// statements.
 const repetitions = 8
 
 func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
@@ -192,7 +193,7 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 		name := r.Method + " " + r.Path
 		way, known := routeCalls[name]
 		if !known {
-			t.Errorf("routeCalls has no call of the route %s", name)
+			t.Errorf("want a call of the route %s in routeCalls, got none", name)
 			continue
 		}
 		before := sequentialScans(t, db)
@@ -205,8 +206,8 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 	}
 }
 
-// callRoute runs the calls of one route on new connections. When it returns, the statistics of these connections are
-// complete.
+// callRoute runs the calls of one route on new connections. When callRoute returns, PostgreSQL's statistics include all queries of the
+// new connections.
 func callRoute(t *testing.T, url string, w routeCaller, way func(routeCaller)) {
 	t.Helper()
 	s := storetest.Open(t, url)

@@ -27,7 +27,7 @@ var (
 
 func bound(f float64) *float64 { return &f }
 
-// decode reads the JSON body and checks it against the schema.
+// decode reads the JSON body of the request and checks the body against the schema.
 func (c *call) decode(expected *schema) (any, error) {
 	raw, err := osapi.Body(c.Request)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *call) decode(expected *schema) (any, error) {
 	return v, nil
 }
 
-// decodeObject does the same as decode, for a body that is an object.
+// decodeObject reads the JSON body of the request, which must be a JSON object, and checks the body against the schema.
 func (c *call) decodeObject(expected *schema) (map[string]any, error) {
 	v, err := c.decode(expected)
 	if err != nil {
@@ -52,7 +52,8 @@ func (c *call) decodeObject(expected *schema) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
-// decodeQuery reads the query and checks it against the schema. The last value of a repeated parameter counts.
+// decodeQuery reads the query parameters and checks them against the schema. If the query repeats a parameter, decodeQuery uses only the
+// last value of the parameter.
 func (c *call) decodeQuery(expected *schema) (map[string]string, error) {
 	values := c.URL.Query()
 	object, texts := map[string]any{}, map[string]string{}
@@ -66,7 +67,7 @@ func (c *call) decodeQuery(expected *schema) (map[string]string, error) {
 	return texts, nil
 }
 
-// optional returns the value of a query parameter; nil if the query does not contain it.
+// optional returns the value of a query parameter. If the query does not contain the parameter, optional returns nil.
 func optional(query map[string]string, name string) *string {
 	if v, ok := query[name]; ok {
 		return &v
@@ -88,7 +89,8 @@ func uuidDigits(s string) string {
 
 func isUUID(s string) bool { return hexPattern.MatchString(uuidDigits(s)) }
 
-// canonicalUUID converts a UUID in any format that Python's parser accepts to the canonical form; ok is false for other text.
+// canonicalUUID converts a UUID to the canonical form. canonicalUUID accepts every format that Python's UUID parser accepts; for any
+// other text the result `ok` is false.
 func canonicalUUID(s string) (id string, ok bool) {
 	if !isUUID(s) {
 		return "", false

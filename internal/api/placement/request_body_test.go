@@ -117,6 +117,6 @@ func TestBody_MalformedJSONIsRefused(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(before, look()); d != "" {
-		t.Errorf("state after refused requests (-before +after):\n%s", d)
+		t.Errorf("state of the API: want the same before and after the refused requests (-before +after):\n%s", d)
 	}
 }

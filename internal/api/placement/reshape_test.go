@@ -22,7 +22,8 @@ func reshape(inventories []string, allocations ...string) string {
 	return fmt.Sprintf(`{"inventories":{%s},"allocations":{%s}}`, strings.Join(inventories, ","), strings.Join(allocations, ","))
 }
 
-// TestReshape_MovesInventoriesWithAllocations moves resources from a host to its new child while two servers use them.
+// TestReshape_MovesInventoriesWithAllocations moves inventories from a host's provider to a new child provider while two servers have
+// allocations of the moved resources.
 func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -52,7 +53,8 @@ func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 	c.want(200, `"consumer_generation":1`, "1.39", "GET", "/allocations/"+other, "")
 }
 
-// TestReshape_GenerationsAsInPlacement checks the exact generations, because clients compare them.
+// TestReshape_GenerationsAsInPlacement checks the exact generations of providers and consumers, because clients send the expected
+// generation in their next request.
 func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -107,7 +109,8 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 		code, text string
 		body       string
 	}{
-		// Each body also contains every error that is checked later, so the test shows the order of the checks.
+		// Each body also contains all errors that the API checks later than the expected error, so the test proves the order of the
+		// checks.
 		{400, undefined, "'allocations' is a required property", `{"inventories":{` + reshaped(ghost, 0, `{}`) + `}}`},
 		{400, undefined, "'x' was unexpected", `{"x":1,"inventories":{` + reshaped(ghost, 0, `{}`) + `},"allocations":{}}`},
 		{400, undefined, "does not have enough properties", reshape(nil, holds(mine, 7, vcpus(ghost, 1)))},
@@ -168,7 +171,7 @@ func TestReshape_FormatOfEveryVersion(t *testing.T) {
 	c.want(204, "", "1.34", "POST", "/reshaper", body(4, `,"mappings":{"":["`+p+`"]}`))
 	c.want(204, "", "1.38", "POST", "/reshaper", body(7, `,"mappings":{"":["`+p+`"]},"consumer_type":"T"`))
 
-	// The reserved amount may exceed the total, as in every other write.
+	// POST /reshaper accepts a reserved amount that exceeds the total.
 	c.want(204, "", "1.39", "POST", "/reshaper", reshape([]string{reshaped(p, 10, `{"VCPU":{"total":8},"DISK_GB":{"total":1,"reserved":7}}`)}))
 	c.want(200, `"reserved":7`, "1.39", "GET", "/resource_providers/"+p+"/inventories/DISK_GB", "")
 	c.want(400, "greater than total", "1.39", "PUT", "/resource_providers/"+p+"/inventories", `{"resource_provider_generation":12,"inventories":{"DISK_GB":{"total":1,"reserved":7}}}`)

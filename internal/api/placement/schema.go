@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// schema is a JSON schema. Its errors have the wording of Python's jsonschema library, because clients and their
-// tests look for these texts.
+// schema is a JSON schema. The errors of a schema have the wording of Python's jsonschema library, because Placement's clients and their
+// tests look for this wording.
 type schema struct {
 	kind     string // object, array, string, integer or number
 	nullable bool
@@ -35,7 +35,7 @@ type schema struct {
 	minimum, maximum *float64
 }
 
-// mismatch is the error for a value that violates its schema.
+// mismatch is the error for a JSON value that violates a schema.
 type mismatch struct {
 	why, keyword, path string
 }
@@ -44,7 +44,8 @@ func (m *mismatch) Error() string {
 	return fmt.Sprintf("%s Failed validating '%s' in schema%s", m.why, m.keyword, m.path)
 }
 
-// mismatchf returns a mismatch with a formatted text. Its path is empty until the method below extends it.
+// mismatchf returns a mismatch with a formatted text. The path of the new mismatch is empty; mismatch.below later adds elements to the
+// path.
 func mismatchf(keyword, format string, args ...any) *mismatch {
 	return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword}
 }
@@ -60,7 +61,8 @@ func (m *mismatch) below(keys ...string) *mismatch {
 	return m
 }
 
-// check compares a value from osapi.ParseJSON with the schema. It reports only the first mismatch.
+// check compares a value from osapi.ParseJSON with the schema. If several parts of the value violate the schema, check returns only the
+// first mismatch.
 func (s *schema) check(v any) *mismatch {
 	if v == nil && s.nullable {
 		return nil
@@ -202,7 +204,7 @@ func plain(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// isInteger reports whether a number is an integer in any notation, such as 1e3.
+// isInteger reports whether a JSON number is an integer. The notation of the number does not matter: 1000, 1000.0 and 1e3 are integers.
 func isInteger(number json.Number) bool {
 	if !strings.ContainsAny(number.String(), ".eE") {
 		return true
@@ -211,7 +213,7 @@ func isInteger(number json.Number) bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-// intOf returns a JSON integer as an int64. It returns the nearest int64 for a number beyond the range of int64.
+// intOf returns a JSON integer as an int64. If the integer is outside the range of int64, intOf returns the nearest int64.
 func intOf(v any) int64 {
 	number, _ := v.(json.Number)
 	if i, err := number.Int64(); err == nil {

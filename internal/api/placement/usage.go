@@ -52,8 +52,9 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 	return http.StatusOK, map[string]any{"usages": c.usages(usages, together)}, nil
 }
 
-// usages returns usages in the format of the microversion: before 1.38, amounts by resource class. From 1.38 on they
-// are grouped by consumer type, or together under "all". Each group contains the number of its consumers.
+// usages returns usages in the format of the microversion. Before 1.38 the format is a map from the resource class to the amount. From
+// 1.38 on the format has one such map for each consumer type, or one map under the key "all" if `together` is true. From 1.38 on each map
+// also contains the number of consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
 		return inventory.TotalUsage(found).Used
