@@ -107,12 +107,12 @@ func (a *agent) request(t *testing.T, request map[string]any) callResult {
 	case o := <-answer:
 		return o
 	case <-time.After(maxWait):
-		t.Fatalf("the agent process did not answer the request %s", line)
+		t.Fatalf("wait for the agent process to answer the request %s: got no answer, want one", line)
 		return callResult{}
 	}
 }
 
-// call calls an RPC method and decodes its result. If `into` is nil, the result must be null.
+// call calls an RPC method of berth and decodes the method's result into `into`. If `into` is nil, the method must return null.
 func (a *agent) call(t *testing.T, into any, method, version string, args map[string]any) {
 	t.Helper()
 	o := a.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": version, "args": args})
@@ -121,7 +121,7 @@ func (a *agent) call(t *testing.T, into any, method, version string, args map[st
 	}
 	if into == nil {
 		if string(o.Result) != "null" {
-			t.Fatalf("call %s: got %s, want null", method, o.Result)
+			t.Fatalf("call the RPC method %s: got the result %s, want null", method, o.Result)
 		}
 		return
 	}
@@ -138,25 +138,27 @@ func (a *agent) listenTo(t *testing.T, topic, host, version string) {
 	}
 }
 
-// receiveMethod returns the arguments of the next message, which must have this method.
+// receiveMethod waits for the next message to the agent and returns the arguments of the message. receiveMethod fails the test if the
+// message has another method than `method`.
 func (a *agent) receiveMethod(t *testing.T, method string) map[string]any {
 	t.Helper()
 	return a.receiveMethods(t, method)[method]
 }
 
-// receive waits for the next message and returns it.
+// receive waits for the next message to the agent and returns the message.
 func (a *agent) receive(t *testing.T) receivedMessage {
 	t.Helper()
 	select {
 	case h := <-a.received:
 		return h
 	case <-time.After(maxWait):
-		t.Fatal("wait for the next message to the agent: none arrived in time")
+		t.Fatal("wait for the next message to the agent: got none within maxWait, want one")
 		return receivedMessage{}
 	}
 }
 
-// receiveMethods waits for one message of each of these methods and returns the arguments by method. The messages may arrive in any order.
+// receiveMethods waits for one message of each method in `methods`. receiveMethods returns a map from the method to the arguments of its
+// message. The messages for receiveMethods may arrive in any order.
 func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[string]any {
 	t.Helper()
 	got := map[string]map[string]any{}
@@ -174,7 +176,8 @@ func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[s
 	return got
 }
 
-// receiveAbout waits until the agent has received messages of this method about all of these IDs. receiveAbout ignores other messages.
+// receiveAbout waits until the agent has received a message with the method `method` about each ID in `ids`. receiveAbout ignores all
+// other messages.
 func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 	t.Helper()
 	missing := map[string]bool{}
@@ -191,7 +194,7 @@ func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 				}
 			}
 		case <-deadline:
-			t.Fatalf("the agent did not receive a message %s about each of these IDs: %v", method, missing)
+			t.Fatalf("wait for messages %s about all IDs: want one about each ID, got none about %v", method, missing)
 		}
 	}
 }

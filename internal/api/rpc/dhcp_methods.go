@@ -34,7 +34,8 @@ type activeNetworksArgs struct {
 	Filter bool   `json:"enable_dhcp_filter"`
 }
 
-// getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. An unknown or disabled agent serves no network.
+// getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. If the agent is unknown or disabled,
+// getActiveNetworksInfo returns an empty list.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
 	agents, err := h.Store.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{a.Host}}}})
 	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
@@ -52,7 +53,7 @@ type networkInfoArgs struct {
 	Network string `json:"network_id"`
 }
 
-// getNetworkInfo returns one network, or null if it does not exist.
+// getNetworkInfo returns one network. If the network does not exist, getNetworkInfo returns null.
 func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
 	n, err := h.Store.Network(ctx, parseUUID(a.Network))
 	if errors.Is(err, db.ErrNotFound) {
@@ -68,7 +69,8 @@ func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, 
 	return infos[0], nil
 }
 
-// networkInfos returns networks with their subnets and ports. If dhcpOnly is true, networkInfos leaves out subnets with DHCP disabled.
+// networkInfos returns networks with their subnets and ports. If the parameter `dhcpOnly` is true, networkInfos leaves out the subnets
+// for which DHCP is disabled.
 func (h *handlers) networkInfos(ctx context.Context, networks []network.Network, dhcpOnly bool) ([]object, error) {
 	if len(networks) == 0 {
 		return []object{}, nil
@@ -120,8 +122,8 @@ type readyArgs struct {
 	Ports []string `json:"port_ids"`
 }
 
-// dhcpReadyOnPorts completes the DHCP provisioning block of these ports in one transaction. dhcpReadyOnPorts ignores ports that do not
-// exist: the agent repeats the call for ports that are deleted.
+// dhcpReadyOnPorts completes the DHCP provisioning block of all ports in the call, in one transaction. dhcpReadyOnPorts ignores ports
+// that do not exist, because an agent may report a port again after the port is deleted.
 func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, error) {
 	if len(a.Ports) > maxDevices {
 		return nil, oslomsg.NewTypeError("%d ports are more than %d", len(a.Ports), maxDevices)
@@ -183,8 +185,8 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	return c, nil
 }
 
-// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port there, createDHCPPort returns that port. The
-// reply is null if the network or one of the subnets does not exist any more.
+// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port on the network, createDHCPPort returns the
+// existing port. If the network or one of the subnets does not exist any more, createDHCPPort returns null.
 func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
@@ -210,8 +212,8 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	return attribute.PortRPC(port), nil
 }
 
-// isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet. The agent will receive a
-// notification about the newer state.
+// isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet. An agent with outdated
+// state needs no error, because it will receive a notification about the newer state.
 func isOutdated(err error) bool {
 	var fault *network.Fault
 	return errors.Is(err, db.ErrNotFound) || errors.As(err, &fault) && fault.Kind == network.InvalidInput
@@ -220,7 +222,7 @@ func isOutdated(err error) bool {
 // reservedDeviceID is the device_id of a DHCP port that any DHCP agent may take over.
 const reservedDeviceID = "reserved_dhcp_port"
 
-// updateDHCPPort changes a DHCP agent's port. The reply is null if the port does not exist any more.
+// updateDHCPPort changes a DHCP agent's port. If the port does not exist any more, updateDHCPPort returns null.
 func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
@@ -258,7 +260,7 @@ type releaseArgs struct {
 	Device  string `json:"device_id"`
 }
 
-// releaseDHCPPort deletes a DHCP agent's port on a network. releaseDHCPPort also succeeds if the port does not exist.
+// releaseDHCPPort deletes a DHCP agent's port on a network. If the port does not exist, releaseDHCPPort returns no error.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
 	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
 		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DeviceOwnerDHCP}}}})

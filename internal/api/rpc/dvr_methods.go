@@ -8,8 +8,8 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 )
 
-// dvrMethods are the methods that Open vSwitch agents with distributed virtual routing (DVR) call when they start. berth has no routers,
-// but such an agent starts only if its host has a DVR MAC, so berth assigns one to each host.
+// dvrMethods are the methods that Open vSwitch agents with distributed virtual routing (DVR) call when they start. Although berth has no
+// routers, it assigns a DVR MAC to each host of an agent with DVR, because an agent with DVR starts only if its host has a DVR MAC.
 func (h *handlers) dvrMethods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"get_dvr_mac_address_by_host": oslomsg.WithArgs(h.dvrMACOfHost),

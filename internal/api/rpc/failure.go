@@ -11,8 +11,10 @@ import (
 // neutronExceptions is the Python module in which agents look up exceptions.
 const neutronExceptions = "neutron_lib.exceptions"
 
-// failureOf returns the exception that the agent raises for a method's error. A network.Fault becomes the Neutron exception with the name
-// of its kind; agents know most of these exceptions. All other errors are transient; their texts are logged and not sent to the agent.
+// failureOf returns the exception that the agent raises for a method's error. If the error is a network.Fault, failureOf returns the
+// Neutron exception whose name is the kind of the fault; agents know most of these Neutron exceptions. If the error is neither a
+// network.Fault nor db.ErrNotFound nor db.ErrConflict, the result `transient` is true. The server logs the text of a transient error and
+// does not send the text to the agent.
 func failureOf(err error) (f *oslomsg.Failure, transient bool) {
 	var fault *network.Fault
 	switch {

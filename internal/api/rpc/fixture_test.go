@@ -36,7 +36,7 @@ func newFixture(t *testing.T) *fixture {
 	return st
 }
 
-// createNetwork creates the fixture's network and its subnet.
+// createNetwork creates the network of the fixture and a subnet on this network.
 func (st *fixture) createNetwork(t *testing.T) {
 	t.Helper()
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
@@ -112,7 +112,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	}
 }
 
-// publishAll publishes the stored notifications about the fixture's network, and those that belong to no network.
+// publishAll publishes the stored notifications about the fixture's network, and the stored notifications that belong to no network.
 func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	for _, id := range []uuid.UUID{{}, st.network.ID} {
@@ -130,7 +130,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	}
 }
 
-// newPublisher returns a publisher. newPublisher also makes the store record notifications from now on.
+// newPublisher returns a publisher. After newPublisher has returned, the fixture's store records a notification for each change.
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
@@ -139,8 +139,9 @@ func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	return c
 }
 
-// newDHCPFixture returns a fixture whose DHCP agent listens. newDHCPFixture also returns a function that publishes the notifications,
-// checks the method and priority of the next message and returns its payload.
+// newDHCPFixture returns a fixture whose agent receives the messages to the DHCP agent on the host net1. newDHCPFixture also returns a
+// function that publishes the stored notifications, checks the method and the priority of the next message to the agent, and returns the
+// payload of this message.
 func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float64) map[string]any) {
 	t.Helper()
 	st := newFixture(t)

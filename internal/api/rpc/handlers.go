@@ -14,8 +14,8 @@ type handlers struct {
 	Store *networkstore.Store
 }
 
-// endpoints returns all RPC methods, each with the newest minor version that Neutron's servers implement. Agents call these methods without
-// a namespace.
+// endpoints returns all RPC methods, each with the newest minor version that Neutron's servers implement. Agents call the RPC methods of
+// berth without a namespace.
 func (h *handlers) endpoints() []oslomsg.Endpoint {
 	return []oslomsg.Endpoint{
 		{Minor: 4, Methods: h.stateMethods()},
@@ -30,10 +30,12 @@ func (h *handlers) endpoints() []oslomsg.Endpoint {
 // maxName is the longest name of a host, device or topic, in bytes.
 const maxName = oslomsg.MaxName
 
-// maxDevices is the maximum number of devices or ports in one call. Agents send far fewer in a call.
+// maxDevices is the maximum number of devices or ports in one call. Neutron's agents send far fewer than maxDevices devices or ports in
+// one call.
 const maxDevices = 1000
 
-// parseUUID parses a UUID that is written with dashes. For any other text parseUUID returns uuid.Nil, which is the ID of no object.
+// parseUUID parses a UUID that is written with dashes. If the text is not a UUID with dashes, parseUUID returns uuid.Nil, which is the ID
+// of no object.
 func parseUUID(text string) uuid.UUID {
 	id, err := uuid.Parse(strings.TrimSpace(text))
 	if err != nil || len(text) != 36 {

@@ -46,7 +46,8 @@ func TestCall_FailuresHaveNeutronsExceptionClasses(t *testing.T) {
 	}
 }
 
-// This test calls every method with unexpected arguments, as an agent of another version may do.
+// berth must answer a call with unexpected arguments, because an agent of another version may send such arguments.
+// TestCall_UnexpectedArgumentsAreAnswered calls every RPC method with unexpected arguments.
 func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -94,7 +95,7 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 			}
 			delete(sent, n)
 		case <-deadline:
-			t.Fatalf("wait for the replies to all calls: no reply to %v", slices.Collect(maps.Values(sent))[:min(len(sent), 10)])
+			t.Fatalf("wait for the replies to all calls: want a reply to each call, got none to %v", slices.Collect(maps.Values(sent))[:min(len(sent), 10)])
 		}
 	}
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id}})
@@ -133,7 +134,8 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 	}
 }
 
-// Each method succeeds in its newest version, and fails with UnsupportedVersion in a later version.
+// A call of an RPC method succeeds with the newest version of the method that berth supports. A call with a later version fails with
+// UnsupportedVersion.
 func TestCall_SupportedVersions(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// maxWait is how long a test waits for a condition before it fails. maxWait is long, so that tests also pass on a slow machine.
+// maxWait is how long a test waits for a condition before it fails. maxWait is so long that tests also pass on a slow machine.
 const maxWait = 10 * time.Minute
 
 var (
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runWithBroker(m))
 }
 
-// startOwnBroker starts a RabbitMQ for one test, which may kill it.
+// startOwnBroker starts a RabbitMQ server that only one test uses, so that the test may kill this server.
 func startOwnBroker(t *testing.T) *devstack.RabbitMQ {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-test-") // t.TempDir is too long for a socket path
@@ -83,12 +83,12 @@ func newVirtualHost(t *testing.T) string {
 	t.Helper()
 	n := int(usedVirtualHosts.Add(1)) - 1
 	if n >= devstack.VirtualHosts {
-		t.Fatalf("all %d virtual hosts of RabbitMQ are used by other tests", devstack.VirtualHosts)
+		t.Fatalf("want an unused virtual host of RabbitMQ, but other tests use all %d virtual hosts", devstack.VirtualHosts)
 	}
 	return broker.URL(n)
 }
 
-// startServer starts an RPC server until the test ends and waits until it is connected.
+// startServer starts an RPC server, which runs until the test ends. startServer waits until the server is connected with RabbitMQ.
 func startServer(t *testing.T, s *store.Store, url string) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -102,7 +102,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(maxWait); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("wait until %s: not so after %s", what, maxWait)
+			t.Fatalf("wait until %s: want this condition to become true, but it is still false after %s", what, maxWait)
 		}
 	}
 }

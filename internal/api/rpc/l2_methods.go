@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to its host.
+// l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to the agent's host.
 func (h *handlers) l2Methods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"get_device_details":                          oslomsg.WithArgs(h.getDeviceDetails),
@@ -28,8 +28,8 @@ func (h *handlers) l2Methods() map[string]oslomsg.Method {
 	}
 }
 
-// device is an agent's name for a port: the port's ID, "tap" with the first characters of the ID, or the MAC. In JSON it is this string, or
-// a list of this string and a PCI slot. Replies repeat the device unchanged.
+// device is an agent's name for a port: the port's ID, "tap" with the first characters of the ID, or the MAC. In JSON a device is either
+// the name as a string, or a list of the name and a PCI slot. The reply to a call contains the JSON of the device unchanged.
 type device struct {
 	raw  json.RawMessage
 	name string
@@ -77,8 +77,8 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uu
 	return h.Store.FindDevices(ctx, names)
 }
 
-// reportDevices applies one agent's report to the ports of all these devices in one transaction. If the call names no host, the report
-// counts as coming from the host to which the port is bound.
+// reportDevices applies an agent's report to the ports of all given devices, in one transaction. If the parameter `host` is empty,
+// reportDevices treats the report as a report of the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
 	ids, err := h.portIDs(ctx, devices)
 	if err != nil || len(ids) == 0 {
@@ -108,7 +108,8 @@ func (h *handlers) updateDeviceDown(ctx context.Context, a deviceArgs) (any, err
 	return viewDown(a.Device), h.reportDevices(ctx, []device{a.Device}, a.Host, network.ReportLost)
 }
 
-// viewDown returns the reply about a device that is down. Agents require "exists": true in it, even for unknown devices.
+// viewDown returns the reply about a device that is down. The reply about a device that is down contains "exists": true even if the
+// device is unknown, because agents require this value.
 func viewDown(d device) object { return object{"device": d, "exists": true} }
 
 type deviceListArgs struct {
@@ -118,7 +119,7 @@ type deviceListArgs struct {
 }
 
 // updateDeviceList applies an agent's report of devices that are up and devices that are down. The reply to update_device_list lists
-// unknown devices among the successful ones.
+// unknown devices together with the devices whose update succeeded.
 func (h *handlers) updateDeviceList(ctx context.Context, a deviceListArgs) (any, error) {
 	if err := h.reportDevices(ctx, a.Up, a.Host, network.ReportComplete); err != nil {
 		return nil, err
@@ -150,8 +151,8 @@ func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a 
 	return object{"devices": found, "failed_devices": []string{}}, err
 }
 
-// deviceDetails returns the attributes that an agent needs to connect the ports of devices. deviceDetails also sets the ports to BUILD,
-// because the agent calls this method before it begins to connect them.
+// deviceDetails returns the attributes that an agent needs to connect the ports of devices. deviceDetails also sets the status of the
+// ports to BUILD, because an agent requests the details of a device before it begins to connect the port.
 func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
 	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
 		return nil, err
@@ -222,7 +223,7 @@ type tunnelArgs struct {
 // vxlanPort is the UDP port of VXLAN.
 const vxlanPort = 4789
 
-// tunnelSync stores an agent's tunnel endpoint and returns all endpoints of the same tunnel type.
+// tunnelSync stores the tunnel endpoint of an agent, and returns the endpoints of all agents with the same tunnel type.
 func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 	ip, err := netip.ParseAddr(a.IP)
 	if err != nil || ip.Zone() != "" || len(a.Host) > maxName {

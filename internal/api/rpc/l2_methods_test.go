@@ -15,7 +15,7 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 	var alive bool
 	st.call(t, &alive, "has_alive_neutron_server", "1.4", map[string]any{})
 	if !alive {
-		t.Error("has_alive_neutron_server: got false, want true")
+		t.Error("call the RPC method has_alive_neutron_server: got the result false, want true")
 	}
 	port := st.createPorts(t, 1)[0]
 	id := port.ID.String()

@@ -11,7 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// filters are the filters of a list. Each field has one value or a list of values; an object matches if it has one of these values.
+// filters are the filters of a list. The value of each filter is a JSON value or a list of JSON values. An object matches a filter if the
+// object's field has one of the filter's values.
 type filters map[string]json.RawMessage
 
 type listArgs struct {
@@ -19,8 +20,8 @@ type listArgs struct {
 	Fields  []string `json:"fields"`
 }
 
-// conditions translates filters to conditions of the store. The table `fieldOf` maps the names of filters to fields of the store. For a
-// filter that is not in the table, conditions returns an error.
+// conditions translates filters to conditions of the store. The parameter `fieldOf` maps the name of a filter to a field of the store. If
+// a filter is not in `fieldOf`, conditions returns an error.
 func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 	var where []db.Condition
 	for name, raw := range f {
@@ -95,8 +96,8 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	return viewList(networks, viewNetwork, a.Fields), err
 }
 
-// viewList applies the function `view` to each element. viewList keeps only the listed fields in the results, or all fields if the list is
-// empty.
+// viewList applies the function `view` to each element. viewList keeps only those fields of each result that are in the list `fields`. If
+// the list `fields` is empty, viewList keeps all fields.
 func viewList[T any](all []T, view func(T) object, fields []string) []object {
 	views := make([]object, len(all))
 	for i, v := range all {

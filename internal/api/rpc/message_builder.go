@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Priorities of notifications to DHCP agents. An agent handles the notification with the lowest number first.
+// Priorities of notifications to DHCP agents. A DHCP agent with several waiting notifications handles the notification with the lowest
+// priority number first.
 const (
 	priorityNetworkCreate = iota
 	priorityNetworkUpdate
@@ -25,7 +26,7 @@ const (
 	priorityPortUpdate
 )
 
-// topicDHCP is the topic of DHCP agents. Each agent listens to the topic with its host appended: dhcp_agent.HOST.
+// topicDHCP is the topic of DHCP agents. The DHCP agent on the host HOST receives the messages with the topic dhcp_agent.HOST.
 const topicDHCP = "dhcp_agent"
 
 // pushVersion is the RPC version of push, the method that sends versioned objects (ResourcesPushRpcApi).
@@ -37,7 +38,8 @@ type messageBuilder struct {
 	err      error
 }
 
-// add adds a message. add skips topics that are too long for RabbitMQ, because no queue can be bound to them.
+// add adds a message to the builder. If the topic is too long for RabbitMQ, add skips the message, because no agent can bind a queue to
+// the topic.
 func (b *messageBuilder) add(topic string, fanout bool, method, version string, args any) {
 	if !oslomsg.ValidTopic(topic) {
 		return
@@ -77,12 +79,13 @@ func (b *messageBuilder) addPush(objectType, event string, versions []string, en
 	}
 }
 
-// pushedTypes maps the kind of a notification to the type of the versioned object that it pushes.
+// pushedTypes maps the resource of a notification (such as a port) to the type of the versioned object that berth pushes to L2 agents.
 var pushedTypes = map[string]string{network.ResourceNetwork: typeNetwork, network.ResourceSubnet: typeSubnet, network.ResourcePort: typePort,
 	network.ResourceSecurityGroup: typeSecurityGroup, network.ResourceSecurityGroupRule: typeSecurityGroupRule}
 
-// buildMessages returns the RPC messages for a stored notification. The messages contain the current state of the object, so a repeated
-// notification is harmless. If the object does not exist any more, there are no messages: its deletion has a later notification.
+// buildMessages returns the RPC messages for a stored notification. The RPC messages contain the current state of the object, so agents
+// may receive a notification twice. If the object does not exist any more, buildMessages returns no messages, because a later
+// notification reports the deletion of the object.
 func (h *handlers) buildMessages(ctx context.Context, n network.AgentNotification, versions map[string][]string) ([]oslomsg.Message, error) {
 	b := &messageBuilder{}
 	dhcpHosts, err := h.Store.DHCPHosts(ctx, n.Network)
@@ -146,7 +149,7 @@ func (h *handlers) buildTunnelMessage(ctx context.Context, b *messageBuilder, en
 	return err
 }
 
-// addDeleted adds messages about a deleted object, addressed to L2 agents and to the DHCP agents on these hosts.
+// addDeleted adds the messages about a deleted object, addressed to all L2 agents and to the DHCP agents on the hosts `dhcpHosts`.
 func (b *messageBuilder) addDeleted(n network.AgentNotification, dhcpHosts []string) error {
 	var before struct {
 		Fixed  []object    `json:"fixed_ips"`
@@ -210,8 +213,8 @@ func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n n
 	return nil
 }
 
-// addDHCPPort adds the messages to the DHCP agents about a port that is new or has new addresses. For a new port, one of the agents gets
-// the message with high priority.
+// addDHCPPort adds the messages to the DHCP agents about a port that is new or has new addresses. If the port is new, addDHCPPort gives
+// high priority to the message for exactly one of the DHCP agents.
 func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []string) {
 	for i, host := range hosts {
 		priority := priorityPortUpdate
@@ -227,7 +230,8 @@ func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []st
 	}
 }
 
-// highPriorityAgent chooses one of several agents by the port's ID, so that a repeated notification chooses the same agent.
+// highPriorityAgent chooses the DHCP agent that gets a new port's message with high priority. The choice depends only on the port's ID
+// and the number of agents, so that a repeated notification gives high priority to the same agent.
 func highPriorityAgent(id uuid.UUID, agents int) int { return int(id[15]) % agents }
 
 // buildObjectMessages adds the messages about a created or changed network, subnet, security group or rule.
@@ -264,7 +268,7 @@ func (h *handlers) buildNetworkUpdate(ctx context.Context, b *messageBuilder, id
 	return nil
 }
 
-// buildSubnetMessages adds a message about a created or changed subnet, addressed to the DHCP agents of its network.
+// buildSubnetMessages adds the messages about a created or changed subnet, addressed to the DHCP agents that serve the subnet's network.
 func (h *handlers) buildSubnetMessages(ctx context.Context, b *messageBuilder, n network.AgentNotification, dhcpHosts []string) error {
 	s, err := h.Store.Subnet(ctx, n.ResourceID)
 	if err != nil {

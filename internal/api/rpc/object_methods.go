@@ -29,7 +29,8 @@ const (
 	typeSecurityGroupRule = "SecurityGroupRule"
 )
 
-// objectFilters maps each type of versioned object that berth stores to its filters: the filter's name and the field of the store.
+// objectFilters contains the types of versioned objects that berth stores. For each type, objectFilters maps the name of a filter to the
+// field of the store.
 var objectFilters = map[string]map[string]string{
 	typePort:              portFilters,
 	typeNetwork:           networkFilters,
@@ -38,7 +39,8 @@ var objectFilters = map[string]map[string]string{
 	typeSecurityGroupRule: {"id": "id", "security_group_id": "group"},
 }
 
-// emptyTypes are types of versioned objects that agents fetch but that berth does not store. Agents get an empty list.
+// emptyTypes are types of versioned objects that agents fetch but that berth does not store. If an agent fetches objects of a type in
+// emptyTypes, berth answers with an empty list.
 var emptyTypes = map[string]bool{"AddressGroup": true, "QosPolicy": true, "Trunk": true,
 	"SubPort": true, "PortForwarding": true, "ConntrackHelper": true, "Log": true, "LocalIPAssociation": true, "NDPProxy": true}
 
@@ -84,7 +86,7 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	}
 }
 
-// pull returns one versioned object, or null if it does not exist.
+// pull returns one versioned object. If the object does not exist, pull returns null.
 func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 	if parseUUID(a.ID) == uuid.Nil {
 		return nil, nil

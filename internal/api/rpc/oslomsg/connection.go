@@ -16,7 +16,8 @@ import (
 // heartbeatInterval is the interval of AMQP heartbeats. heartbeatInterval is also the maximum duration of a connection attempt.
 const heartbeatInterval = 10 * time.Second
 
-// Pauses between attempts to reconnect. The pauses are short, because agents wait at most 60 seconds for a reply.
+// Pauses between attempts to reconnect. The pauses between attempts to reconnect are short, because agents wait at most 60 seconds for a
+// reply.
 const (
 	firstReconnectPause = 200 * time.Millisecond
 	maxReconnectPause   = 3 * time.Second
@@ -29,7 +30,8 @@ type Broker struct {
 	next int         // index of the URL to try next
 }
 
-// dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the name in its list of connections.
+// dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the parameter `name` as the name of the connection in its list
+// of connections.
 func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	url := b.URLs[b.next%len(b.URLs)]
 	b.next++
@@ -47,9 +49,10 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// KeepConnected calls `connect` again and again until ctx ends. `connect` returns an error when its connection fails or ends. KeepConnected
-// then logs the message with the error, and pauses. The pause grows while attempts fail quickly. The pause is random, so that processes do
-// not reconnect at the same moment.
+// KeepConnected calls the function `connect` again and again until ctx ends. The function `connect` runs as long as its connection works,
+// and returns an error when the connection fails or ends. When the function `connect` returns, KeepConnected logs `message` with the
+// error, and pauses before the next call. The pause of KeepConnected becomes longer while several connections in succession fail quickly.
+// The pause of KeepConnected has a random part, so that several processes do not reconnect at the same moment.
 func KeepConnected(ctx context.Context, message string, connect func(context.Context) error) {
 	for pause := firstReconnectPause; ctx.Err() == nil; pause = min(2*pause, maxReconnectPause) {
 		begin := time.Now()
@@ -68,8 +71,8 @@ func KeepConnected(ctx context.Context, message string, connect func(context.Con
 	}
 }
 
-// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty TLSConfig returns nil,
-// which means the system's certificate authorities.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If the parameter `caFile` is empty,
+// TLSConfig returns nil, so that Go's TLS client trusts the system's certificate authorities.
 func TLSConfig(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return nil, nil
@@ -85,7 +88,8 @@ func TLSConfig(caFile string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// closeError returns the reason why a connection or channel ended. For an orderly close, the amqp library reports nil.
+// closeError returns the error with which an AMQP connection or channel ended. If the connection or channel was closed in the regular
+// way, the amqp library reports nil, and closeError returns amqp.ErrClosed.
 func closeError(err *amqp.Error) error {
 	if err == nil {
 		return amqp.ErrClosed
@@ -93,8 +97,8 @@ func closeError(err *amqp.Error) error {
 	return err
 }
 
-// newPublishing returns an AMQP message with this body, with the properties that oslo.messaging sets, and with the time at which the body
-// was first sent.
+// newPublishing returns an AMQP message with the given body and with the properties that oslo.messaging sets. The message's timestamp is
+// the parameter `firstSent`, the time of the first attempt to send the body.
 func newPublishing(body []byte, firstSent time.Time) amqp.Publishing {
 	return amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Headers: amqp.Table{},
 		Body: body, Timestamp: firstSent}

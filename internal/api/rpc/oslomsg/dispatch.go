@@ -14,11 +14,12 @@ type Endpoint struct {
 	Methods map[string]Method
 }
 
-// Method executes a call and returns the result. The server calls the method again for the same message after a transient error or a
-// redelivery, so the method must be idempotent.
+// Method executes a call and returns the result. A Method must be idempotent, because the server calls the method again for the same
+// message after a transient error or if RabbitMQ delivers the message again.
 type Method func(ctx context.Context, args json.RawMessage) (any, error)
 
-// WithArgs returns a method that decodes its arguments into a T and calls f. The method ignores arguments that have no field in T.
+// WithArgs returns a Method that decodes the arguments of a call into a value of the type T and calls f with this value. The returned
+// Method ignores arguments for which the type T has no field.
 func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		var args T
@@ -31,8 +32,8 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 	}
 }
 
-// findMethod returns the method that a request names. If no method has this name, findMethod returns the failure that oslo.messaging's
-// dispatcher raises.
+// findMethod returns the method that a request names. If the server has no method with the requested name, findMethod returns the same
+// failure as the dispatcher of oslo.messaging.
 func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
 	unsupported := NewFailure(dispatcherModule, "UnsupportedVersion", "Endpoint does not support RPC version %s. Attempted method: %s", Truncate(r.Version), Truncate(r.Method))
 	unknown := NewFailure(dispatcherModule, "NoSuchMethod", "Endpoint does not support RPC method %s", Truncate(r.Method))
@@ -57,7 +58,7 @@ func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
 	return nil, unsupported
 }
 
-// ParseVersion parses a version such as "1.5". The empty string means 1.0.
+// ParseVersion parses a version such as "1.5". ParseVersion treats the empty string as version 1.0.
 func ParseVersion(s string) (major, minor int, ok bool) {
 	if s == "" {
 		return 1, 0, true

@@ -1,6 +1,6 @@
 // Package oslomsg implements the RPC protocol of oslo.messaging over RabbitMQ: the message envelope, a server that dispatches calls to
-// methods, the failures that callers raise, and a publisher that waits for RabbitMQ's confirms. The package knows nothing about the methods
-// themselves.
+// methods, the failures that callers raise, and a publisher that waits for RabbitMQ's confirms. Package oslomsg does not contain the RPC
+// methods of Neutron, because package rpc implements them.
 package oslomsg
 
 import (
