@@ -27,8 +27,8 @@ import (
 type Options struct {
 	Store *store.Store
 	ODL   Controller
-	// Notes, if set, delivers the notes (outbox rows) that an activity records to wake workflows. If Notes is nil, a relay delivers these
-	// notes.
+	// Notes, if set, delivers the notes (outbox rows) with which an activity wakes workflows. If the option Notes is nil, a relay
+	// delivers the notes of activities.
 	Notes NoteDeliverer
 	Nova  EventSender
 	// Enforcement, if set, notifies the external enforcement service at BERTH_LEASE_ENFORCEMENT_URL of the end of leases.

@@ -11,20 +11,20 @@ import (
 	"berth/internal/store/db"
 )
 
-// Types of errors that no retry can fix. Workflows distinguish them.
+// Types of errors that no retry can fix. A workflow reads the type to decide what it does after the error.
 const (
 	NotFound = "NotFound" // the row is deleted
 	Conflict = "Conflict" // the row has left the state that the writer acted on
 	Invalid  = "Invalid"  // the input belongs to no row
 )
 
-// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease. A later attempt of the step
-// may succeed, so the workflow retries the step; the workflow also decides for how long.
+// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease. A later attempt of a refused
+// step may succeed, so the lease's workflow retries the step and decides for how long.
 const BackendError = "Unwilling"
 
 // Types of errors that only package activities uses.
 const (
-	// retryRequested is the type of an error that only requests the next attempt.
+	// retryRequested is the type of an error that an activity returns to make Temporal retry the activity later.
 	retryRequested = "Again"
 	// objectErrorType is the type of an error that concerns the requested objects and not the whole controller.
 	objectErrorType = "Odd"

@@ -7,9 +7,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// SyncFreepoolHost adds a host to Nova's aggregate "freepool" or removes the host from it, as the host's row requires. SyncFreepoolHost
-// repeats this until the row records no newer change. SyncFreepoolHost calls Nova before it marks the change as done in the row. So a
-// crash may cause a repeated call to Nova, but never a missing one.
+// SyncFreepoolHost applies the pending freepool updates of a host: it adds the host to Nova's aggregate "freepool" or removes the host
+// from this aggregate, until no pending update is left. SyncFreepoolHost calls Nova before it deletes the row of the pending update. A
+// crash of SyncFreepoolHost may therefore cause a repeated call to Nova, but never a missing call.
 func (a *Activities) SyncFreepoolHost(ctx context.Context, service string) error {
 	defer startHeartbeat(ctx)()
 	for {

@@ -10,9 +10,9 @@ import (
 )
 
 // syncStep compares the objects of one type. syncStep records a create entry in the journal for each object that the controller lacks,
-// and an update entry for each object that differs from its row. A full sync deletes nothing in the controller. A full sync creates the
-// check network last, after the controller has applied all other journal entries of the sync. So the presence of the check network means
-// that the controller has every object.
+// and an update entry for each object that differs from the object's row. A full sync deletes nothing in the controller. A full sync
+// creates the check network last, after the controller has applied all other journal entries of the sync. The presence of the check
+// network in the controller therefore means that the controller has every object.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {
 	case positionSettling:

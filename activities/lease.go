@@ -10,8 +10,8 @@ import (
 	"berth/internal/lease"
 )
 
-// ReadLease reads a lease. While one database query of leases runs, further calls of ReadLease wait; the next query then reads the leases
-// of all waiting calls together.
+// ReadLease reads a lease. If ReadLease is called while a query of leases runs, the call waits until the query ends; the next query then
+// reads the leases of all waiting calls together.
 func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, error) {
 	id, err := parseUUID(key)
 	if err != nil {

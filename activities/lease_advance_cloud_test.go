@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// recordingCloud is a stub of the cloud (Nova and Neutron). Its method Deprovision records the project of the reservation. Its method
-// Provision calls onProvision.
+// recordingCloud is a stub of the cloud (Nova and Neutron). The method recordingCloud.Deprovision records the project of the reservation;
+// the method recordingCloud.Provision calls onProvision.
 type recordingCloud struct {
 	activities.Cloud
 	onProvision   func(lease.CloudReservation) error

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// The lease loader reads leases that are requested during a query together in the next query. An unreadable or deleted lease fails only
-// the call that requests this lease, not the calls for the other leases of the query.
+// If several leases are requested while a query runs, the lease loader reads all of them together in the next query. An unreadable or
+// deleted lease fails only the call that requests this lease, not the calls for the other leases of the query.
 func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,8 @@ type AgentPublisher interface {
 const announcementBatch = 100
 
 // NotifyAgents publishes the recorded notifications of a network, oldest first, until no notification is left. NotifyAgents publishes a
-// notification before it deletes the notification's row. So a crash may publish a notification twice, but never loses a notification.
+// notification before it deletes the notification's row. A crash may therefore cause NotifyAgents to publish a notification twice, but
+// never to lose a notification.
 func (a *Activities) NotifyAgents(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)

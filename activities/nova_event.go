@@ -20,8 +20,8 @@ type EventSender interface {
 	Send(ctx context.Context, events []notify.Event) ([]int, error)
 }
 
-// NotifyNova sends the recorded events of a port to Nova, oldest first. NotifyNova sends an event before it deletes the event's row. So a
-// crash may send an event twice, but never loses an event.
+// NotifyNova sends the recorded events of a port to Nova, oldest first. NotifyNova sends an event before it deletes the event's row. A
+// crash may therefore cause NotifyNova to send an event twice, but never to lose an event.
 func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)

@@ -49,7 +49,8 @@ func newNovaFixture(t *testing.T) novaFixture {
 	if _, err := n.store.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
 		t.Fatal(err)
 	}
-	// No agent has to connect a port of this VNIC type. So the new port is ACTIVE immediately, and CreatePorts records an event for Nova.
+	// No agent has to connect a port of the VNIC type `direct-physical`. The new port is therefore ACTIVE immediately, and CreatePorts
+	// records an event for Nova.
 	ports, err := n.store.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error
 	return classify(a.Store.Lease.RemoveFromInventory(ctx, id))
 }
 
-// RunBeforeEndAction runs the action that a reservation requests for the time before its end, for example a snapshot of its servers.
+// RunBeforeEndAction runs a reservation's before_end action in the cloud, for example a snapshot of the reservation's servers.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	return a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {

@@ -20,8 +20,8 @@ type NotificationSender interface {
 }
 
 // NotifyWebhook sends the recorded notifications of a lease, oldest first, until no notification is left. NotifyWebhook sends a
-// notification before it deletes the notification's row. So a crash may send a notification twice with the same ID, but never loses a
-// notification.
+// notification before it deletes the notification's row. A crash may therefore cause NotifyWebhook to send a notification twice with the
+// same ID, but never to lose a notification.
 func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)

@@ -29,9 +29,9 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 // `allocations` creates new providers, so that no provider has more allocations than a real host.
 const allocationProviders = 256
 
-// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. The Placement API
-// runs in the process of bench, because the PostgreSQL driver of the baseline also runs there. With a single client, requests to another
-// process would cost as much time as the API itself.
+// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. openAllocations
+// runs the Placement API in the process of bench, because the PostgreSQL driver of the baseline also runs in this process. With a single
+// client, requests to another process would cost as much time as the API itself.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	rows, err := store.Open(ctx, s.postgres.URL, store.Config{})
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 // databaseVariable is the environment variable that tells the stub process the URL of berth's database.
 const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 
-// readableRows is the number of rows that each measurement of reads reads one after the other, again and again.
+// readableRows is the number of rows in a measurement of reads. The measurement reads the rows one after the other and then begins again
+// with the first row.
 const readableRows = 1000
 
-// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. A separate process serves the requests
-// of the baseline; it uses only net/http and the PostgreSQL driver.
+// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. The server of the baseline is a
+// separate process that uses only net/http and the PostgreSQL driver.
 func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	ids := make([]uuid.UUID, readableRows)
 	for i := range ids {

@@ -23,7 +23,7 @@ func openNestedCandidates(ctx context.Context, s *stack) (*subject, error) {
 }
 
 // openAllCandidates measures a query for all allocation candidates of n hosts, and reports the rate in providers per second. If the time
-// of the query grows linearly with the number of hosts, this rate does not depend on n.
+// of the query grows linearly with the number of hosts, the rate in providers per second does not depend on n.
 func openAllCandidates(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		return measureCandidates(ctx, s, flatProviders(s.scaleRows(n)), server, n)

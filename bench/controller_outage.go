@@ -40,8 +40,8 @@ func openCreates(down bool) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// backlogFigure measures how fast a backlog of journal entries drains. backlogFigure creates these journal entries while the OpenDaylight
-// stub is down.
+// backlogFigure measures how fast a backlog of journal entries drains. backlogFigure creates the journal entries of the backlog while the
+// OpenDaylight stub is down.
 type backlogFigure struct {
 	*stack
 	firstEntry time.Duration // from the end of the outage to the first completed entry

@@ -84,8 +84,8 @@ func openEntries(createObjects func(context.Context, createFunc) ([]string, erro
 	}
 }
 
-// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). For the
-// number of SQL statements, entryDetails runs one further operation for each client and counts the statements of these operations.
+// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). entryDetails
+// also returns the number of SQL statements of an operation: it runs one further operation for each client and counts the statements.
 func (s *stack) entryDetails(ctx context.Context, created *recent[string], op operation) ([]detail, error) {
 	entries, err := s.entryWorkflows(ctx, created.last)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// completedEntries returns SQL that inserts n completed journal entries. berth keeps such entries until their retention time has passed.
+// completedEntries returns SQL that inserts n completed journal entries. berth keeps completed journal entries until their retention time
+// has passed.
 func completedEntries(n int) string {
 	return fmt.Sprintf(`
 		insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)

@@ -17,7 +17,7 @@ const (
 	l2Host   = "bench-cmp"
 )
 
-// The reports of the DHCP agent and the L2 agent. A port becomes ACTIVE after both agents have reported it.
+// The reports of the DHCP agent and the L2 agent. A port becomes ACTIVE after the DHCP agent and the L2 agent have reported the port.
 var (
 	l2Report   = contract.Report{Entity: "L2", Host: l2Host}
 	dhcpReport = contract.Report{Entity: "DHCP", Host: dhcpHost}
@@ -48,9 +48,9 @@ func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Dur
 		started: newRowWatcher(ctx, s.rows, interval, queryPendingNotes, s.fail), active: newRowWatcher(ctx, s.rows, interval, queryInactivePorts, s.fail)}
 }
 
-// openPorts measures ports from their creation until they are ACTIVE. This time includes the transaction that creates the row, the start
-// of the workflow and the reports of both agents. Until the window has closed, openPorts defers the notes (outbox rows) of the journal
-// entries, because the figure `entries` measures the journal.
+// openPorts measures ports from their creation until they are ACTIVE. The measured time includes the transaction that creates the port's
+// row, the start of the port's workflow and the reports of both agents. Until the window has closed, openPorts defers the notes (outbox
+// rows) of the journal entries, because the figure `entries` measures the journal.
 func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{
@@ -72,8 +72,8 @@ func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openMirroredPorts measures ports from their creation until they are ACTIVE. During this measurement berth also processes the ports'
-// journal entries.
+// openMirroredPorts measures ports from their creation until they are ACTIVE. While openMirroredPorts measures, berth also processes the
+// ports' journal entries.
 func openMirroredPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{agents: s.api, setUp: p.createNetworks, op: p.activatePort, tearDown: s.awaitMirrored, details: p.details}, nil
@@ -165,8 +165,8 @@ func (p *portFigure) report(ctx context.Context, port string, r contract.Report)
 	})
 }
 
-// details returns what the newest ports cost in Temporal (workflow tasks and history events). For the number of SQL statements of a port,
-// details lets each client create one further port.
+// details returns what the newest ports cost in Temporal (workflow tasks and history events). details also returns the number of SQL
+// statements for one port: it lets each client create one further port and counts the statements.
 func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	workflows := make([]string, len(p.created.last))
 	for i, id := range p.created.last {

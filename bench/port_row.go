@@ -22,8 +22,8 @@ import (
 	"berth/internal/store"
 )
 
-// portAPI is berth's Networking API with a database of its own, without relay and workflows. This API runs in the process of bench,
-// because the PostgreSQL driver of the baseline also runs there.
+// portAPI is berth's Networking API with a database of its own, without relay and workflows. The Networking API of portAPI runs in the
+// process of bench, because the PostgreSQL driver of the baseline also runs in this process.
 type portAPI struct {
 	*api
 	rows     *pgxpool.Pool
@@ -103,8 +103,8 @@ func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows as POST /ports. This transaction uses
-// only the PostgreSQL driver, with one statement for each row.
+// openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows as POST /ports. The transaction of the
+// baseline uses only the PostgreSQL driver, with one statement for each row.
 func openPortRows(ctx context.Context, s *stack) (*subject, error) {
 	p, err := s.openPortAPI(ctx)
 	if err != nil {

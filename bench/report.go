@@ -155,7 +155,7 @@ func (r report) printFigure(w io.Writer, name string) {
 	}
 }
 
-// print prints the figure's line of the table. Below this line, print prints the figure's other values, indented.
+// print prints the figure's line of the table. Below the figure's line of the table, print prints the figure's other values, indented.
 func (r result) print(w io.Writer) {
 	ofBaseline, byCPU, cpu := "", "", ""
 	if r.Baseline != "" {

@@ -9,8 +9,8 @@ import (
 )
 
 // retryUnavailable repeats a call to Temporal while the Temporal server is overloaded or unavailable, for at most waitTimeout, so that a
-// slow disk does not make a measurement fail. Because retryUnavailable repeats the call, the Temporal server may execute the call more
-// than once.
+// short overload of the Temporal server (for example because of a slow disk) does not make a measurement fail. Because retryUnavailable
+// repeats the call, the Temporal server may execute the call more than once.
 func retryUnavailable(ctx context.Context, call func() error) error {
 	err := call()
 	for begin := time.Now(); isUnavailable(err) && ctx.Err() == nil; err = call() {

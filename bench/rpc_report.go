@@ -10,7 +10,7 @@ import (
 	"berth/internal/devstack"
 )
 
-// The rates that Neutron reaches on two CPU cores with the calls that these figures measure, in ports per second.
+// The rates that Neutron reaches on two CPU cores with the calls of the RPC figures, in ports per second.
 const (
 	neutronReadyRate = 260
 	neutronUpRate    = 12

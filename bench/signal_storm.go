@@ -27,8 +27,8 @@ type stormFigure struct {
 }
 
 // openStorm measures how fast the workflow of one port processes signals with agents' reports. Two of the signals name the hosts of the
-// port's L2 agent and DHCP agent, and make the port ACTIVE. All other signals name a host that the port does not wait for, so berth only
-// counts them. openStorm fails if a signal is rejected or lost.
+// port's L2 agent and DHCP agent, and make the port ACTIVE. All signals of openStorm except two name a host that the port does not wait
+// for, so berth only counts these signals. openStorm fails if a signal is rejected or lost.
 func openStorm(ctx context.Context, s *stack) (*subject, error) {
 	t := &stormFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), signals: s.signals}
 	return &subject{agents: s.api, setUp: t.createNetworks, measureRound: t.measureRound, tearDown: t.check, details: t.details}, nil

@@ -33,8 +33,8 @@ type handler struct {
 type Options struct {
 	Store    *leasestore.Store
 	Identity identity.Authenticator
-	// Flavor reads the flavor with the given name or ID from Nova. Flavor returns a *lease.Fault if Nova has no such flavor. If the
-	// option Flavor is nil, leases cannot reserve instances of a flavor.
+	// Flavor reads the flavor with the given name or ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this name or
+	// ID. If the option Flavor is nil, leases cannot reserve instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
 	// Enforce, if set, asks an external service about a lease. Enforce returns the reason why the external service refuses the lease, or
 	// "" if the service allows the lease.

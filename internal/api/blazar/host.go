@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// hostViewOf returns the JSON object of a host. The host's extra capabilities are also fields of this JSON object. If an extra capability
-// has the same name as another field, the value of the capability replaces the value of the field.
+// hostViewOf returns the JSON object of a host. The extra capabilities of a host are also fields of the host's JSON object. If an extra
+// capability has the same name as another field, the value of the capability replaces the value of the field.
 func hostViewOf(h lease.Host) map[string]any {
 	v := map[string]any{
 		"id":                  strconv.FormatInt(h.ID, 10),

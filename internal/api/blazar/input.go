@@ -238,7 +238,7 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 }
 
 // capabilities returns the extra capabilities of a host: all fields of the body that are not fields of a host. capabilities converts the
-// values of these fields to strings.
+// values of the extra capabilities to strings.
 func capabilities(o object) (map[string]string, error) {
 	all := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(o)) {

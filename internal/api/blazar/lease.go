@@ -76,8 +76,7 @@ func leaseResponse(l lease.Lease) map[string]any {
 	return map[string]any{"lease": v}
 }
 
-// listLeases lists the leases that the caller may see. If the query has limit or marker, listLeases returns only one page of these
-// leases.
+// listLeases lists the leases that the caller may see. If the query has limit or marker, listLeases returns only one page of the leases.
 func (b *handler) listLeases(r *http.Request) (int, any, error) {
 	f, err := b.page(r)
 	if err != nil {

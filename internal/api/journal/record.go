@@ -60,7 +60,7 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 const maxText = 255
 
 // changeOf checks a change in a request and converts the change to a journal.Change. changeOf does not check whether the object exists,
-// because the store checks this when it records the change.
+// because the store checks the existence when it records the change.
 func changeOf(c change) (journal.Change, error) {
 	out := journal.Change{Object: journal.Ref{Type: c.Type, ID: c.Object}, Operation: c.Operation, Data: c.Data, Project: c.Project, Name: c.Name}
 	_, isUUID := osapi.UUID(c.Object)

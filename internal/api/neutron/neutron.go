@@ -142,7 +142,7 @@ func forbidden(rule string) error {
 }
 
 // roleAllows reports whether the caller's roles allow the HTTP method: readers read, members read and write. roleAllows does not check
-// who owns the requested object, because the handlers check this.
+// who owns the requested object, because the handlers check the owner.
 func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }

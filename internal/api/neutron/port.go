@@ -126,8 +126,8 @@ func ownsNetwork(requester identity.Caller, n network.Network) bool {
 
 // ownerOnlyAttribute returns the first attribute of the change that only the network's owner may set, or "". On a shared network only the
 // network's owner may choose fixed IPs, MAC addresses and address pairs, disable port security, and create ports of network services. If
-// every project could choose these values, a project could take over an address of another project, for example the address of the
-// gateway.
+// every project could choose MAC addresses and fixed IPs on a shared network, a project could take over the address of another port, for
+// example the address of the gateway.
 func ownerOnlyAttribute(c portChange, p network.Port) string {
 	address := func(f network.FixedIP) bool {
 		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })

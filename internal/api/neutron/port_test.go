@@ -63,8 +63,8 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	const created = "fd00::f816:3eff:fe11:2233"
 	path := "/v2.0/ports/" + p["id"].(string)
 
-	// When a client adds a SLAAC subnet to a network, the existing ports on the network get an address in this subnet. The port does not
-	// wait for an agent's report about the SLAAC address.
+	// When a client adds a SLAAC subnet to a network, the existing ports on the network get an address in the new subnet. A port does not
+	// wait for an agent's report about a new SLAAC address.
 	after := c.must(200, "GET", path, "")["port"].(object)
 	if d := cmp.Diff(append(addresses(p), created), addresses(after)); d != "" {
 		t.Error(d)

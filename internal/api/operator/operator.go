@@ -1,5 +1,6 @@
-// Package operator is the administrators' API at /operator/v1. It offers two functions that Placement's API lacks: the history of
-// generations (who changed the generation of a provider or consumer), and the migration of consumers without a project and user.
+// Package operator is the administrators' API at /operator/v1. The operators' API has two functions that Placement's API does not have:
+// the history of generations (who changed the generation of a provider or consumer), and the migration of consumers without a project and
+// user.
 package operator
 
 import (

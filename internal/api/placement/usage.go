@@ -53,8 +53,8 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 }
 
 // usages returns usages in the format of the microversion. Before 1.38 the format is a map from the resource class to the amount. From
-// 1.38 on the format has one such map for each consumer type, or one map under the key "all" if `together` is true. From 1.38 on each map
-// also contains the number of consumers.
+// 1.38 on the format has one map of amounts for each consumer type, or a single map of amounts under the key "all" if `together` is true.
+// From 1.38 on each map of amounts also contains the number of consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
 		return inventory.TotalUsage(found).Used
