@@ -37,9 +37,10 @@ type Options struct {
 	Hypervisors HypervisorLister
 	// HealingWindow limits the healing of reservations to those that start at most this duration from now; 0: no limit.
 	HealingWindow time.Duration
-	// Cloud provisions reservations; nil: neither Nova nor Neutron is configured for leases.
+	// Cloud provisions reservations in Nova and Neutron. If Cloud is nil, neither Nova nor Neutron is configured for leases.
 	Cloud Cloud
-	// CloudRetryTime is how long failed Nova and Neutron calls of a reservation are retried; 0: the workflows' default.
+	// CloudRetryTime is how long a lease's workflow retries the failed Nova and Neutron calls of a reservation; 0: the default of the
+	// workflow.
 	CloudRetryTime time.Duration
 	// SnapshotByDefault makes "snapshot" the action before the end of reservations that request "default".
 	SnapshotByDefault bool
@@ -50,7 +51,7 @@ type Options struct {
 	HistoryRetention inventorystore.Retention
 	// JournalRetention is how long completed journal entries are kept; 0: forever.
 	JournalRetention time.Duration
-	// FullSyncInterval is the time from the start of the last full sync to the next scheduled one; 0: no scheduled full syncs.
+	// FullSyncInterval is the time from the start of the last full sync to the next scheduled full sync; 0: no scheduled full syncs.
 	FullSyncInterval time.Duration
 	// MaxEntryFailures is the number of failures after which a journal entry becomes failed; 0: journal.DefaultMaxFailures.
 	MaxEntryFailures int

@@ -16,7 +16,7 @@ import (
 // loadTimeout limits one read of several leases. loadTimeout must be shorter than workflows.LocalDatabaseTimeout.
 const loadTimeout = 4 * time.Second
 
-// leaseReader reads leases; IDs without a row are missing in the result.
+// leaseReader reads leases by ID. If no lease has an ID, the result of leaseReader does not contain the ID.
 type leaseReader func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error)
 
 // leaseLoader reads the leases of concurrent callers together.

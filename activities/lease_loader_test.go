@@ -68,7 +68,8 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 	})
 }
 
-// After a timeout, the database is busy, so reading each lease alone would take even longer.
+// After a query has timed out, the lease loader does not query each lease alone, because a busy database would need even longer for many
+// queries.
 func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -59,7 +59,7 @@ func newNovaFixture(t *testing.T) novaFixture {
 	return n
 }
 
-// notifyNova runs the activity once and returns the names of the events that are left.
+// notifyNova runs the activity NotifyNova once and returns the names of the events that are still recorded afterwards.
 func (n novaFixture) notifyNova() (left []string, err error) {
 	n.t.Helper()
 	_, err = n.env.ExecuteActivity(n.acts.NotifyNova, n.port.ID.String())

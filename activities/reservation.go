@@ -56,8 +56,8 @@ func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) err
 	})
 }
 
-// ReleaseReservation removes a reservation from the cloud, where servers may have to be deleted first, and then from the
-// inventory. A repetition is harmless.
+// ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. Before Nova can release a reservation, its
+// servers may have to be deleted. ReleaseReservation is idempotent.
 func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	err := a.callCloud(ctx, id, a.Store.Lease.EndingCloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
@@ -94,7 +94,8 @@ func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(cont
 	return call(ctx, c)
 }
 
-// withCallTimeout limits the calls of one attempt: to ShortCallTimeout in a local activity, to the given time in a regular one.
+// withCallTimeout limits the time of the calls of one attempt. In a local activity the limit is ShortCallTimeout; in a regular activity
+// the limit is the given time.
 func withCallTimeout(ctx context.Context, regular time.Duration) (context.Context, context.CancelFunc) {
 	if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
 		return context.WithTimeout(ctx, regular)

@@ -15,7 +15,7 @@ import (
 	"berth/internal/store"
 )
 
-// openTransactions measures the baseline of all writes: a transaction that inserts one row, with the PostgreSQL driver alone.
+// openTransactions measures the baseline of all writes: a transaction that inserts one row and uses only the PostgreSQL driver.
 func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	return &subject{op: func(ctx context.Context, _ int) (int, error) {
 		return 1, pgx.BeginFunc(ctx, s.rows, func(tx pgx.Tx) error {

@@ -13,7 +13,8 @@ import (
 // cpuTimes is the CPU time that each component has used.
 type cpuTimes map[string]time.Duration
 
-// since returns the CPU time used after an earlier reading. since leaves out components that used no CPU time.
+// since returns the CPU time that each component has used after an earlier call of readCPUTimes. since leaves out components that have
+// used no CPU time in between.
 func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
 	used := cpuTimes{}
 	for component, d := range c {
@@ -83,7 +84,7 @@ func componentOf(all map[int]process, p process, self int) string {
 	}
 }
 
-// residentMemory returns the resident memory of berth's process in bytes; 0 on systems without /proc.
+// residentMemory returns the resident memory of berth's process in bytes. On systems without /proc, residentMemory returns 0.
 func (a *api) residentMemory() (int64, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

@@ -66,8 +66,8 @@ func latenessSample(sets ...*deadlineSet) sample {
 // estimates how long the creation of all objects takes.
 const trialCount = 32
 
-// preparationTime estimates how long the creation of n objects takes. `took` is the time that the creation of `trial` objects took;
-// `margin` is a safety factor.
+// preparationTime estimates how long the creation of n objects takes. The parameter `took` is the time that the creation of `trial`
+// objects took; the parameter `margin` is a safety factor.
 func preparationTime(n, trial int, took time.Duration, margin float64) time.Duration {
 	return time.Duration(margin*2*float64(time.Second)) + time.Duration(margin*float64(took)*float64(n)/float64(trial)).Round(time.Second)
 }

@@ -10,7 +10,7 @@ import (
 
 func TestRetryUnavailable_RepeatsOnlyUnavailableErrors(t *testing.T) {
 	t.Parallel()
-	refused := errors.New("refused")
+	refused := errors.New("the server refused the call")
 	answers := []error{context.DeadlineExceeded, serviceerror.NewDeadlineExceeded("late"), serviceerror.NewUnavailable("away"), refused, nil}
 	calls := 0
 

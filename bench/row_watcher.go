@@ -55,7 +55,7 @@ func (w *rowWatcher) awaitedIDs() []string {
 	return slices.Collect(maps.Keys(w.awaited))
 }
 
-// query runs the query once and releases the objects that have reached the state.
+// query runs the SQL query once, and ends the waiting for the objects that have reached the state.
 func (w *rowWatcher) query(ctx context.Context, ids []string) error {
 	rows, err := w.rows.Query(ctx, w.pending, ids)
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *rowWatcher) query(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// waitTimeout is how long a single wait may take before the measurement fails.
+// waitTimeout is how long a measurement waits for one condition before the measurement fails.
 const waitTimeout = 3 * time.Minute
 
 var errTimeout = fmt.Errorf("timeout after %s", waitTimeout)

@@ -108,7 +108,7 @@ func TestRunner_ProcessThatEndsFailsTheFigure(t *testing.T) {
 func TestRunner_StopsWhenInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancelCause(t.Context())
-	interrupted := errors.New("interrupted")
+	interrupted := errors.New("the user interrupted the run")
 	first := fakeFigure("first", "", nil)
 	first.open = func(context.Context, *stack) (*subject, error) {
 		interrupt(interrupted)

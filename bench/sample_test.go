@@ -44,7 +44,7 @@ func checkWindow(t *testing.T) {
 
 func TestMeasure_FirstErrorEndsAllClients(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
+	broken := errors.New("the operation failed")
 	hour := pace{InFlight: 2, Window: time.Hour}
 
 	_, err := measure(t.Context(), hour, func(ctx context.Context, client int) (int, error) {

@@ -44,7 +44,7 @@ func run(m *testing.M) int {
 	return temporaltest.Main(m, storetest.Main)
 }
 
-// files holds the deployment files: their contents by their paths in the repository.
+// files maps the path of each deployment file in the repository to the content of the file.
 type files map[string]string
 
 const (

@@ -131,7 +131,7 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	t.Helper()
 	cmd, out := h.command(t, h.services[name].Command, h.environment(t, name, ""))
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("run the one-shot service %s: %v\n%s", name, err, out)
+		t.Fatalf("run the one-shot service %s: want exit status 0, got error %v and the output:\n%s", name, err, out)
 	}
 }
 

@@ -49,7 +49,7 @@ func newService(t *testing.T, hosts ...string) *service {
 	return v
 }
 
-// serve starts the API again, with the given deletionWait.
+// serve starts a new API server on the same database, with the given deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
 	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: s.flavor}, deletionWait: deletionWait}))
 	s.Cleanup(server.Close)

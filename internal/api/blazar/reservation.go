@@ -154,7 +154,7 @@ func reservationValues(o object, c *lease.ReservationChange) error {
 	return err
 }
 
-// reservationDraft reads a reservation of a new lease.
+// reservationDraft reads a reservation in the request for a new lease.
 func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.ReservationDraft, err error) {
 	if err := o.need("resource_type"); err != nil {
 		return d, err

@@ -96,7 +96,8 @@ func (a ipAvailability) show(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"network_ip_availability": selectFields(requestedFields(r), views[0])}, nil
 }
 
-// views counts the addresses of networks in their subnets of the given IP versions; nil counts all versions.
+// views counts the addresses in the subnets of networks. views counts only subnets of the given IP versions; if the list of versions is
+// nil, views counts all subnets.
 func (a ipAvailability) views(ctx context.Context, networks []network.Network, ipVersions []string) ([]object, error) {
 	ids, texts := make([]uuid.UUID, len(networks)), make([]string, len(networks))
 	for i, n := range networks {

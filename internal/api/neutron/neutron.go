@@ -97,7 +97,7 @@ func toAPIError(err error) error {
 	return osapi.Fault(status, string(f.Kind), "%s", f.Message)
 }
 
-// defaultErrorTypes are the type names, by status, of errors that have no type name of their own.
+// defaultErrorTypes maps an HTTP status to the error type that a response gets if the error itself has no type.
 var defaultErrorTypes = map[int]string{
 	http.StatusBadRequest:            "HTTPBadRequest",
 	http.StatusUnauthorized:          "HTTPUnauthorized",
@@ -160,7 +160,8 @@ func rule(r osapi.Route) string {
 // caller returns the authenticated sender of the request.
 func caller(r *http.Request) identity.Caller { return identity.From(r.Context()) }
 
-// visibleProject returns the project whose objects the caller may see; empty means all projects.
+// visibleProject returns the project whose objects the caller may see. If the caller may see the objects of all projects, visibleProject
+// returns the empty string.
 func visibleProject(c identity.Caller) string {
 	switch {
 	case c.Admin():

@@ -120,7 +120,7 @@ func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 	id := p["id"].(string)
 	shown := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
 	if d := cmp.Diff(p, shown); d != "" {
-		t.Errorf("GET of the new port, compared with the response to its POST (-POST +GET):\n%s", d)
+		t.Errorf("GET of a new port: want the same port as in the response to the POST that created it (-POST +GET):\n%s", d)
 	}
 	why := shown["berth:why"].(object)
 	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") ||

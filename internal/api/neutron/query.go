@@ -133,7 +133,8 @@ func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error
 	return id, nil
 }
 
-// requestedFields returns the attributes that the query names; none means all attributes.
+// requestedFields returns the names of the attributes that the query requests. If the query requests no attributes, the response contains
+// all attributes.
 func requestedFields(r *http.Request) []string {
 	names := nonEmpty(r.URL.Query()["fields"])
 	slices.Sort(names)

@@ -26,7 +26,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	shown := c.must(200, "GET", path, "")["trunk"].(object)
 
 	if d := cmp.Diff(shown, grown); d != "" {
-		t.Errorf("GET of the new trunk, compared with the response to its POST (-POST +GET):\n%s", d)
+		t.Errorf("GET of a new trunk: want the same trunk as in the response to the POST that created it (-POST +GET):\n%s", d)
 	}
 	if d := cmp.Diff(object{"sub_ports": []any{on(one, 7), on(two, 8)}}, listed); d != "" {
 		t.Error(d)

@@ -45,7 +45,8 @@ func (c CORS) Wrap(h http.Handler) http.Handler {
 	})
 }
 
-// origin returns the value for Access-Control-Allow-Origin; empty for an origin that is not allowed.
+// origin returns the value of the header Access-Control-Allow-Origin. If the origin of the request is not allowed, origin returns the
+// empty string.
 func (c CORS) origin(r *http.Request) string {
 	switch origin := r.Header.Get("Origin"); {
 	case origin == "":

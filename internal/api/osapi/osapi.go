@@ -41,7 +41,7 @@ type API struct {
 	Prefix   string                 // for example "/placement"
 	Identity identity.Authenticator // authenticates the caller
 	Routes   []Route
-	// Fail writes the error e in the API's own format, with the status e.Status.
+	// Fail writes the error e in the JSON format of the API, with the HTTP status e.Status.
 	Fail func(w http.ResponseWriter, r *http.Request, e *Error)
 	// Before, if set, runs before routing. The purpose of Before is to negotiate the microversion for the whole API. Before may return a
 	// request with another context, which then replaces the original request.

@@ -34,7 +34,7 @@ func allocationSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// providersSchema returns the schema of the providers: a list before 1.12, and an object from 1.12 on.
+// providersSchema returns the schema of the providers in an allocation: a list before microversion 1.12, and an object from 1.12 on.
 func providersSchema(v int, post bool) *schema {
 	resources := &schema{kind: "object", minKeys: 1, keys: classPattern, each: amount}
 	if v < 12 {

@@ -18,7 +18,8 @@ type Candidates struct {
 	Random     bool // search the trees in random order
 }
 
-// searchBounds combines the configuration with the request's limit; 0 means no limit.
+// searchBounds returns the limits of a search: the configured limits and the limit in the request. The value 0 means that a search has no
+// limit.
 func (s Candidates) searchBounds(limit int) inventory.SearchLimits {
 	b := inventory.SearchLimits{Candidates: limit, DepthFirst: s.DepthFirst}
 	if s.Max > 0 && (limit == 0 || limit > s.Max) {

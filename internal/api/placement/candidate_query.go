@@ -231,7 +231,7 @@ func (c *call) checkGroups(q inventory.CandidateQuery) error {
 	return nil
 }
 
-// refuseGroupsWithoutResources refuses groups without resources, as microversions before 1.36 do.
+// refuseGroupsWithoutResources returns an error if a group has no resources. Microversions before 1.36 require resources in each group.
 func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	var traits, aggregates []string
 	empty := false

@@ -98,7 +98,7 @@ func (s *site) candidates(version, query string) []string {
 		Summaries map[string]any `json:"provider_summaries"`
 	}
 	if err := json.Unmarshal([]byte(raw), &answer); err != nil {
-		s.t.Fatalf("decode the allocation candidates %s: %v", raw, err)
+		s.t.Fatalf("decode the response with allocation candidates: want valid JSON, got %s: %v", raw, err)
 	}
 	found := []string{}
 	for _, r := range answer.Requests {

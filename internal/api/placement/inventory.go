@@ -39,7 +39,8 @@ func inventoryViewOf(i inventory.Inventory) inventoryView {
 		AllocationRatio: ratio(i.AllocationRatio)}
 }
 
-// inventorySchema returns the schema of an inventory; the caller names additional properties and required ones.
+// inventorySchema returns the schema of an inventory. The caller passes the additional properties and the names of the required
+// properties.
 func inventorySchema(required []string, more map[string]*schema) *schema {
 	counted := func(from float64) *schema {
 		return &schema{kind: "integer", minimum: bound(from), maximum: bound(inventory.MaxInt)}

@@ -37,7 +37,8 @@ func patterns(t *testing.T) []osapi.Route {
 	return placement.New(placement.Options{Store: storetest.New(t).Inventory, Identity: identity.Noauth{}, Policy: rules}).Routes
 }
 
-// refused returns the policy rule that refused a request; empty if no rule did.
+// refused returns the name of the policy rule that refused a request. If no policy rule refused the request, refused returns the empty
+// string.
 func refused(t *testing.T, a answer) string {
 	t.Helper()
 	if a.status != http.StatusForbidden {

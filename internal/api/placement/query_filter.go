@@ -87,7 +87,8 @@ func (c *call) requiredTraits(values []string) (inventory.Rule, error) {
 	return all, nil
 }
 
-// parseTraits reads one value: traits, forbidden traits with the prefix "!", or alternatives after "in:".
+// parseTraits reads one value of the parameter required: a list of traits, in which a forbidden trait has the prefix "!", or a list of
+// alternatives after "in:".
 func parseTraits(value string, forbidden, alternatives bool) (inventory.Rule, error) {
 	const anyOf = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' "
 	expected := "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC. "
@@ -147,7 +148,8 @@ func (c *call) memberOf(values []string, suffix string) (inventory.Rule, error) 
 	return all, nil
 }
 
-// parseAggregates reads one value: an aggregate, or several after "in:", both possibly after "!".
+// parseAggregates reads one value of the parameter member_of: an aggregate, or a list of aggregates after "in:". A "!" before the value
+// forbids the aggregates.
 func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string, forbidden bool, err error) {
 	rest, forbidden := strings.CutPrefix(value, "!")
 	if forbidden && !mayForbid {

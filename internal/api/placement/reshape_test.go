@@ -175,7 +175,7 @@ func TestReshape_FormatOfEveryVersion(t *testing.T) {
 	c.want(204, "", "1.39", "POST", "/reshaper", reshape([]string{reshaped(p, 10, `{"VCPU":{"total":8},"DISK_GB":{"total":1,"reserved":7}}`)}))
 	c.want(200, `"reserved":7`, "1.39", "GET", "/resource_providers/"+p+"/inventories/DISK_GB", "")
 	c.want(400, "greater than total", "1.39", "PUT", "/resource_providers/"+p+"/inventories", `{"resource_provider_generation":12,"inventories":{"DISK_GB":{"total":1,"reserved":7}}}`)
-	// Existing allocations may exceed the capacity; new ones may not.
+	// POST /reshaper may reduce the capacity below the existing allocations, but refuses new allocations that exceed the capacity.
 	c.want(204, "", "1.39", "POST", "/reshaper", reshape([]string{reshaped(p, 12, `{"VCPU":{"total":1}}`)}))
 	c.want(200, `"VCPU":3`, "1.39", "GET", "/resource_providers/"+p+"/usages", "")
 }

@@ -196,7 +196,7 @@ func (s *schema) checkNumber(number json.Number) *mismatch {
 	return nil
 }
 
-// plain formats a number, and an integer without an exponent.
+// plain formats a JSON number. If the number is an integer, plain formats the number without an exponent.
 func plain(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatInt(int64(f), 10)

@@ -126,7 +126,7 @@ func (a *agent) call(t *testing.T, into any, method, version string, args map[st
 		return
 	}
 	if err := json.Unmarshal(o.Result, into); err != nil {
-		t.Fatalf("call %s: decode the result %s: %v", method, o.Result, err)
+		t.Fatalf("call the RPC method %s: want a result that can be decoded, got %s: %v", method, o.Result, err)
 	}
 }
 

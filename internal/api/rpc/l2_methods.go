@@ -180,7 +180,8 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	return details, nil
 }
 
-// portsWithNetworks reads ports and their networks and returns both by ID.
+// portsWithNetworks reads ports and the networks of these ports. portsWithNetworks returns a map from the ID to the port and a map from
+// the ID to the network.
 func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UUID) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
 	portIDs, networkIDs := []string{}, []string{}
 	for _, id := range ids {

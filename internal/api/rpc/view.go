@@ -57,7 +57,7 @@ func viewSubnet(s network.Subnet) object {
 		s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
 }
 
-// emptyIfNil returns an empty slice for nil, which JSON encodes as [] instead of null.
+// emptyIfNil replaces a nil slice by an empty slice, because JSON encodes an empty slice as [] and a nil slice as null.
 func emptyIfNil[T any](v []T) []T {
 	if v == nil {
 		return []T{}
