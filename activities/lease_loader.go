@@ -13,13 +13,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// loadTimeout limits one read of several leases. loadTimeout must be shorter than workflows.LocalDatabaseTimeout.
+// loadTimeout is the maximum duration of one query that reads several leases. loadTimeout must be shorter than
+// workflows.LocalDatabaseTimeout.
 const loadTimeout = 4 * time.Second
 
 // leaseReader reads leases by ID. If no lease has an ID, the result of leaseReader does not contain the ID.
 type leaseReader func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error)
 
-// leaseLoader reads the leases of concurrent callers together.
+// leaseLoader collects the leases that concurrent callers request, and reads these leases with one query.
 type leaseLoader struct {
 	read    leaseReader
 	batcher *coalesce.Batcher[uuid.UUID, loadedLeases]

@@ -57,8 +57,8 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	return result, err
 }
 
-// trimJournal deletes finished runs and completed journal entries that are older than their retention. trimJournal deletes the entries in
-// batches. After trimTimeLimit, trimJournal leaves the remaining entries to the next call of Sweep.
+// trimJournal deletes finished runs and completed journal entries that are older than their retention. trimJournal deletes the journal
+// entries in batches. After trimTimeLimit, trimJournal leaves the remaining entries to the next call of Sweep.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// agents handles agents and the networks that DHCP agents host. Only administrators may use the routes of agents.
+// agents handles agents and the networks that DHCP agents host. Only administrators may use the API paths for agents.
 type agents struct{ store *networkstore.Store }
 
 type agentChange = network.AgentChange

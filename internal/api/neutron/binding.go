@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Only administrators may use the routes of port
-// bindings.
+// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Only administrators may use the API paths for
+// port bindings.
 type bindings struct{ store *networkstore.Store }
 
 type bindingChange = network.BindingChange

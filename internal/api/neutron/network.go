@@ -58,7 +58,7 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// mtu reads an MTU of 68 to 65535 bytes, or 0. With 0, berth chooses the MTU.
+// mtu reads an MTU of 68 to 65535 bytes, or 0. If the requested MTU is 0, berth chooses the MTU.
 func mtu(raw json.RawMessage) (int, error) {
 	if n, err := attribute.Int(0, 0)(raw); err == nil {
 		return n, nil

@@ -34,7 +34,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release returns the memory to the limit.
+// release gives the memory of the request's body back to the memory limit of all bodies.
 func (b *limitedBody) release() { b.limit.Release(b.used) }
 
 // limitBody limits the size of the request's body and of all bodies together. The caller of limitBody must call release when the request

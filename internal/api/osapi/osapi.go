@@ -23,7 +23,8 @@ import (
 )
 
 // Handler answers one request with a status and a body, or with an error. The API encodes the returned body as JSON. If the returned body
-// is nil, the response has no body; if it is a []byte, the API sends it unchanged. Header(r.Context()) sets headers.
+// is nil, the response has no body; if it is a []byte, the API sends it unchanged. A Handler sets the headers of the response with
+// Header(r.Context()).
 type Handler func(r *http.Request) (int, any, error)
 
 // Route is one HTTP method of one path. A path segment in braces, such as {id}, matches any text without a slash; the handler reads this
@@ -240,7 +241,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(raw)
 }
 
-// WriteJSON writes a status and a JSON body, for an API's Fail.
+// WriteJSON writes an HTTP status and a JSON body. The error writers of the APIs (the field API.Fail) call WriteJSON.
 func WriteJSON(w http.ResponseWriter, status int, body any) { write(w, status, body) }
 
 var canonicalUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)

@@ -148,8 +148,8 @@ func (c *call) memberOf(values []string, suffix string) (inventory.Rule, error) 
 	return all, nil
 }
 
-// parseAggregates reads one value of the parameter member_of: an aggregate, or a list of aggregates after "in:". A "!" before the value
-// forbids the aggregates.
+// parseAggregates reads one value of the parameter member_of: an aggregate, or a list of aggregates after "in:". If the value of
+// member_of begins with "!", the aggregates in the value are forbidden.
 func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string, forbidden bool, err error) {
 	rest, forbidden := strings.CutPrefix(value, "!")
 	if forbidden && !mayForbid {
