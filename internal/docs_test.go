@@ -25,8 +25,9 @@ var (
 	anchorDrop = regexp.MustCompile(`[^\w -]`)
 )
 
-// TestDocs_PathsExist checks every path in backticks in the documentation. A path below a folder of the repository must exist. A file name
-// without a folder must be the name of a file in any folder.
+// TestDocs_PathsExist checks every path in backticks in the documentation. If a path in backticks begins with a folder of the repository,
+// the path must exist. If a path in backticks is a file name without a folder, some folder of the repository must contain a file with this
+// name.
 func TestDocs_PathsExist(t *testing.T) {
 	t.Parallel()
 	names := fileNames(t)
@@ -38,16 +39,16 @@ func TestDocs_PathsExist(t *testing.T) {
 			case !pathLike.MatchString(name) || madeByRuns[name]:
 			case nested && exists(filepath.Join("..", first)):
 				if found, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(name))); err != nil || len(found) == 0 {
-					t.Errorf("page %s: the path `%s` does not exist", page, name)
+					t.Errorf("page %s: the path `%s` does not exist, want only existing paths", page, name)
 				}
 			case !nested && fileLike.MatchString(name) && !names[name]:
-				t.Errorf("page %s: there is no file `%s`", page, name)
+				t.Errorf("page %s: no folder of the repository has the file `%s`, want only names of existing files", page, name)
 			}
 		}
 	}
 }
 
-// madeByRuns are files that commands create; they are not in the repository.
+// madeByRuns lists files that the documentation names and that only commands create, so that they are not in the repository.
 var madeByRuns = map[string]bool{"bin/temporal": true, "bin/bench": true, "bench.json": true}
 
 // TestDocs_LinksResolve checks that every relative link names an existing file, and that every anchor names a heading of that file.
@@ -64,11 +65,11 @@ func TestDocs_LinksResolve(t *testing.T) {
 				file = path.Join(path.Dir(page), target)
 			}
 			if !exists(filepath.Join("..", file)) {
-				t.Errorf("page %s: the target of the link %s does not exist", page, found[1])
+				t.Errorf("page %s: the target of the link %s does not exist, want only links to existing files", page, found[1])
 				continue
 			}
 			if anchor != "" && !anchors(prose(t, file))[anchor] {
-				t.Errorf("page %s: the anchor of the link %s is no heading of %s", page, found[1], file)
+				t.Errorf("page %s: the anchor of the link %s is no heading of %s, want an existing heading", page, found[1], file)
 			}
 		}
 	}
@@ -88,9 +89,9 @@ func TestDocs_NamesExistInCode(t *testing.T) {
 			name := span[1]
 			switch {
 			case metricName.MatchString(name) && !strings.Contains(code.String(), `"`+name+`"`):
-				t.Errorf("page %s: there is no metric `%s`", page, name)
+				t.Errorf("page %s: the metric `%s` does not exist, want only existing metrics", page, name)
 			case testName.MatchString(name) && !strings.Contains(code.String(), "func "+name+"("):
-				t.Errorf("page %s: there is no test `%s`", page, name)
+				t.Errorf("page %s: the test `%s` does not exist, want only existing tests", page, name)
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func TestDocs_ArchitectureNamesEveryPackage(t *testing.T) {
 	text := prose(t, "docs/architecture.md")
 	for name := range packages(t) {
 		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("docs/architecture.md does not name the package `%s`", name)
+			t.Errorf("docs/architecture.md does not name the package `%s`, want every package", name)
 		}
 	}
 }
@@ -110,11 +111,11 @@ func TestDocs_ArchitectureNamesEveryPackage(t *testing.T) {
 func TestDocs_ReadmeIsShort(t *testing.T) {
 	t.Parallel()
 	if n := strings.Count(text(t, "README.md"), "\n"); n > readmeLines {
-		t.Errorf("README.md has %d lines, more than %d: move something to docs", n, readmeLines)
+		t.Errorf("length of README.md: got %d lines, want at most %d; move text to docs", n, readmeLines)
 	}
 }
 
-// pages lists every Markdown file of the repository, relative to its root.
+// pages lists every Markdown file of the repository, as a path relative to the root of the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -137,7 +138,7 @@ func fileNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// walk calls f with the name of every file of the repository. It skips hidden folders and the folder bin.
+// walk calls f with the name of every file of the repository. walk skips hidden folders and the folder bin.
 func walk(t *testing.T, f func(name string)) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
@@ -157,7 +158,7 @@ func walk(t *testing.T, f func(name string)) {
 	}
 }
 
-// prose returns the text of a page without its code blocks.
+// prose returns the text of a Markdown page without the code blocks.
 func prose(t *testing.T, page string) string {
 	t.Helper()
 	return codeBlock.ReplaceAllString(text(t, page), "")
@@ -172,7 +173,7 @@ func text(t *testing.T, page string) string {
 	return string(raw)
 }
 
-// anchors returns the anchors of a Markdown page: its headings in lower case, without punctuation, with hyphens for blanks.
+// anchors returns the anchors of a Markdown page: each heading in lower case, without punctuation, and with a hyphen for each blank.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(text, -1) {

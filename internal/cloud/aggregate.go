@@ -23,7 +23,7 @@ type nova struct {
 	pools  *coalesce.Group[aggregates.Aggregate]
 }
 
-// aggregates lists all aggregates by name. Concurrent callers share the list, so they must not change it.
+// aggregates lists all aggregates by name. Concurrent callers of aggregates share the returned map, so no caller may change the map.
 func (n nova) aggregates(ctx context.Context) (map[string]aggregates.Aggregate, error) {
 	return n.lists.Do(ctx, n.listAggregates)
 }
@@ -40,8 +40,8 @@ func (n nova) listAggregates(ctx context.Context) (map[string]aggregates.Aggrega
 	return all, nil
 }
 
-// aggregate holds the attributes of an aggregate that berth reads. There may be thousands of aggregates with thousands of hosts, and
-// gophercloud's own type would decode each aggregate twice.
+// aggregate holds the attributes of an aggregate that berth reads. aggregate replaces gophercloud's own type, because that type decodes
+// each aggregate twice and there may be thousands of aggregates with thousands of hosts.
 type aggregate struct {
 	ID       int               `json:"id"`
 	Name     string            `json:"name"`
@@ -53,7 +53,8 @@ func (a aggregate) convert() aggregates.Aggregate {
 	return aggregates.Aggregate{ID: a.ID, Name: a.Name, Hosts: a.Hosts, Metadata: a.Metadata}
 }
 
-// freepoolAggregate reads the freepool aggregate, if it exists. It gets the ID of this aggregate from `all`, a list that was read before.
+// freepoolAggregate reads the freepool aggregate from Nova, if the aggregate exists. freepoolAggregate gets the ID of the freepool
+// aggregate from the parameter `all`, the aggregates that the caller listed before.
 func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
 		id := strconv.Itoa(pool.ID) // not pool.ID: the shared call may run longer than this function
@@ -71,7 +72,8 @@ func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.A
 	return pool, is, err
 }
 
-// aggregate returns the aggregate with the given name. If the list `all` does not contain the aggregate, aggregate creates it.
+// aggregate returns the aggregate with the given name. If the parameter `all`, the aggregates that the caller listed before, does not
+// contain the aggregate, the function creates it.
 func (n nova) aggregate(ctx context.Context, all map[string]aggregates.Aggregate, name, zone string, metadata map[string]any) (aggregates.Aggregate, error) {
 	a, is := all[name]
 	if !is {
@@ -109,7 +111,8 @@ func (n nova) removeHost(ctx context.Context, a aggregates.Aggregate, host strin
 	return nil
 }
 
-// hostAction adds a host to an aggregate or removes the host from it. It does not read Nova's answer, which lists all hosts of the aggregate.
+// hostAction adds a host to an aggregate or removes a host from an aggregate. hostAction does not decode Nova's answer, which contains all
+// hosts of the aggregate and may be large.
 func (n nova) hostAction(ctx context.Context, a aggregates.Aggregate, action, host string) error {
 	_, err := n.client.Post(ctx, n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action"),
 		map[string]any{action: map[string]string{"host": host}}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
@@ -152,8 +155,8 @@ func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts
 	return len(all), nil
 }
 
-// deleteServers deletes the servers that match the filter, and fails with ErrServersRemain while some of them exist. Nova deletes most
-// servers immediately, so deleteServers lists the servers a second time.
+// deleteServers deletes the servers that match the filter, and returns ErrServersRemain while Nova still has some of these servers.
+// deleteServers lists the servers a second time after its delete requests, because Nova has usually deleted most servers by then.
 func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where string) error {
 	asked, err := n.requestServerDeletion(ctx, filter)
 	if err != nil || asked == 0 {
@@ -166,8 +169,8 @@ func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where 
 	return err
 }
 
-// hosts applies reservations of the type physical:host. Each reservation gets an aggregate that contains its hosts and has its own
-// availability zone.
+// hosts applies reservations of the type physical:host. Each reservation of physical:host gets an aggregate that contains the hosts of the
+// reservation and has an availability zone of its own.
 type hosts struct{ nova }
 
 func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -198,7 +201,7 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 	return mark, h.returnToPool(ctx, all, own, slices.DeleteFunc(slices.Clone(own.Hosts), func(host string) bool { return slices.Contains(wanted, host) }))
 }
 
-// moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on it.
+// moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on the host.
 func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, host string) error {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Name != own.Name && slices.Contains(a.Hosts, host) {
@@ -214,8 +217,8 @@ func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggre
 	return h.addHost(ctx, own, host)
 }
 
-// remove deletes the servers on the hosts of the reservation's aggregate, before another reservation can get these hosts. It deletes no
-// servers on other hosts.
+// remove deletes the servers on the hosts of the reservation's aggregate, because another reservation can get these hosts next. remove
+// deletes no servers on hosts outside the reservation's aggregate.
 func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	all, err := h.aggregates(ctx)
 	if err != nil {
@@ -238,8 +241,9 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	return h.poolStrayHosts(ctx, all, c)
 }
 
-// poolStrayHosts adds a reservation's hosts to the freepool if they are in no aggregate. This happens if Provision was
-// interrupted after it had removed a host from the freepool and before it added the host to the reservation's aggregate.
+// poolStrayHosts adds a host of a reservation to the freepool if the host is neither in the freepool nor in the aggregate of a reservation.
+// A host is in no aggregate if Provision was interrupted after it had removed the host from the freepool and before it added the host to
+// the reservation's aggregate.
 func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Aggregate, c lease.CloudReservation) error {
 	for _, s := range c.ComputeHosts {
 		elsewhere := false

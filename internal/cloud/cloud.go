@@ -1,5 +1,6 @@
-// Package cloud applies reservations to Nova and Neutron: aggregates, flavors, server groups and servers, and floating IPs.
-// Every method may be repeated: it finds the objects of a reservation by its ID and changes only what differs.
+// Package cloud applies reservations to Nova and Neutron: aggregates, flavors, server groups and servers, and floating IPs. Every method
+// may be repeated, because each method finds the objects of a reservation by the reservation's ID and changes only objects that differ from
+// the reservation.
 package cloud
 
 import (
@@ -20,11 +21,11 @@ import (
 	"berth/internal/lease"
 )
 
-// Errors that can disappear when the same call is repeated later. Callers retry after all other errors too.
+// Errors that can disappear when the caller repeats the same call later. Callers repeat a call after any error, not only after these.
 var (
 	// ErrServersRemain means that Nova has not deleted all servers yet.
 	ErrServersRemain = errors.New("servers are not deleted yet")
-	// ErrInUse means that a host belongs to another reservation's aggregate, or that a floating IP belongs to another owner.
+	// ErrInUse means that a host is in the aggregate of another reservation, or that a floating IP belongs to another owner.
 	ErrInUse = errors.New("in use by another owner")
 )
 
@@ -33,22 +34,24 @@ type Config struct {
 	Nova    string // the compute endpoint; empty: Nova is not used
 	Neutron string // the endpoint without a version; empty: Neutron is not used
 	Token   string
-	// RefreshToken, if set, returns the token instead of Token. Its argument is the token that was just rejected, if any.
+	// RefreshToken, if set, returns the token instead of Token. The argument `rejected` is the token that Nova or Neutron has just
+	// rejected, or "".
 	RefreshToken func(ctx context.Context, rejected string) (string, error)
 	Timeout      time.Duration // of one request; 0: ten seconds
 }
 
 const (
 	defaultTimeout = 10 * time.Second
-	// shareDelay is how long a request for the list of aggregates waits for other callers that need the same list.
+	// shareDelay is how long the first request for the list of aggregates waits for other requests, so that all of them share one answer of
+	// Nova.
 	shareDelay = time.Millisecond
 	// freepool is the aggregate of the hosts that can be reserved and belong to no reservation.
 	freepool = "freepool"
-	// owner is the metadata key under which an aggregate stores the project of its reservation.
+	// The constant `owner` is the metadata key under which an aggregate stores the project of its reservation.
 	owner = "blazar:owner"
 )
 
-// Cloud applies reservations to Nova and Neutron. It is safe for concurrent use.
+// Cloud applies reservations to Nova and Neutron. A Cloud is safe for concurrent use.
 type Cloud struct {
 	nova, neutron *gophercloud.ServiceClient // nil: not used
 	hosts         hosts
@@ -59,13 +62,14 @@ type Cloud struct {
 type resource interface {
 	// apply creates or changes the objects of the reservation in Nova or Neutron.
 	apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
-	// remove deletes all objects of the reservation in Nova or Neutron; it fails with ErrServersRemain until Nova has deleted the servers.
+	// remove deletes all objects of the reservation in Nova or Neutron. While Nova still has servers of the reservation, remove returns
+	// ErrServersRemain.
 	remove(ctx context.Context, c lease.CloudReservation) error
-	// beforeEnd runs the action that the reservation names for its before_end event.
+	// beforeEnd runs the action that the reservation defines for its before_end event.
 	beforeEnd(ctx context.Context, c lease.CloudReservation) error
 }
 
-// New checks the configuration and returns a Cloud. It does not connect to Nova or Neutron.
+// New checks the configuration and returns a Cloud. New does not connect to Nova or Neutron.
 func New(c Config) (*Cloud, error) {
 	cloud := &Cloud{resources: map[string]resource{}}
 	if c.Timeout <= 0 {
@@ -128,7 +132,7 @@ func (c *Cloud) Supports(typ string) bool { return c != nil && c.resources[typ] 
 func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.resources)) }
 
 // Provision creates or changes the objects of a reservation in Nova or Neutron, and returns the IDs of these objects. If Provision fails,
-// Deprovision deletes the objects that it has created.
+// the caller can delete the objects that Provision has created by calling Deprovision.
 func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (lease.CloudIDs, error) {
 	mark := lease.CloudIDs{Revision: claim.Revision}
 	if !c.Supports(claim.Type) {
@@ -139,8 +143,8 @@ func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (le
 	return mark, withClaim("provision", claim, err)
 }
 
-// Deprovision deletes all objects of a reservation in Nova or Neutron. It also deletes servers, and fails with ErrServersRemain until Nova
-// has deleted them.
+// Deprovision deletes all objects of a reservation in Nova or Neutron. Deprovision also deletes the servers of the reservation, and returns
+// ErrServersRemain until Nova has deleted them.
 func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil
@@ -148,7 +152,7 @@ func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) e
 	return withClaim("deprovision", claim, c.resources[claim.Type].remove(ctx, claim))
 }
 
-// BeforeEnd runs the action that a reservation names for its before_end event. A repeated call runs the action again.
+// BeforeEnd runs the action that a reservation defines for its before_end event. If BeforeEnd is called again, it runs the action again.
 func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"berth/internal/notify/notifytest"
 )
 
-// cloudTest is a Cloud with the stubs of Nova and Neutron that it changes.
+// cloudTest is a Cloud together with the stubs of Nova and Neutron to which the Cloud sends requests.
 type cloudTest struct {
 	*testing.T
 	*cloud.Cloud
@@ -46,7 +46,8 @@ func (k *killer) behind(h http.Handler) http.Handler {
 	})
 }
 
-// killed runs f, and cancels the context of f when Nova and Neutron have answered `after` requests. It returns true if f ended before that.
+// killed runs f, and cancels the context of f when Nova and Neutron have answered `after` requests. The result `lived` is true if f ended
+// before the cancellation.
 func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool) {
 	s.Helper()
 	ctx, kill := context.WithCancel(s.Context())
@@ -94,7 +95,7 @@ func (s cloudTest) remove(c lease.CloudReservation) {
 	}
 }
 
-// pools returns the hosts of each aggregate. The aggregate of the reservation c has the key "own".
+// pools returns the hosts of each aggregate. In the result of pools, the aggregate of the reservation c has the name "own".
 func (s cloudTest) pools(c lease.CloudReservation) map[string][]string {
 	all := map[string][]string{}
 	for _, a := range s.nova.ComputeState().Aggregates {
@@ -193,7 +194,8 @@ func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	}
 }
 
-// Each request of Provision and Deprovision fails once before and once after Nova or Neutron executes it.
+// In this test, each request of Provision and Deprovision fails twice: once before the stub of Nova or Neutron executes the request, and
+// once after.
 func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 	t.Parallel()
 	instances := instancesClaim("a", "b")
@@ -227,7 +229,7 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 	}
 }
 
-// retry repeats f until it succeeds.
+// retry calls f again and again until f succeeds.
 func (s cloudTest) retry(f func(context.Context) error) {
 	s.Helper()
 	var err error

@@ -15,8 +15,9 @@ import (
 	"berth/internal/lease"
 )
 
-// instances applies reservations of the types virtual:instance and flavor:instance. Each reservation gets a flavor that only its project
-// may use. The flavor requires a resource class of its own, and only the hosts in the reservation's aggregate have inventory of this class.
+// instances applies reservations of the types virtual:instance and flavor:instance. Each reservation of instances gets a flavor that only
+// the project of the reservation may use. The reservation's flavor requires a resource class of its own, and only the hosts in the
+// reservation's aggregate have inventory of this class.
 type instances struct{ nova }
 
 func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -58,7 +59,8 @@ func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 	return mark, i.createFlavor(ctx, c, mark.ServerGroupID)
 }
 
-// ensureServerGroup returns the server group with the reservation's affinity policy, and creates it if necessary.
+// ensureServerGroup returns the ID of the server group with the reservation's affinity policy, and creates the server group if it does not
+// exist.
 func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservation) (string, error) {
 	all, err := i.serverGroups(ctx, c)
 	if err != nil || len(all) > 0 {
@@ -75,7 +77,7 @@ func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservati
 }
 
 // serverGroups lists the server groups of a reservation. A reservation has two server groups if Nova's answer to the first creation was
-// lost.
+// lost and the creation was repeated.
 func (i instances) serverGroups(ctx context.Context, c lease.CloudReservation) ([]servergroups.ServerGroup, error) {
 	pages, err := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true}).AllPages(ctx)
 	if err != nil {
@@ -91,7 +93,8 @@ func (i instances) serverGroups(ctx context.Context, c lease.CloudReservation) (
 // reservationName is the name of a reservation's flavor and server group.
 func reservationName(c lease.CloudReservation) string { return "reservation:" + c.ID.String() }
 
-// createFlavor creates the reservation's flavor and gives its project access to it. This is the last step of apply.
+// createFlavor creates the reservation's flavor and gives the reservation's project access to the flavor. createFlavor is the last step of
+// instances.apply.
 func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, group string) error {
 	id := c.ID.String()
 	size, specs := lease.Flavor{VCPUs: c.VCPUs, MemoryMB: c.MemoryMB, DiskGB: c.DiskGB}, flavors.ExtraSpecsOpts{}
@@ -155,7 +158,7 @@ func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 
 func (instances) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
-// Flavor reads the flavor with the given ID from Nova. It returns a *lease.Fault if the flavor does not exist.
+// Flavor reads the flavor with the given ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this ID.
 func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
 		return lease.Flavor{}, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)

@@ -12,8 +12,8 @@ import (
 	"berth/internal/lease"
 )
 
-// addresses applies reservations of the type virtual:floatingip. It creates floating IPs for the reservation's project, with a tag that
-// names the reservation.
+// addresses applies reservations of the type virtual:floatingip. addresses creates floating IPs for the reservation's project; a tag of
+// each floating IP names the reservation.
 type addresses struct{ client *gophercloud.ServiceClient }
 
 func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -25,7 +25,8 @@ func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 	return lease.CloudIDs{}, a.deleteAllBut(ctx, c, c.FloatingIPs)
 }
 
-// create creates one floating IP. The request contains a description that names the reservation; a second request sets the tags.
+// create creates one floating IP. The request that creates the floating IP contains a description that names the reservation; a second
+// request sets the tags of the floating IP.
 func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease.ReservableFloatingIP) error {
 	found, err := a.listFloatingIPs(ctx, floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()})
 	if err != nil {

@@ -36,9 +36,9 @@ func (h hosts) removeFromFreepool(ctx context.Context, all map[string]aggregates
 	return nil
 }
 
-// addToFreepool adds a host to the freepool, unless a reservation of whole hosts has the host. Such a reservation may move the host into
-// its own aggregate at the same time. Therefore addToFreepool and apply both list the aggregates again after their change, and the later of
-// the two removes the host from the freepool.
+// addToFreepool adds a host to the freepool, unless a reservation of whole hosts has the host. While addToFreepool runs, a reservation of
+// whole hosts may move the host into its own aggregate. addToFreepool and apply both list the aggregates again after they have changed an
+// aggregate, so that the function that lists last sees both changes and removes the host from the freepool.
 func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	all, err := h.aggregates(ctx)
 	if err != nil || exclusiveOwner(all, host) != "" {
@@ -60,7 +60,8 @@ func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	return h.removeFromFreepool(ctx, all, host)
 }
 
-// removeFromPool removes hosts from the freepool that addToFreepool added while a reservation moved them into its aggregate.
+// removeFromPool removes hosts from the freepool that addToFreepool added while a reservation moved the hosts into the reservation's
+// aggregate.
 func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
@@ -80,9 +81,9 @@ func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Agg
 	return nil
 }
 
-// returnToPool moves hosts from a reservation's aggregate into the freepool. A host is added to the freepool before it is
-// removed from the aggregate, so that every host is in an aggregate after a crash. If the freepool has an availability zone, the order is
-// the opposite, because Nova refuses a host in two availability zones.
+// returnToPool moves hosts from a reservation's aggregate into the freepool. returnToPool adds a host to the freepool before it removes the
+// host from the reservation's aggregate, so that a crash leaves every host in an aggregate. If the freepool has an availability zone,
+// returnToPool removes the host from the reservation's aggregate first, because Nova refuses a host in two availability zones.
 func (h hosts) returnToPool(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
@@ -112,7 +113,7 @@ func (h hosts) returnToPool(ctx context.Context, all map[string]aggregates.Aggre
 	return nil
 }
 
-// exclusiveOwner returns the ID of the reservation of whole hosts whose aggregate contains the host, or "" if there is none.
+// exclusiveOwner returns the ID of the reservation of whole hosts whose aggregate contains the host, or "" if there is no such reservation.
 func exclusiveOwner(all map[string]aggregates.Aggregate, host string) string {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Metadata["reservation"] == "" && slices.Contains(a.Hosts, host) {

@@ -62,7 +62,8 @@ func ofEveryType() map[string]lease.CloudReservation {
 		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")}
 }
 
-// clean checks that only the freepool with both hosts is left. Its messages name the number of requests after which a kill happened.
+// clean checks that only the freepool with both hosts is left. The failure messages of clean contain the number of requests after which the
+// call was killed.
 func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	s.Helper()
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
@@ -71,7 +72,7 @@ func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	}
 }
 
-// The test kills Provision and Deprovision after each of their requests and repeats them.
+// For every request of Provision and Deprovision, the test kills the call after this request and repeats the call.
 func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofEveryType() {
@@ -99,7 +100,7 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 	}
 }
 
-// The test kills Provision after each of its requests, and then runs Deprovision.
+// For every request of Provision, the test kills Provision after this request, and then runs Deprovision.
 func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofEveryType() {
@@ -116,7 +117,8 @@ func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 	}
 }
 
-// The test replaces a host of a reservation, and kills Provision after each of its requests. No row contains the replaced host any more.
+// The test replaces a host of a reservation and, for every request of Provision, kills Provision after this request. The database has no
+// row that contains the replaced host.
 func TestProvision_ReplacedHostReturnsToTheFreepool(t *testing.T) {
 	t.Parallel()
 	for after, over := 1, false; !over; after++ {

@@ -1,6 +1,6 @@
-// Package coalesce combines concurrent requests into fewer operations: Batcher handles in one operation the requests that
-// arrive while the previous operation runs, Group shares the result of one call, and Loop repeats a function until no caller
-// needs another run. The package does not depend on what the operations do.
+// Package coalesce combines concurrent requests into fewer operations. A Batcher runs one operation for all requests that arrived while the
+// previous operation ran, a Group shares the result of one call, and a Loop repeats a function until no caller needs another run. Package
+// coalesce knows nothing about the content of the operations.
 package coalesce
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// ErrPanic is the error of the calls whose operation panicked. The log contains the panic and its stack.
+	// ErrPanic is the error of the calls whose operation panicked. The Batcher logs the panic and its stack.
 	ErrPanic = errors.New("the operation panicked")
 	// errUnfinished is the error of a call that Run has not finished.
 	errUnfinished = errors.New("the operation returned no result")
@@ -21,29 +21,31 @@ var (
 
 // Config describes how a Batcher forms and runs batches. Only Run is required.
 type Config[T, R any] struct {
-	// Run handles one batch, whose calls are in the order of their arrival. Run calls Finish once for every call.
+	// Run handles one batch, whose calls are in the order of their arrival. Run calls Finish once for every call of the batch.
 	Run func(ctx context.Context, batch []*Call[T, R])
-	// Queue returns the queue of an item. Each queue runs one batch at a time. If Queue is nil, there is one queue.
+	// Queue returns the queue of an item. In each queue, only one batch runs at a time. If Queue is nil, all items are in the same queue.
 	Queue func(T) string
-	// Exclusive returns the keys of an item. Items with a common key are never in the same batch, and keep their order.
+	// Exclusive returns the keys of an item. Two items with a common key are never in the same batch, and run in the order of their
+	// arrival.
 	Exclusive func(T) []string
-	// Size returns the size of an item. If Size is nil, every item has the size 1. The items of a batch have a total size of at
-	// most MaxSize, unless the batch has only one item.
+	// Size returns the size of an item. If the function Size is nil, every item has the size 1. The sum of the sizes of a batch's items is
+	// at most MaxSize, unless the batch has only one item.
 	Size    func(T) int
 	MaxSize int // 0: unlimited
-	// Timeout limits the duration of Run's context; 0: no limit. Timeout does not apply to a call that runs inline.
+	// Timeout limits the duration of Run's context; 0: no limit. Timeout does not limit a call that runs inline (see Inline).
 	Timeout time.Duration
-	// Delay is the pause before each batch runs. Items that arrive during the pause join the batch.
+	// Delay is the pause before each batch runs. Items that arrive during the Delay join the batch.
 	Delay time.Duration
-	// Inline makes the first caller of an idle queue run its item alone, in its own goroutine and with its own context.
+	// If Inline is true, the first caller of an idle queue runs its item without other items, in the goroutine and with the context of the
+	// caller.
 	Inline bool
-	// Linger returns the maximum pause after a batch of several calls. The pause ends early when as many new calls wait as the
-	// batch had: callers that got their results at the same time tend to call again at the same time. If Linger is nil, there
-	// is no pause.
+	// Linger returns the maximum pause after a batch of several calls. The pause ends early when as many new calls wait as the previous
+	// batch had, because callers that got their results at the same time tend to call again at the same time. If the function Linger is
+	// nil, there is no pause after a batch.
 	Linger func(calls int, took time.Duration) time.Duration
 }
 
-// Batcher collects the items of concurrent callers in queues. It is safe for concurrent use.
+// Batcher collects the items of concurrent callers in queues. A Batcher is safe for concurrent use.
 type Batcher[T, R any] struct {
 	config Config[T, R]
 	mu     sync.Mutex
@@ -57,7 +59,7 @@ type queue[T, R any] struct {
 	complete chan struct{} // closed when the expected number of calls wait
 }
 
-// Call is one caller's item and its result.
+// Call is an item of one caller, with the result for this item.
 type Call[T, R any] struct {
 	Item  T
 	ctx   context.Context
@@ -67,7 +69,8 @@ type Call[T, R any] struct {
 	done  chan struct{}
 }
 
-// Finish sets the result of a call and releases its caller. Only Run may call it; a second result is ignored.
+// Finish sets the result of a call, so that the Do that waits for the call returns. Only Config.Run may call Finish. If Finish is called
+// twice for the same call, the second result is ignored.
 func (c *Call[T, R]) Finish(value R, err error) {
 	if c.ended {
 		return
@@ -81,9 +84,9 @@ func NewBatcher[T, R any](c Config[T, R]) *Batcher[T, R] {
 	return &Batcher[T, R]{config: c, queues: map[string]*queue[T, R]{}}
 }
 
-// Do adds an item to its queue and returns its result. If ctx ends first, Do returns the error of ctx. The item is then dropped
-// unless its batch is already running. The context of a batch has the values of one caller's context, but that caller cannot
-// cancel it.
+// Do adds an item to the item's queue, waits until a batch with the item has run, and returns the result. If ctx ends before the batch has
+// run, Do returns the error of ctx. An item whose ctx has ended is dropped, unless the batch with the item is already running. A batch runs
+// with the context values of one of its callers, but the cancellation of this caller's context does not cancel the batch.
 func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	c := &Call[T, R]{Item: item, ctx: ctx, done: make(chan struct{})}
 	name := ""
@@ -125,8 +128,8 @@ func (b *Batcher[T, R]) Queues() int {
 	return len(b.queues)
 }
 
-// join adds a call to a queue and reports whether the queue was idle. If Inline is set, a call that joins an idle queue runs
-// immediately and is not added to the waiting calls.
+// join adds a call to a queue and reports whether the queue was idle. If Inline is set, the first call of an idle queue runs immediately,
+// so join does not add this call to the waiting calls.
 func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +148,7 @@ func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	return !busy
 }
 
-// leave ends an inline call. If other calls wait, leave starts a goroutine that runs their batches.
+// leave ends an inline call. If other calls wait in the queue, leave starts a goroutine that runs the batches of these calls.
 func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,8 +159,8 @@ func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
 	go b.serve(context.WithoutCancel(ctx), name)
 }
 
-// serve runs batches until no call waits. It runs in its own goroutine, so that a caller that gives up does not stop the
-// others.
+// serve runs batches until no call waits. serve runs in a goroutine of its own, so that a caller that gives up does not stop the batches of
+// other callers.
 func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	for {
 		if b.config.Delay > 0 {
@@ -175,7 +178,7 @@ func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	}
 }
 
-// run runs one batch. If the operation panics, the calls of the batch fail and the process continues.
+// run runs one batch. If Config.Run panics, the calls that Config.Run has not finished get ErrPanic, and the process continues.
 func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
 	defer func() {
 		err := errUnfinished
@@ -196,8 +199,8 @@ func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
 	b.config.Run(ctx, batch)
 }
 
-// next removes the calls of the next batch from a queue. It drops calls whose callers have given up. If no call is left, next
-// returns an empty batch and deletes the queue.
+// next removes the calls of the next batch from a queue. next drops calls whose callers have given up. If no call is waiting, next returns
+// an empty batch and deletes the queue.
 func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,8 +230,8 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	return batch
 }
 
-// claim adds the exclusive keys of an item to `keys`, the exclusive keys of the calls before it. It reports whether an earlier
-// call has one of the item's keys.
+// claim adds the exclusive keys of an item to `keys`, which has the exclusive keys of the calls that wait before the item. The result
+// `conflict` is true if an earlier call has one of the item's keys.
 func (b *Batcher[T, R]) claim(keys map[string]bool, item T) (conflict bool) {
 	if b.config.Exclusive == nil {
 		return false

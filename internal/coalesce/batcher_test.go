@@ -17,7 +17,7 @@ import (
 
 type call = coalesce.Call[string, string]
 
-// recorder is the test's batch operation: it records each batch, then waits until the test releases the batch.
+// recorder is the batch operation of the test: the operation records its batch, then waits until the test releases the batch.
 type recorder struct {
 	mu      sync.Mutex
 	batches [][]string
@@ -40,7 +40,7 @@ func (r *recorder) run(_ context.Context, batch []*call) {
 	}
 }
 
-// do calls Batcher.Do in a goroutine. The returned channel receives the error of Do, or an error if the result is wrong.
+// do calls Batcher.Do in a goroutine. The channel that do returns receives the error of Do, or an error if the result of Do is wrong.
 func do(ctx context.Context, b *coalesce.Batcher[string, string], item string) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -292,7 +292,8 @@ func TestBatcher_LingerEndsWhenAsManyCallsWaitOrTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// Many callers use few queues: every call gets its own result once, and a queue never runs two batches at the same time.
+// In this test many callers use few queues: every call must get its own result once, and a queue must never run two batches at the same
+// time.
 func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 	t.Parallel()
 	for _, inline := range []bool{false, true} {
@@ -306,7 +307,7 @@ func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 				Run: func(_ context.Context, batch []*coalesce.Call[int, int]) {
 					queue := &running[batch[0].Item%3]
 					if !queue.TryLock() {
-						t.Error("two batches of one queue run at the same time")
+						t.Error("two batches of one queue run at the same time, want one after the other")
 						return
 					}
 					defer queue.Unlock()

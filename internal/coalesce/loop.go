@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Loop repeats a function that searches for work and does it. The loop ends when the function finds no more work in a call that
-// began after the last caller joined. Concurrent callers share the same loop. The zero value of Loop is ready to use.
+// Loop repeats a step: a function that searches for work and does some of the work. The loop ends when a step that began after the last
+// caller joined finds no more work. Concurrent callers of Join share one loop. The zero value of Loop is ready to use.
 type Loop struct {
 	mu      sync.Mutex
 	current *LoopRun
@@ -22,11 +22,12 @@ type LoopRun struct {
 	done   chan struct{}
 }
 
-// Step searches for work and does some of it. It returns the amount of completed work, and whether it found work. An error ends
-// the loop.
+// Step is a function that searches for work and does some of the work. A Step returns the amount of work that it completed, and whether it
+// found any work. An error of a Step ends the loop.
 type Step func() (completed int, found bool, err error)
 
-// Join joins the running loop, or starts one with the given step. In both cases the step is called at least once after Join.
+// Join joins the running loop, or starts one with the given step. Whether the loop is new or was running, the step is called at least once
+// after Join.
 func (l *Loop) Join(step Step) *LoopRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +62,7 @@ func (r *LoopRun) repeat(step Step) {
 	}
 }
 
-// ends records the result of one step and reports whether it was the last step of the loop.
+// ends records the result of one step and reports whether this step was the last one of the loop.
 func (r *LoopRun) ends(completed int, found bool, err error) bool {
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()

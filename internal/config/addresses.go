@@ -16,8 +16,8 @@ import (
 // AddressFile is the name of the file, in the folder BERTH_DATA, with the addresses of a running development run.
 const AddressFile = "env"
 
-// WriteAddresses writes variables to the address file, as export commands of a shell. Other programs and shells read
-// the file.
+// WriteAddresses writes variables to the address file, as export commands of a shell. Shells and other programs read the address file to
+// find the services of a development run.
 func WriteAddresses(data string, values map[string]string) error {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -30,7 +30,7 @@ func WriteAddresses(data string, values map[string]string) error {
 	return os.Rename(file+".new", file)
 }
 
-// RemoveAddresses deletes the address file. A missing file is not an error.
+// RemoveAddresses deletes the address file. RemoveAddresses returns no error if the address file does not exist.
 func RemoveAddresses(data string) error {
 	err := os.Remove(filepath.Join(data, AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +39,8 @@ func RemoveAddresses(data string) error {
 	return err
 }
 
-// ReadAddresses reads the variables of the address file. If the file does not exist, it returns none.
+// ReadAddresses reads the variables of the address file. If the address file does not exist, ReadAddresses returns no variables and no
+// error.
 func ReadAddresses(data string) (map[string]string, error) {
 	raw, err := os.ReadFile(filepath.Join(data, AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,6 @@
-// Package config reads the settings of a process from the environment and an optional file, once, at the start of the
-// process. An unknown variable or key is an error, so that the user notices a misspelt setting. Temporal's own
-// settings (TEMPORAL_ADDRESS and so on) are read by Temporal's package envconfig.
+// Package config reads the settings of a process from the environment and an optional file, once, at the start of the process. An unknown
+// environment variable with berth's prefix or an unknown key of the file is an error, so that the user notices a misspelt setting.
+// Temporal's package envconfig, and not this package, reads Temporal's own settings (TEMPORAL_ADDRESS and so on).
 package config
 
 import (
@@ -71,8 +71,8 @@ type Policy struct {
 	EnforceNewDefaults bool   // false: a request is also allowed if the defaults of older OpenStack releases allow it
 }
 
-// CORS has the origins whose pages may call the APIs from a browser, and what these pages may send. Without an
-// allowed origin, no page may call the APIs.
+// CORS lists the origins of web pages that may call the APIs from a browser, and says what these pages may send and read. If CORS has no
+// origin, no web page may call the APIs.
 type CORS struct {
 	Origins     []string // scheme://host[:port] each, or "*"
 	Credentials bool
@@ -82,18 +82,18 @@ type CORS struct {
 	Headers     []string // request headers that pages may send
 }
 
-// Nova has the endpoint for external events and for reserved instances and hosts. Without a URL berth does not call Nova.
+// Nova has the endpoint for external events and for reserved instances and hosts. If the URL of Nova is empty, berth does not call Nova.
 type Nova struct{ URL, Token string }
 
-// Neutron has the endpoint for reserved floating IPs, which uses Nova's token. Without a URL berth creates no
-// floating IPs.
+// Neutron has the endpoint for reserved floating IPs, which uses Nova's token. If the URL of Neutron is empty, berth creates no floating
+// IPs.
 type Neutron struct{ URL string }
 
-// Journal has the retention of completed journal entries; 0 keeps them for ever.
+// Journal has the time for which completed journal entries are kept; 0 means that berth never deletes them.
 type Journal struct{ Retention time.Duration }
 
-// History has the retention of the generation history. Entries beyond its maximum age or its maximum number are
-// deleted.
+// History has the retention of the generation history. berth deletes the entries of the generation history that exceed the maximum age or
+// the maximum number of entries.
 type History struct {
 	MaxAge  time.Duration
 	MaxRows int64
@@ -106,9 +106,9 @@ type Candidates struct {
 	Random     bool // a different choice for each request
 }
 
-// Port has the deadlines of ports' provisioning blocks. The deadlines are by entity (such as L2 or DHCP); the key ""
-// stands for all other entities. OverdueIsError means that a port's status becomes ERROR after a deadline; otherwise
-// the port keeps waiting.
+// Port has the deadlines of ports' provisioning blocks. The map Deadlines has one deadline for each entity of a provisioning block (such as
+// L2 or DHCP); the key "" stands for all entities without a key of their own. If OverdueIsError is true, a port's status becomes ERROR when
+// a deadline of the port passes; if false, the port keeps its status and waits.
 type Port struct {
 	Deadlines      map[string]time.Duration
 	OverdueIsError bool
@@ -136,28 +136,29 @@ type Lease struct {
 	HealingInterval   time.Duration // heal reservations that run or start within this time; 0: all
 }
 
-// Enforcement has the external service that allows or denies leases. Without a URL all leases are allowed.
+// Enforcement has the external service that allows or denies leases. If the URL of the enforcement service is empty, berth allows all
+// leases.
 type Enforcement struct {
 	URL, Token     string
 	AllowOnFailure bool // allow a lease if the service fails
 }
 
-// Webhook has the receiver of lease notifications. Without a URL berth sends no notifications.
+// Webhook has the receiver of lease notifications. If the URL of the webhook is empty, berth sends no lease notifications.
 type Webhook struct{ URL, Token string }
 
 // IncompleteConsumer has the owner of consumers that were created without project and user.
 type IncompleteConsumer struct{ Project, User string }
 
-// Service has berth's own service user at Keystone. It validates the tokens of other users.
+// Service has berth's own service user at Keystone. berth uses its service user to validate the tokens of other users.
 type Service struct {
 	AuthURL, Username, Password, Project, UserDomain, ProjectDomain, Region, CAFile string
 }
 
-// Client has the API's URL and token for the command line. An empty field is read from the address file of a development
-// run.
+// Client has the API's URL and token for the command line. If a field of Client is empty, the command line reads its value from the address
+// file of a development run.
 type Client struct{ URL, Token string }
 
-// Dev has the settings of the embedded services of `worker --dev`. Port 0 stands for any free port.
+// Dev has the settings of the embedded services of `worker --dev`. A port of 0 stands for any free port.
 type Dev struct {
 	Data         string // folder of all data
 	DatabasePort int
@@ -167,7 +168,7 @@ type Dev struct {
 	Demo         bool
 }
 
-// check rejects settings that contradict each other or that lack a setting on which they depend.
+// check rejects settings that contradict each other, and settings that depend on another setting that is missing.
 func (c Config) check() error {
 	if c.Auth == Noauth && c.Listen != "" && !loopback(c.Listen) {
 		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",

@@ -11,20 +11,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// File is the variable whose value is the path of the optional YAML file. The keys of the file are the other
-// variables in lower case, without the prefix BERTH_. The environment wins over the file.
+// File is the variable whose value is the path of the optional YAML file. The keys of the YAML file are the names of all other variables,
+// in lower case and without the prefix BERTH_. If a setting is in both the environment and the YAML file, berth uses the value from the
+// environment.
 const File = "BERTH_CONFIG"
 
 const (
 	prefix     = "BERTH_"
 	testPrefix = "BERTH_TEST_" // variables of the tests; Load ignores them
-	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads it, because
-	// tests use devstack without a Config.
+	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads the variable temporalCLI itself,
+	// because tests use devstack without a Config.
 	temporalCLI = "BERTH_TEMPORAL_CLI"
 )
 
-// Load reads the settings from an environment in the form of os.Environ and from the file that BERTH_CONFIG names.
-// The error lists every wrong setting. The Config contains the settings that have no error.
+// Load reads the settings from an environment in the form of os.Environ and from the file that BERTH_CONFIG names. The error that Load
+// returns lists every wrong setting. The Config that Load returns contains the settings that have no error.
 func Load(environ []string) (Config, error) {
 	var c Config
 	values := map[string]string{}
@@ -48,7 +49,7 @@ func Load(environ []string) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// fromEnvironment returns the values of berth's variables. An empty variable counts as not set.
+// fromEnvironment returns the values of berth's variables. A variable whose value is empty counts as not set.
 func fromEnvironment(environ []string) (map[string]string, []error) {
 	values := map[string]string{}
 	settings := settingsByName()

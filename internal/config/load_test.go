@@ -56,7 +56,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
 	}
 	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
-		t.Errorf("default settings (-want +got):\n%s", d)
+		t.Errorf("Load with no settings except ignored and empty ones: default settings differ (-want +got):\n%s", d)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestLoad_PortDeadlineForAllOrByEntity(t *testing.T) {
 		})
 	}
 	if !load(t, "BERTH_PORT_OVERDUE=error").Port.OverdueIsError {
-		t.Error("BERTH_PORT_OVERDUE=error: got OverdueIsError false, want true")
+		t.Error("load BERTH_PORT_OVERDUE=error: got OverdueIsError false, want true")
 	}
 }
 

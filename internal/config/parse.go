@@ -79,7 +79,7 @@ func urlPath(field func(*Config) *string) setter {
 	}
 }
 
-// httpURL parses an http or https URL. An empty value means that there is no URL.
+// httpURL parses an http or https URL. An empty value of the setting means that there is no URL.
 func httpURL(field func(*Config) *string) setter {
 	return func(c *Config, s string) error {
 		if s == "" {
@@ -126,8 +126,8 @@ func list(field func(*Config) *[]string) setter {
 	}
 }
 
-// origins parses a list of origins in the form of the header Origin. The header of a request must equal one of the
-// origins literally.
+// origins parses a list of origins in the form of the header Origin. A browser's origin is allowed if the header Origin of the request
+// equals one of these origins literally or if the list contains "*".
 func origins(c *Config, s string) error {
 	_ = list(func(c *Config) *[]string { return &c.CORS.Origins })(c, s)
 	for _, origin := range c.CORS.Origins {
@@ -150,7 +150,7 @@ func duration(field func(*Config) *time.Duration) setter {
 	}
 }
 
-// durationOrOff parses a positive duration. The word "off" becomes 0.
+// durationOrOff parses a positive duration. durationOrOff converts the word "off" to the duration 0.
 func durationOrOff(field func(*Config) *time.Duration) setter {
 	return func(c *Config, s string) error {
 		if s == "off" {
@@ -194,8 +194,8 @@ func candidateOrder(c *Config, s string) error {
 	return nil
 }
 
-// deadlines parses one duration for all entities, or several durations in the form ENTITY=DURATION. The word "off"
-// means no deadlines.
+// deadlines parses one duration for all entities, or several durations in the form ENTITY=DURATION. The value "off" of the setting means
+// that no entity has a deadline.
 func deadlines(c *Config, s string) error {
 	c.Port.Deadlines = map[string]time.Duration{}
 	if s == "off" {
@@ -218,7 +218,7 @@ func deadlines(c *Config, s string) error {
 	return nil
 }
 
-// quota parses NAME=NUMBER pairs, separated by commas. The word "off" means no limits.
+// quota parses NAME=NUMBER pairs, separated by commas. The value "off" of the setting means that there are no limits.
 func quota(c *Config, s string) error {
 	c.Networking.Quota = map[string]int64{}
 	if s == "off" {
@@ -238,7 +238,7 @@ func quota(c *Config, s string) error {
 	return nil
 }
 
-// overdue parses what happens to a port when one of its blocks passes its deadline.
+// overdue parses the setting for a port one of whose provisioning blocks passes its deadline: the port waits, or its status becomes ERROR.
 func overdue(c *Config, s string) error {
 	c.Port.OverdueIsError = s == "error"
 	if s != "wait" && s != "error" {

@@ -24,7 +24,7 @@ type Section struct {
 	Settings []Setting
 }
 
-// Sections returns all settings by topic, in the order of docs/settings.md. That page is generated from Sections.
+// Sections returns all settings by topic, in the order of docs/settings.md. The page docs/settings.md is generated from Sections.
 func Sections() []Section {
 	return []Section{processSettings, keystoneSettings, placementSettings, networkingSettings, leaseSettings, cloudSettings,
 		odlSettings, corsSettings, cliSettings, devSettings}
@@ -43,7 +43,7 @@ func settingsByName() map[string]Setting {
 // Variables returns the names of all settings, sorted.
 func Variables() []string { return slices.Sorted(maps.Keys(settingsByName())) }
 
-// Usage prints every setting with its default, unit and description.
+// Usage prints every setting with the setting's default, unit and description.
 func Usage(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	settings := settingsByName()
@@ -54,7 +54,7 @@ func Usage(w io.Writer) {
 	_ = t.Flush()
 }
 
-// redact returns the value. For a secret it returns a placeholder.
+// redact returns the value. For a secret setting, redact returns a placeholder instead of the value.
 func (s Setting) redact(value string) string {
 	if s.Secret {
 		return "(secret)"

@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write docs/settings.md from the table o
 
 const settingsPage = "../../docs/settings.md"
 
-// TestSettingsPage_EqualsTable fails when docs/settings.md differs from the table of settings.
-// `go test ./internal/config -run SettingsPage -update` writes the page.
+// TestSettingsPage_EqualsTable fails when docs/settings.md differs from the table of settings. To update docs/settings.md, run `go test
+// ./internal/config -run SettingsPage -update`.
 func TestSettingsPage_EqualsTable(t *testing.T) {
 	t.Parallel()
 	want := page()
@@ -31,7 +31,7 @@ func TestSettingsPage_EqualsTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(got), want); d != "" {
-		t.Errorf("docs/settings.md is outdated; run go test ./internal/config -run SettingsPage -update:\n%s", d)
+		t.Errorf("docs/settings.md differs from the table of settings; run go test ./internal/config -run SettingsPage -update to update the page (-page +table):\n%s", d)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestSections_EverySettingHasUnitAndDescription(t *testing.T) {
 			t.Run(s.Name, func(t *testing.T) {
 				t.Parallel()
 				if s.Unit == "" {
-					t.Error("the setting has no unit")
+					t.Error("setting without a unit; want every setting to have a unit")
 				}
 				if !regexp.MustCompile(`^(on: |off: |[A-Z]|berth |noauth |breadth-first |The ).*\.$`).MatchString(s.Description) {
 					t.Errorf("description of the setting: got %q, want a sentence", s.Description)

@@ -7,7 +7,8 @@ func nearest(s string, candidates []string) string {
 	return slices.MinFunc(candidates, func(a, b string) int { return editDistance(s, a) - editDistance(s, b) })
 }
 
-// editDistance counts the insertions, deletions and replacements that turn a into b (Levenshtein distance).
+// editDistance returns the minimum number of insertions, deletions and replacements of characters that turn a into b (Levenshtein
+// distance).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

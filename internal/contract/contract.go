@@ -1,6 +1,6 @@
-// Package contract defines everything that crosses Temporal: workflow types, workflow IDs, task queues, signals, queries,
-// updates, search attributes and payloads. The relay, the workers, the CLI and the agents' tools share these names.
-// The package imports no other package of this module and no SDK, so that every package may import it.
+// Package contract defines everything that crosses Temporal: workflow types, workflow IDs, task queues, signals, queries, updates, search
+// attributes and payloads. The relay, the workers, the CLI and the tools for agents use the names that package contract defines. Package
+// contract imports no other package of this module and no SDK, so that every package may import contract.
 package contract
 
 import (
@@ -17,8 +17,8 @@ const (
 	Announce     = "Announce" // sends the recorded notifications of one network to its agents
 	Webhook      = "Webhook"  // sends the recorded notifications of one lease to the webhook
 	Pool         = "Pool"     // adds one host to Nova's aggregate "freepool", or removes it
-	// FullSync, Recovery, Audit and Repair compare the OpenDaylight controller with the rows of the database. At most one
-	// workflow of each type runs.
+	// FullSync, Recovery, Audit and Repair compare the OpenDaylight controller with the rows of the database. At any time, at most one
+	// FullSync, one Recovery, one Audit and one Repair run.
 	FullSync = "FullSync"
 	Recovery = "Recovery"
 	Audit    = "Audit"
@@ -28,7 +28,8 @@ const (
 // EntityWorkflows lists the workflow types whose workflows each belong to one row of the database.
 var EntityWorkflows = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
 
-// Task queues. By default one worker polls all task queues; the workers of each queue can be scaled separately.
+// Task queues. By default, one worker polls all task queues; to scale the workers of each task queue separately, run workers that poll only
+// one task queue.
 const (
 	PortQueue    = "ports"
 	LeaseQueue   = "leases"
@@ -37,16 +38,17 @@ const (
 
 // Signals, updates and queries.
 const (
-	// SignalProvisioningComplete has a Report as its payload. The update of the same name returns a ReportResult.
+	// SignalProvisioningComplete is a signal whose payload is a Report. UpdateProvisioningComplete, the update with the same name as the
+	// signal, takes a Report and returns a ReportResult.
 	SignalProvisioningComplete = "provisioning-complete"
 	UpdateProvisioningComplete = "provisioning-complete"
-	// SignalChanged has no payload. The signal makes the workflow read its row again.
+	// SignalChanged has no payload. The signal SignalChanged makes the workflow read its row from the database again.
 	SignalChanged = "changed"
-	// QueryWhy returns a Why. Every workflow answers this query.
+	// QueryWhy returns a Why. Every workflow answers the query QueryWhy.
 	QueryWhy = "why"
 )
 
-// Search attributes. BerthWaitingFor is a keyword list; the others are keywords.
+// Search attributes. BerthWaitingFor has the type keyword list; all other search attributes of berth have the type keyword.
 const (
 	AttributeStatus     = "BerthStatus"
 	AttributeProject    = "BerthProject"
@@ -55,7 +57,8 @@ const (
 	AttributeResource   = "BerthResource"
 )
 
-// SearchAttributes lists every search attribute. Type is the name of the type in the temporal CLI.
+// SearchAttributes lists every search attribute. The field Type is the name that the temporal CLI uses for the type of the search
+// attribute.
 var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeStatus, "Keyword"},
 	{AttributeProject, "Keyword"},
@@ -64,8 +67,8 @@ var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeResource, "Keyword"},
 }
 
-// A workflow ID is computed from the ID of the workflow's object. Starting a workflow twice is therefore harmless, and every
-// tool finds the workflow of an object.
+// A workflow ID is computed from the ID of the workflow's object. Because the workflow ID is computed, a workflow that is started twice
+// runs only once, and every tool can find the workflow of an object.
 const (
 	portPrefix     = "port/"
 	announcePrefix = "announce/"
@@ -88,13 +91,13 @@ func LeaseID(id string) string { return leasePrefix + id }
 // WebhookID returns the ID of the workflow that sends the webhook notifications of the lease with the given UUID.
 func WebhookID(lease string) string { return webhookPrefix + lease }
 
-// PoolID returns the ID of the workflow that adds a host to Nova's aggregate "freepool" or removes it from there.
+// PoolID returns the ID of the workflow that adds the given host to Nova's aggregate "freepool" or removes the host from this aggregate.
 func PoolID(host string) string { return poolPrefix + host }
 
 // JournalID returns the workflow ID of the journal entry with the given sequence number, in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
 
-// Keys of the singleton workflows. The workflow ID for KeySweep is also the ID of the Temporal schedule of the sweep.
+// Keys of the singleton workflows. The workflow ID for KeySweep is also the ID of the Temporal schedule that runs the sweep.
 const (
 	KeyFullSync = "full-sync"
 	KeyRecovery = "recovery"
@@ -131,26 +134,26 @@ func TaskQueue(workflowType string) string {
 	}
 }
 
-// Input is the input of every workflow. It identifies the workflow's row by its key and does not copy the content of the row,
-// except for PortStatus.
+// Input is the input of every workflow. Input contains the key of the workflow's row but not the content of the row, except for PortStatus.
 type Input struct {
 	Key string `json:"key"`
-	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the workflow was
-	// requested. If PortStatus is nil, the workflow reads the row.
+	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the workflow was requested.
+	// If PortStatus is nil, the workflow reads the row when it starts.
 	PortStatus *PortStatus `json:"seen,omitempty"`
 }
 
-// Report is an agent's report about its part of a port. The same signal is used for every event, because Temporal keeps the
-// order only among signals with the same name.
+// Report is an agent's report about the part of a port that the agent configures. All events of reports use the same signal, because
+// Temporal keeps the order only among signals with the same name.
 type Report struct {
 	Entity string `json:"entity"` // DHCP, L2, or any other entity that has a provisioning block
 	Host   string `json:"host"`   // the agent's host
-	// Event is "complete", "begun" or "lost"; empty means "complete". Only the entity L2 uses "begun" and "lost". "begun": the
-	// agent has started to wire the port and will report again. "lost": the device is unplugged, or the agent could not wire
-	// it.
+	// Event is "complete", "begun" or "lost"; empty means "complete". Only reports with the entity L2 have the event "begun" or "lost". The
+	// event "begun" means that the agent has started to wire the port and will report again. The event "lost" means that the device is
+	// unplugged, or that the agent could not wire the port.
 	Event string `json:"event,omitempty"`
-	// Revision is the port's revision_number that the agent acted on. The revision distinguishes a report about an earlier
-	// binding to the same host from a report about the current binding. Without a revision, only the host is compared.
+	// Revision is the port's revision_number that the agent acted on. The revision distinguishes a report about an earlier binding to the
+	// same host from a report about the current binding of the port. For a report without a revision, berth compares only the report's host
+	// with the host of the port's binding.
 	Revision int64 `json:"revision,omitempty"`
 }
 
@@ -167,7 +170,7 @@ type Waiting struct {
 	Deadline *time.Time `json:"deadline,omitempty"` // when the wait ends at the latest; nil: no limit
 }
 
-// Why describes the state of a workflow's object. If the object does not progress, Why also names what the object waits for.
+// Why describes the state of a workflow's object. If the object waits for something, Why also says what the object waits for.
 type Why struct {
 	Object      string     `json:"object"`   // workflow ID
 	State       string     `json:"state"`    // the object's status
@@ -179,7 +182,7 @@ type Why struct {
 	IgnoredReports int64 `json:"ignored_messages,omitempty"`
 }
 
-// Attributes are the search attributes of a workflow at its start.
+// Attributes are the search attributes that a workflow gets when it starts.
 type Attributes struct {
 	Status     string   `json:"status,omitempty"`
 	Project    string   `json:"project,omitempty"`
@@ -188,7 +191,8 @@ type Attributes struct {
 	WaitingFor []string `json:"waiting_for,omitempty"`
 }
 
-// Nudge requests that a workflow runs and reads its row again. A repeated, late or reordered nudge is harmless.
+// Nudge is a request to start or signal a workflow, so that the workflow reads its row again. A nudge that is repeated, late or out of
+// order does no harm, because the workflow always reads the current row.
 type Nudge struct {
 	Workflow   string        // workflow type
 	ID         string        // workflow ID
@@ -197,8 +201,8 @@ type Nudge struct {
 	Delay      time.Duration // earliest delivery; a later nudge of the same ID may make it earlier
 	Summary    string        // static summary (the object's name), used if the workflow must be started
 	Attributes Attributes    // search attributes, used if the workflow must be started
-	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. PortStatus is nil in a claimed note into
-	// which another nudge has been merged.
+	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. If two nudges for the same workflow were merged into
+	// one note of the outbox, PortStatus is nil after the note is claimed.
 	PortStatus *PortStatus
 }
 
@@ -213,7 +217,7 @@ type Note struct {
 	Attempts int   // number of claims, including this one
 }
 
-// PortStatus is what a port workflow knows about its row after one read.
+// PortStatus is what a port workflow learns about the port when it reads the port's row once.
 type PortStatus struct {
 	Deleted        bool      `json:"gone,omitempty"`    // the row is deleted
 	Status         string    `json:"status"`            // DELETED for a deleted port
@@ -222,11 +226,12 @@ type PortStatus struct {
 	IgnoredReports int64     `json:"ignored,omitempty"` // reports that changed nothing
 	// PendingNovaEvents counts the events that are recorded for Nova and not yet delivered.
 	PendingNovaEvents int `json:"events,omitempty"`
-	// LookAgainAt is the time at which the workflow reads the row again even if it gets no signal; nil: no such time.
+	// LookAgainAt is the time at which the workflow reads the row again even if it gets no signal; nil means that the workflow only waits
+	// for signals.
 	LookAgainAt *time.Time `json:"next,omitempty"`
 }
 
-// EntryProgress is what a journal entry's workflow knows about its row after one read or attempt.
+// EntryProgress is what the workflow of a journal entry learns about the entry when it reads the entry's row or attempts to send the entry.
 type EntryProgress struct {
 	State     string    `json:"state"`
 	Blocked   bool      `json:"blocked,omitempty"` // Waiting names the blocking entries
@@ -255,6 +260,7 @@ type SweepResult struct {
 	RestartedWorkflows int   `json:"revived"`           // workflows that had ended although their row exists
 	TrimmedHistory     int64 `json:"forgotten"`         // rows deleted from the generation history by its retention
 	TrimmedEntries     int64 `json:"trimmed,omitempty"` // completed journal entries deleted by their retention
-	// Until is the end of the period in which this round searched for ended workflows. The next round continues from Until.
+	// Until is the end of the period in which this round of the sweep searched for ended workflows. The next round of the sweep searches
+	// the period that begins at Until.
 	Until time.Time `json:"until"`
 }

@@ -11,8 +11,8 @@ import (
 	"berth/internal/odl"
 )
 
-// refreshController reads the OpenDaylight controller's features and host configurations. It stores each host configuration as
-// a pseudo agent.
+// refreshController reads the OpenDaylight controller's features and host configurations. refreshController stores each host configuration
+// of the controller as a pseudo agent.
 func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 	features := l.Options.Features
 	if features == nil {
@@ -36,8 +36,8 @@ func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 	return l.Store.SyncPseudoAgents(ctx, l.agentStates(ctx, hosts), expiry)
 }
 
-// agentStates returns the host configurations as states of pseudo agents. It skips host configurations that are invalid or
-// whose type does not begin with "ODL ".
+// agentStates returns the host configurations as states of pseudo agents. agentStates skips host configurations that are invalid or whose
+// type does not begin with "ODL ".
 func (l *Listener) agentStates(ctx context.Context, hosts []odl.HostConfig) []network.AgentState {
 	var agents []network.AgentState
 	for _, h := range hosts {

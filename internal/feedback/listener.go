@@ -1,6 +1,6 @@
-// Package feedback reads the state that an OpenDaylight controller reports: its features, its host configurations and the
-// operational status of ports. Change events only trigger reads. A port's status is used only for the binding that the
-// controller knew when the status was read.
+// Package feedback reads the state that an OpenDaylight controller reports: its features, its host configurations and the operational
+// status of ports. An event of the controller only triggers a read of the controller's state; the content of the event is not stored. The
+// status of a port is used only if the controller already knew the port's current binding when the status was read.
 package feedback
 
 import (
@@ -23,15 +23,15 @@ type Options struct {
 	DB    *db.DB // holds the lock of the one process that listens
 	Store *networkstore.Store
 	ODL   *odl.Client
-	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the
-	// pause before a reconnect.
+	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause before
+	// the Listener connects to the controller again.
 	PollInterval    time.Duration
 	HostConfigsPath string // path of the host configurations below the controller's root
-	// Features are the controller's features; if nil, the Listener reads them from the controller.
+	// Features are the controller's features; if Features is nil, the Listener reads the features from the controller.
 	Features map[string]string
 }
 
-// Listener watches one controller. Only one of the processes with the same database watches the controller at a time.
+// Listener watches one controller. If several processes use the same database, only one of them watches the controller at a time.
 type Listener struct {
 	Options
 	features    atomic.Pointer[map[string]string]
@@ -48,26 +48,26 @@ type Listener struct {
 	lastError    string            // the error that was logged last
 }
 
-// New returns a Listener; Run starts it.
+// New returns a Listener that does nothing until Run is called.
 func New(o Options) *Listener {
 	return &Listener{Options: o, wake: make(chan struct{}, 1), pending: map[uuid.UUID]int{}}
 }
 
 const (
-	// hostExpiry is the time after which the pseudo agent of a host without a host configuration on the controller is deleted,
-	// unless an event reports the deletion earlier.
+	// When a host has had no host configuration on the controller for hostExpiry, the host's pseudo agent is deleted; if an event reports
+	// the deletion of the host configuration, the pseudo agent is deleted earlier.
 	hostExpiry = 10 * time.Minute
-	// maxPending is the maximum number of ports whose status waits to be read. If there are more, the status of all ports is
-	// compared.
+	// maxPending is the maximum number of ports whose status waits to be read. If more ports are waiting, the Listener compares the status
+	// of all ports instead.
 	maxPending = 50_000
-	// maxParallel is the maximum number of ports whose status is read at the same time.
+	// maxParallel is the maximum number of ports whose status the Listener reads from the controller at the same time.
 	maxParallel = 8
-	// maxPostponed is the maximum number of times that the read of a port's status is postponed while the journal has unsent
+	// maxPostponed is the maximum number of times that the Listener postpones the read of a port's status because the journal has unsent
 	// changes of the port.
 	maxPostponed = 10
 )
 
-// Features returns the controller's features, or nil if they are not known yet.
+// Features returns the controller's features, or nil if the Listener has not read them yet.
 func (l *Listener) Features() map[string]string {
 	if f := l.features.Load(); f != nil {
 		return *f
@@ -75,10 +75,10 @@ func (l *Listener) Features() map[string]string {
 	return nil
 }
 
-// OpenStreams returns the number of event streams of the controller that this process reads.
+// OpenStreams returns how many event streams of the controller this process has open.
 func (l *Listener) OpenStreams() int { return int(l.openStreams.Load()) }
 
-// Run watches the controller until ctx ends. While another process watches the controller, Run waits.
+// Run watches the controller until ctx ends. While another process watches the controller, Run waits until the other process stops.
 func (l *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if _, err := l.DB.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
@@ -171,8 +171,8 @@ func (l *Listener) onPortEvent(n odl.ChangeEvent) {
 	})
 }
 
-// markMissed records that events may have been lost: the status of all ports is compared now, and once more at the next
-// refresh, because events may also be lost until the new subscription is active.
+// markMissed records that events of the controller may have been lost. The Listener then compares the status of all ports now, and once
+// more at the next refresh, because events may also be lost until the new subscription is active.
 func (l *Listener) markMissed() {
 	l.update(func() { l.compareAll, l.refresh, l.compareAgain = true, true, true })
 }
@@ -188,8 +188,8 @@ func (l *Listener) update(note func()) {
 	}
 }
 
-// processPending does the pending work. After an error, the controller's state is read and the status of all ports is compared
-// again.
+// processPending does the pending work. If processPending fails, the next run reads the controller's state and compares the status of all
+// ports again.
 func (l *Listener) processPending(ctx context.Context) error {
 	l.mu.Lock()
 	pending, compareAll, refresh, removed := l.pending, l.compareAll, l.refresh, l.hostRemoved
@@ -232,7 +232,8 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 	return l.reportPorts(ctx, pending)
 }
 
-// logErrorChange logs when reading the controller begins to fail and when it works again, but not every repeated error.
+// logErrorChange logs an error if the previous read of the controller succeeded, and logs a success if the previous read failed, so that a
+// long outage is not logged again and again.
 func (l *Listener) logErrorChange(ctx context.Context, err error) {
 	text := ""
 	if err != nil && ctx.Err() == nil {

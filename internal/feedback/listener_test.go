@@ -72,7 +72,7 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	return w
 }
 
-// startListener starts a further listener, as if it ran in another process.
+// startListener starts one more listener on the same database, as another process would.
 func (w *fixture) startListener(every time.Duration) *feedback.Listener {
 	l := feedback.New(feedback.Options{DB: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,10 +96,10 @@ func (w *fixture) awaitCondition(what string, f func() string) {
 			return
 		}
 	}
-	w.Fatalf("condition %q not met within 10 minutes; last state: %s", what, missing)
+	w.Fatalf("wait until %q: not so after 10 minutes; last state: %s", what, missing)
 }
 
-// awaitAgent waits until the host has a pseudo agent or, if `there` is false, until it has none.
+// awaitAgent waits until the host has a pseudo agent. If `there` is false, awaitAgent waits until the host has no pseudo agent.
 func (w *fixture) awaitAgent(host string, there bool) {
 	w.Helper()
 	w.awaitCondition(fmt.Sprintf("host %s has a pseudo agent: %t", host, there), func() string {
@@ -293,7 +293,7 @@ func TestListener_ComparesAllPortsAfterReconnect(t *testing.T) {
 	w.awaitOpenStreams(2)
 }
 
-// If the controller offers no event streams, the listener polls it.
+// If the controller offers no event streams, the listener must poll the controller.
 func TestListener_PollsControllerWithoutStreams(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
@@ -427,7 +427,7 @@ func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	}
 }
 
-// Only one process watches the controller; if it loses the lock, another process takes over.
+// Only one process watches the controller; when this process loses the database lock, another process must take over.
 func TestListener_OneProcessAtATime(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)

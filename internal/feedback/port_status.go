@@ -45,8 +45,8 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 	return flush()
 }
 
-// eventOf translates a port's status on the controller into the event to report. The event depends on whether the port waits
-// for its L2 block; if there is nothing to report, `reportable` is false.
+// eventOf translates a port's status on the controller into the event to report. The event also depends on whether the port waits for its
+// L2 block. If there is no event to report, the result `reportable` is false.
 func eventOf(status string, waits bool) (event string, reportable bool) {
 	switch {
 	case status == network.Active && waits:
@@ -58,7 +58,7 @@ func eventOf(status string, waits bool) (event string, reportable bool) {
 	}
 }
 
-// reportPorts reads the status of each pending port and reports it.
+// reportPorts reads the status of each pending port from the controller and reports the status.
 func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
@@ -68,8 +68,9 @@ func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) e
 	return group.Wait()
 }
 
-// reportPort reads the status of a port and reports it for the port's binding. The binding is read before the status, and the
-// status is used only if the controller already knows the binding: a status of an earlier binding must not change the port.
+// reportPort reads the status of a port from the controller and reports the status for the port's binding. reportPort reads the binding
+// before the status, and reports the status only if the controller already knows the binding, because a status of an earlier binding must
+// not change the port.
 func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) error {
 	ports, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
 	if err != nil || len(ports) == 0 {
@@ -95,8 +96,8 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 	return err
 }
 
-// postpone schedules another read of a port's status after a short delay. After maxPostponed attempts, the status of all ports
-// is compared at the next refresh instead.
+// postpone schedules another read of a port's status after a short pause. When the read of a port's status has been postponed maxPostponed
+// times, postpone schedules a comparison of all ports at the next refresh instead.
 func (l *Listener) postpone(id uuid.UUID, tries int) {
 	if tries > maxPostponed {
 		l.mu.Lock()

@@ -1,5 +1,5 @@
-// Package identity authenticates requests: it returns the Caller to whom a request's credentials belong. Each API decides what a
-// caller may do.
+// Package identity authenticates requests: from the credentials of a request it determines the Caller, the user or service that sent the
+// request. Package identity does not decide what a caller may do; each API decides that.
 package identity
 
 import (
@@ -30,13 +30,13 @@ func (c Caller) Has(role string) bool { return slices.Contains(c.Roles, role) }
 // Admin reports whether the caller may act on the objects of every project.
 func (c Caller) Admin() bool { return c.Has("admin") || c.Has("service") }
 
-// Authenticator returns the caller of a request. Its errors wrap ErrUnauthenticated or ErrUnavailable.
+// Authenticator returns the caller of a request. Every error of an Authenticator wraps ErrUnauthenticated or ErrUnavailable.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Caller, error)
 }
 
-// Challenger is an Authenticator that also returns, by Challenge, the value of the header WWW-Authenticate for a 401. The header tells
-// clients where to get credentials.
+// Challenger is an Authenticator whose method Challenge returns the value of the header WWW-Authenticate for a response with the status
+// 401. The header WWW-Authenticate tells clients where to get credentials.
 type Challenger interface {
 	Challenge() string
 }

@@ -19,24 +19,25 @@ import (
 )
 
 const (
-	// validFor is how long a valid token is cached. A revoked token may still be accepted during that time.
+	// validFor is how long a valid token is cached. A token that is revoked may still be accepted until validFor has passed.
 	validFor = 5 * time.Minute
 	// invalidFor is how long an invalid token is cached.
 	invalidFor = 10 * time.Second
-	// keystoneTimeout is how long a request waits for Keystone before it gets a 503.
+	// keystoneTimeout is how long a request waits for Keystone before the client gets the status 503.
 	keystoneTimeout = 10 * time.Second
-	// renewBefore is the time before its expiry at which berth renews the token of the service user.
+	// renewBefore is how long before the expiry of the service user's token berth renews this token.
 	renewBefore = time.Minute
 	// maxToken is the maximum length of a token, in bytes. Keystone's tokens are shorter.
 	maxToken = 4096
-	// maxVerdicts is the maximum number of verdicts in the cache of valid tokens, and in the cache of invalid tokens, which any client can
-	// fill.
+	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid tokens. The second cache needs
+	// a limit because any client can fill it.
 	maxVerdicts = 10_000
 	// maxConns is the maximum number of connections to Keystone.
 	maxConns = 32
 )
 
-// Service contains the settings of berth's service user in Keystone. With this user, berth validates the tokens of requests.
+// Service contains the settings of berth's service user in Keystone. With the token of the service user, berth validates the tokens of
+// requests.
 type Service struct {
 	AuthURL                   string // with or without /v3
 	Username, Password        string
@@ -45,7 +46,7 @@ type Service struct {
 	CAFile                    string // certificate authorities trusted in addition to the system's; empty for none
 }
 
-// Keystone validates tokens with Keystone and caches the results. It ignores the identity headers of requests.
+// Keystone validates tokens with Keystone and caches the results. Keystone ignores the identity headers of requests, such as X-Project-Id.
 type Keystone struct {
 	service  Service
 	endpoint string // ends in /v3/
@@ -59,7 +60,7 @@ type Keystone struct {
 	own session
 }
 
-// session is a token of the service user, with the time until which it is used.
+// session is a token of the service user, with the time until which berth uses the token.
 type session struct {
 	token string
 	until time.Time
@@ -82,7 +83,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts)}, nil
 }
 
-// httpClient returns a client that follows no redirects, because a redirect would send tokens to another host.
+// httpClient returns an HTTP client that follows no redirects, because a redirect could send tokens to another host.
 func httpClient(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConns, maxConns
@@ -152,8 +153,8 @@ func checkFormat(token string) error {
 	return nil
 }
 
-// shareCall makes one call for all concurrent requests with the same key. The call continues when the first request is cancelled, because
-// the other requests still wait for it.
+// shareCall makes one call to Keystone for all concurrent requests with the same key. The shared call continues when the request that
+// started it is cancelled, because other requests may wait for the result.
 func (k *Keystone) shareCall(ctx context.Context, key string, call func(context.Context) (any, error)) (any, error) {
 	answer := k.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keystoneTimeout)
@@ -168,8 +169,8 @@ func (k *Keystone) shareCall(ctx context.Context, key string, call func(context.
 	}
 }
 
-// validateAndCache validates a token with Keystone and caches the verdict. It reads the cache first, because another request may have just
-// stored the verdict.
+// validateAndCache validates a token with Keystone and caches the verdict. validateAndCache first looks for the token in the cache, because
+// another request may just have stored the verdict.
 func (k *Keystone) validateAndCache(ctx context.Context, token string, key [sha256.Size]byte) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
@@ -194,8 +195,8 @@ func (k *Keystone) validateAndCache(ctx context.Context, token string, key [sha2
 	return c, nil
 }
 
-// validate lets Keystone validate a token, with the token of the service user. If Keystone rejects the service user's token, validate renews
-// that token once.
+// validate lets Keystone validate a token, with the token of the service user. If Keystone rejects the service user's token, validate
+// renews the service user's token once and tries again.
 func (k *Keystone) validate(ctx context.Context, token string) (subject, error) {
 	for rejected := ""; ; {
 		own, err := k.Fresh(ctx, rejected)
@@ -219,8 +220,8 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 	}
 }
 
-// Fresh returns the service user's token, for requests to other OpenStack services. `rejected` is a token that a service has rejected, or "";
-// Fresh never returns this token.
+// Fresh returns a valid token of the service user, for requests to other OpenStack services. The parameter `rejected` is a token that a
+// service has rejected, or ""; Fresh never returns the rejected token.
 func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	if rejected != "" {
 		k.forget(rejected)
@@ -245,7 +246,7 @@ func (k *Keystone) current() string {
 	return k.own.token
 }
 
-// login requests a token of the service user, unless another request has just got one.
+// login gets a new token of the service user from Keystone, unless a concurrent request has just got one.
 func (k *Keystone) login(ctx context.Context) (any, error) {
 	if own := k.current(); own != "" {
 		return own, nil
@@ -280,8 +281,8 @@ func (k *Keystone) client(token string) *gophercloud.ServiceClient {
 		ProviderClient: &gophercloud.ProviderClient{HTTPClient: *k.http, TokenID: token}}
 }
 
-// unavailable returns an error that wraps ErrUnavailable. The error does not contain the body of Keystone's response, which may be an HTML
-// page.
+// unavailable returns an error that wraps ErrUnavailable. The error that unavailable returns does not contain the body of Keystone's
+// response, because the body may be an HTML page.
 func unavailable(operation string, err error) error {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &code) {
@@ -305,8 +306,8 @@ type subject struct {
 	} `json:"roles"`
 }
 
-// caller returns the Caller to whom the token belongs. It drops the roles of a domain-scoped token, because no object in berth belongs to a
-// domain.
+// caller returns the Caller to whom the token belongs. caller drops the roles of a domain-scoped token, because no object in berth belongs
+// to a domain.
 func (s subject) caller() Caller {
 	c := Caller{User: s.User.ID, Project: s.Project.ID, System: s.System["all"]}
 	if c.Project == "" && !c.System {

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Noauth accepts every token, as Placement's noauth2 does: `user[:project]`, where the user `admin` has the role admin. The headers
-// X-Project-Id and X-Roles replace the project and the roles. The token `notused` of keystoneauth's "none" plugin means admin. The
-// "http_basic" plugin sends a user and a password; the password is used as the project. Only listeners on loopback may use
-// Noauth.
+// Noauth accepts every token, as Placement's noauth2 does: `user[:project]`, where the user `admin` has the role admin. If a request has
+// the header X-Project-Id or X-Roles, Noauth uses the project or the roles of the header instead of those of the token. The token
+// `notused`, which keystoneauth's "none" plugin sends, means admin. keystoneauth's "http_basic" plugin sends a user and a password; Noauth
+// uses the password as the project. Noauth may only be used if the API listens on a loopback address, because Noauth accepts every token.
 type Noauth struct {
-	// Bare selects Placement's behaviour exactly: only admin gets a role. Otherwise a caller with a project gets the role member, which the
-	// other APIs need.
+	// Bare selects Placement's behaviour exactly: only admin gets a role. If Bare is false, a caller with a project also gets the role
+	// member, which APIs other than Placement need.
 	Bare bool
 }
 
-// Authenticate returns the caller that the token names. It fails only if the request has no token.
+// Authenticate returns the caller that the token names. Authenticate returns an error only if the request has no token.
 func (n Noauth) Authenticate(r *http.Request) (Caller, error) {
 	token := r.Header.Get("X-Auth-Token")
 	if user, password, ok := r.BasicAuth(); ok && token == "" && !n.Bare && user != "" {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// verdicts caches the results of validations by the hash of the token. It keeps at most `limit` verdicts, each until its expiry.
+// verdicts caches the results of validations by the hash of the token. verdicts keeps at most `limit` verdicts, and keeps no verdict longer
+// than until its expiry.
 type verdicts struct {
 	limit int
 	mu    sync.Mutex
@@ -22,7 +23,7 @@ func newVerdicts(limit int) *verdicts {
 	return &verdicts{limit: limit, known: map[[sha256.Size]byte]verdict{}}
 }
 
-// find returns the caller of a cached token; ok is false if the token is not cached or its verdict has expired.
+// find returns the caller to whom a cached token belongs. The result ok is false if the token is not cached or if its verdict has expired.
 func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (c Caller, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -34,7 +35,8 @@ func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (c Caller, ok bool
 	return found.caller, ok
 }
 
-// keep stores a verdict. If the cache is full, keep deletes an arbitrary other verdict, whose token is validated again when it is used.
+// keep stores a verdict. If the cache is full, keep deletes an arbitrary other verdict; the token of the deleted verdict is validated again
+// when it is next used.
 func (v *verdicts) keep(key [sha256.Size]byte, c Caller, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -19,7 +19,7 @@ type Publisher struct {
 	mu       sync.Mutex // held while a batch is published, so that notifications keep their order
 }
 
-// NewPublisher returns a publisher that connects to RabbitMQ when it is used for the first time.
+// NewPublisher returns a publisher without a connection; the publisher connects to RabbitMQ when it is used for the first time.
 func NewPublisher(o Options) *Publisher {
 	p := &Publisher{handlers: &handlers{Store: o.Store}, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
 	p.metrics = newPublisherMetrics(p.Connected)
@@ -40,8 +40,9 @@ func (p *Publisher) Close() {
 }
 
 // Publish publishes notifications in order and returns the IDs of the notifications that RabbitMQ confirmed. If no queue exists for the
-// message of a recent notification, Publish returns an error, because the agent may still declare its queue: it does so a moment after it
-// or RabbitMQ restarts. An agent that declares its queue later than that fetches the whole state by itself.
+// message of a notification that is younger than network.AgentDownTime, Publish returns an error, because the agent may still declare its
+// queue: an agent declares its queue shortly after the agent or RabbitMQ restarts. An agent that declares its queue after
+// network.AgentDownTime fetches the whole state without a notification.
 func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNotification) (published []int64, err error) {
 	versions, err := p.handlers.Store.ObjectVersions(ctx)
 	if err != nil {
@@ -64,7 +65,7 @@ func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNo
 	return published, nil
 }
 
-// publishOne publishes the messages of one notification and waits until RabbitMQ has confirmed them.
+// publishOne publishes the messages of one notification and waits until RabbitMQ has confirmed each message.
 func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification, messages []oslomsg.Message) error {
 	unroutable, err := p.wire.Publish(ctx, messages)
 	if err != nil {

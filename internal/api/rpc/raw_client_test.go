@@ -51,7 +51,7 @@ func envelope(message string) string {
 	return string(text)
 }
 
-// droppedMessages returns the number of messages that the server dropped for this reason.
+// droppedMessages returns the number of messages that the server dropped for the given reason.
 func droppedMessages(t *testing.T, registry *prometheus.Registry, reason string) int {
 	t.Helper()
 	families, err := registry.Gather()

@@ -9,21 +9,21 @@ import (
 	"berth/internal/network"
 )
 
-// restartMarker is the name of an exchange without bindings. The exchange is not durable. If it is missing, RabbitMQ has restarted and lost
-// the messages in the agents' queues.
+// restartMarker is the name of an exchange without bindings. The exchange restartMarker is not durable, so that RabbitMQ loses the exchange
+// when RabbitMQ restarts. If the exchange restartMarker is missing, RabbitMQ has restarted and has lost the messages in the agents' queues.
 const restartMarker = "berth.memento"
 
 // agentReconnectTime is the time in which all agents reconnect after an outage of RabbitMQ: oslo.messaging retries after at most 30
 // seconds.
 const agentReconnectTime = 45 * time.Second
 
-// assumedOutage is how long before the start of this process RabbitMQ is assumed to have become unavailable. assumedOutage is used if
-// restartMarker is missing when the process starts.
+// assumedOutage is the assumed time between the beginning of an outage of RabbitMQ and the start of this process. assumedOutage is used if
+// the exchange restartMarker is missing when the process starts.
 const assumedOutage = 10 * time.Minute
 
-// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ Run replays recent notifications, because RabbitMQ loses
-// messages that it confirmed but did not deliver. Run replays the notifications immediately, and again when all agents have had time to
-// reconnect.
+// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ, Run replays recent notifications, because RabbitMQ may
+// have lost messages that it had confirmed but not delivered. Run replays the recent notifications as soon as RabbitMQ is available again,
+// and a second time when all agents have had time to reconnect.
 func (p *Publisher) Run(ctx context.Context) {
 	lostAt := time.Now().Add(-assumedOutage)
 	wasConnected := false
@@ -56,8 +56,8 @@ func (p *Publisher) Run(ctx context.Context) {
 	})
 }
 
-// waitUntilLost waits until the connection ends. If `secondReplay` is true, waitUntilLost replays recent notifications once more after
-// agentReconnectTime.
+// waitUntilLost waits until the connection ends. If the parameter `secondReplay` is true, waitUntilLost also replays recent notifications
+// when agentReconnectTime has passed.
 func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, secondReplay bool, lostAt time.Time) error {
 	var replayDue <-chan time.Time
 	if secondReplay {
@@ -80,8 +80,8 @@ func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, second
 	}
 }
 
-// replay enqueues again all notifications that agents may have missed. Agents may have missed the notifications that were created later
-// than AgentDownTime before the loss of the connection.
+// replay enqueues again all notifications that agents may have missed. An agent may have missed every notification that was created after
+// the loss of the connection, or less than AgentDownTime before the loss.
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
 	return p.handlers.Store.ReplayNotifications(ctx, time.Since(lostAt)+network.AgentDownTime)

@@ -26,7 +26,8 @@ const (
 	envServerBroker   = "BERTH_TEST_RPC_BROKER"
 )
 
-// runServerProcess answers RPC calls until the process is killed. runServerProcess prints a line when it is connected to RabbitMQ.
+// runServerProcess answers RPC calls until the process is killed. When its RPC server is connected to RabbitMQ, runServerProcess prints a
+// line.
 func runServerProcess() int {
 	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
 	if err != nil {
@@ -44,7 +45,7 @@ func runServerProcess() int {
 	return 0
 }
 
-// startServerProcess starts an RPC server in a process of its own and returns a function that kills it.
+// startServerProcess starts an RPC server in a separate process and returns a function that kills this process.
 func startServerProcess(t *testing.T, database, url string) (kill func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -105,7 +106,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 				kill()
 			}
 		case <-deadline:
-			t.Fatalf("wait for the replies to all calls: got %d of %d", len(answered), calls)
+			t.Fatalf("wait for the replies to all calls: got %d replies, want %d", len(answered), calls)
 		}
 	}
 
@@ -120,7 +121,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	}
 }
 
-// RabbitMQ is killed, so that it loses all queues and messages, and then started again.
+// The test kills RabbitMQ, so that all queues and messages are lost, and starts RabbitMQ again.
 func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	t.Parallel()
 	broker := startOwnBroker(t)

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// securityGroupMethods are the methods for agents that do not fetch security groups as versioned objects. In Neutron they belong to
-// SecurityGroupAgentRpc.
+// securityGroupMethods are the methods for agents that do not fetch security groups as versioned objects. In Neutron, the security group
+// methods belong to SecurityGroupAgentRpc.
 func (h *handlers) securityGroupMethods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"security_group_info_for_devices":  oslomsg.WithArgs(h.securityGroupInfoForDevices),
@@ -40,8 +40,8 @@ type groupMember struct {
 	mac    any // of an allowed address pair; nil for a port's own address
 }
 
-// filteredPorts reads the ports of devices, their security groups and the members of remote groups. filteredPorts leaves out ports of
-// network services (device_owner network:*), which are trusted.
+// filteredPorts reads the ports of the given devices, the ports' security groups and the members of the remote groups. filteredPorts leaves
+// out the ports of network services (device_owner network:*), because these ports are trusted and need no security groups.
 func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filteredPorts, error) {
 	f := filteredPorts{ports: map[string]network.Port{}, groups: map[uuid.UUID]network.SecurityGroup{}, members: map[uuid.UUID][]groupMember{}}
 	ids, err := h.portIDs(ctx, devices)
@@ -134,8 +134,8 @@ func idStrings(ids []uuid.UUID) []string {
 	return all
 }
 
-// securityGroupInfoForDevices returns the devices, their security groups, and the members of the remote groups that the rules name. Each
-// security group is returned only once.
+// securityGroupInfoForDevices returns the devices, their security groups, and the members of the remote groups that the rules name. If
+// several devices have the same security group, the result of securityGroupInfoForDevices contains the group only once.
 func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {
@@ -159,8 +159,8 @@ func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGr
 	return object{"devices": devices, "security_groups": groups, "sg_member_ips": members}, nil
 }
 
-// addMembers adds those members of a rule's remote group that have the rule's ethertype. If `withMAC` is true, each member has its MAC, as
-// agents expect since version 1.3.
+// addMembers adds to `byGroup` the members of a rule's remote group that have the ethertype of the rule. If the parameter `withMAC` is
+// true, addMembers adds each member with its MAC, as agents expect since RPC version 1.3.
 func addMembers(byGroup object, r network.SecurityRule, members []groupMember, withMAC bool) {
 	id := r.RemoteGroup.String()
 	byEtherType, ok := byGroup[id].(object)

@@ -12,7 +12,8 @@ func securityGroupObject(g network.SecurityGroup, version string) object {
 	return attribute.Versioned(typeSecurityGroup, version, withStandardAttributes(data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt)))
 }
 
-// nestedRuleVersion is the object version of the rules inside a security group object. All supported agents accept this version.
+// nestedRuleVersion is the object version of the rules inside a security group object. All supported agents accept version 1.2 of the rule
+// object.
 const nestedRuleVersion = "1.2"
 
 func securityGroupRuleObject(r network.SecurityRule, version string) object {

@@ -28,8 +28,8 @@ func (f filteredPorts) viewPort(device string, p network.Port, rules []object) o
 	return v
 }
 
-// viewRule adds a rule to the object o, in the form that Neutron's SecurityGroupAgentRpc uses. viewRule leaves out attributes that the rule
-// does not set.
+// viewRule adds the attributes of a security group rule to the object o, in the form that Neutron's SecurityGroupAgentRpc uses. viewRule
+// leaves out attributes that the rule does not set.
 func viewRule(r network.SecurityRule, o object) object {
 	o["direction"], o["ethertype"] = r.Direction, r.EtherType
 	if r.Protocol != "" {
@@ -59,8 +59,8 @@ func prefixKey(r network.SecurityRule) string {
 	return "dest_ip_prefix"
 }
 
-// providerRules returns the rules that every port has besides the rules of its security groups (provider rules in Neutron). The provider
-// rules allow replies of DHCP servers and IPv6 router advertisements.
+// providerRules returns the rules of a port that do not come from a security group (provider rules in Neutron). The provider rules allow
+// replies of DHCP servers and IPv6 router advertisements.
 func providerRules(p network.Port) []object {
 	rules := []object{}
 	ipv4, ipv6 := []string{}, []string{}

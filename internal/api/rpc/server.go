@@ -1,6 +1,7 @@
-// Package rpc answers the RPC calls of Neutron's DHCP and Open vSwitch agents over RabbitMQ and sends them notifications, so that
-// unmodified agents configure berth's ports. Each RPC method decodes its arguments, calls the store once and encodes the result. The
-// message of the call is acknowledged after the transaction is committed. The package oslomsg implements the protocol of oslo.messaging.
+// Package rpc answers the RPC calls of Neutron's DHCP and Open vSwitch agents over RabbitMQ and sends notifications to these agents, so
+// that unmodified agents configure berth's ports. Each RPC method decodes its arguments, calls the store once and encodes the result. The
+// server acknowledges the message of an RPC call after the store has committed the transaction of the call. The package oslomsg implements
+// the protocol of oslo.messaging.
 package rpc
 
 import (
@@ -42,6 +43,6 @@ func NewServer(o Options) *Server {
 		Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, InternalFailure: internalFailure, Metrics: o.Metrics})
 }
 
-// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty TLSConfig returns nil,
-// which means the system's certificate authorities.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty, TLSConfig returns nil,
+// and a connection with a nil configuration trusts the certificate authorities of the system.
 func TLSConfig(caFile string) (*tls.Config, error) { return oslomsg.TLSConfig(caFile) }

@@ -61,7 +61,7 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	eventually(t, "the unroutable reply is counted", func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
 }
 
-// The caller declares its reply queue after RabbitMQ has returned the first reply as unroutable.
+// The test declares the caller's reply queue after RabbitMQ has returned the server's first reply as unroutable.
 func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 	t.Parallel()
 	url := newVirtualHost(t)
@@ -86,7 +86,7 @@ func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 			t.Errorf("receive the reply that was sent again: got %s, want the reply to the call with the message ID early", reply.Body)
 		}
 	case <-time.After(maxWait):
-		t.Error("declare the reply queue after the first reply was returned: the reply was not sent again")
+		t.Error("declare the reply queue after RabbitMQ returned the first reply: got no reply, want the server to send the reply again")
 	}
 }
 

@@ -2,7 +2,7 @@ package rpc_test
 
 import "testing"
 
-// An agent whose heartbeats were missing for some time still has its state. Such an agent only needs the notifications since its last
+// An agent that kept running while its heartbeats were missing still has its state, so it only needs the notifications since its last
 // heartbeat.
 func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	t.Parallel()

@@ -16,13 +16,14 @@ func (s *Server) Service(typ, url string) {
 	s.catalog = append(s.catalog, object{"id": typ, "type": typ, "name": typ, "endpoints": endpoints})
 }
 
-// version serves the version document, which clients read before they log in.
+// version serves the version document of the Identity API, which clients read before they log in.
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, object{"version": object{"id": "v3.14", "status": "stable", "updated": "2020-04-07T00:00:00Z",
 		"links": []object{{"rel": "self", "href": s.URL + "/v3/"}}, "media-types": []object{}}})
 }
 
-// projects lists the projects of all users, or the one with the name in the query. A project's ID is its name.
+// projects lists the projects of all users, or the one with the name in the query. In this stub of Keystone, the ID of a project is the
+// name of the project.
 func (s *Server) projects(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.findToken(r.Header.Get("X-Auth-Token")); !ok {
 		writeError(w, http.StatusUnauthorized)

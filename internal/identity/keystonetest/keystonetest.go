@@ -1,5 +1,5 @@
-// Package keystonetest is a stub of Keystone for tests. It keeps its users and tokens in memory. It issues, validates, expires and revokes
-// tokens as Keystone does. Tests can make it fail or wait.
+// Package keystonetest is a stub of Keystone for tests. The stub keeps its users and tokens in memory. The stub issues, validates, expires
+// and revokes tokens as Keystone does. A test can make the requests to the stub fail or wait.
 package keystonetest
 
 import (
@@ -48,7 +48,7 @@ type Server struct {
 	validations map[string]int
 }
 
-// New starts a server that stops at the end of the test. Its clock moves only when Advance is called.
+// New starts a server that stops at the end of the test. The server's clock moves only when the test calls Advance.
 func New(t testing.TB) *Server {
 	s := &Server{now: time.Now().UTC().Truncate(time.Second), users: map[string]user{}, tokens: map[string]Token{},
 		gate: make(chan struct{}), validations: map[string]int{}}
@@ -66,7 +66,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// User creates a user with a password. The user can log in to the project, in the domain Default.
+// User creates a user with a password. The user can log in to the given project, in the domain Default.
 func (s *Server) User(name, password, project string, roles ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Server) Fail(status int) {
 	s.status = status
 }
 
-// Hold makes requests wait until release is called. The channel receives a value when the first request waits.
+// Hold makes requests wait until release is called. The channel `arrived` receives a value when the first request waits.
 func (s *Server) Hold() (arrived <-chan struct{}, release func()) {
 	gate, first := make(chan struct{}), make(chan struct{}, 1)
 	s.mu.Lock()

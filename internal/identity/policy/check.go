@@ -8,7 +8,8 @@ import (
 	"berth/internal/identity"
 )
 
-// Target describes the object of a request to the rules: "project_id" and the like. Values are strings, booleans, numbers or nil.
+// Target describes the object of a request to the rules: "project_id" and the like. The values of a Target are strings, booleans, numbers
+// or nil.
 type Target map[string]any
 
 // Check is a parsed rule: a tree of conditions.
@@ -89,8 +90,8 @@ func references(parts []Check) (names []string) {
 	return names
 }
 
-// claims returns the attributes of the caller to which rules may refer, with their values. A missing attribute has no value, so no
-// comparison with it holds.
+// claims returns the attributes of the caller to which rules may refer, with their values. If the caller lacks an attribute, the attribute
+// has no value, so every comparison with it is false.
 var claims = map[string]func(identity.Caller) []string{
 	"user_id":    func(c identity.Caller) []string { return nonEmpty(c.User) },
 	"project_id": func(c identity.Caller) []string { return nonEmpty(c.Project) },
@@ -117,7 +118,8 @@ type pattern []piece
 
 type piece struct{ Text, Name string } // one of the two is set
 
-// fill replaces the references by the target's values; ok is false if the target lacks one of them.
+// fill replaces each reference in the pattern by the value of the target's attribute. The result ok is false if the target lacks one of the
+// attributes.
 func (p pattern) fill(target Target) (text string, ok bool) {
 	var b strings.Builder
 	for _, part := range p {
@@ -134,7 +136,7 @@ func (p pattern) fill(target Target) (text string, ok bool) {
 	return b.String(), true
 }
 
-// pythonString writes a value as Python's str does, because oslo.policy compares these strings.
+// pythonString converts a value to a string as Python's function str does, because oslo.policy compares the strings that str returns.
 func pythonString(value any) string {
 	switch value := value.(type) {
 	case nil:

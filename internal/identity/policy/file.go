@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// load reads an operator's file in YAML or JSON. Without a path it returns no rules.
+// load reads an operator's file in YAML or JSON. If the path is empty, load returns no rules.
 func load(path string) (map[string]string, os.FileInfo, error) {
 	if path == "" {
 		return nil, nil, nil

@@ -13,7 +13,8 @@ import (
 const maxNesting = 64
 
 // Parse reads a rule in the grammar of oslo.policy: conditions joined by "and", "or", "not" and parentheses, where "and" binds closer than
-// "or". An empty rule and "@" always hold; "!" never holds. oslo.policy treats an unreadable rule as "!"; Parse returns an error.
+// "or". The empty rule and the rule "@" allow every request; the rule "!" denies every request. For a rule that cannot be parsed, Parse
+// returns an error, whereas oslo.policy denies every request.
 func Parse(text string) (Check, error) {
 	tokens := tokenize(text)
 	if len(tokens) == 0 {
@@ -30,7 +31,8 @@ func Parse(text string) (Check, error) {
 	return check, nil
 }
 
-// tokenize splits the text at blanks, and splits parentheses off both ends of each word. Parentheses inside a word stay in the word.
+// tokenize splits the text at blanks, and splits parentheses off both ends of each word. Parentheses in the middle of a word are not split
+// off.
 func tokenize(text string) (tokens []string) {
 	for word := range strings.FieldsSeq(text) {
 		inner := strings.TrimLeft(word, "(")
@@ -49,7 +51,7 @@ type parser struct {
 	at     int
 }
 
-// accept consumes the next token if it is the given word, in upper or lower case.
+// accept consumes the next token and returns true if the token is the given word, in upper or lower case.
 func (p *parser) accept(word string) bool {
 	if p.at < len(p.tokens) && strings.EqualFold(p.tokens[p.at], word) {
 		p.at++
@@ -64,7 +66,8 @@ func (p *parser) either(depth int) (Check, error) {
 	}, func(parts []Check) Check { return oneOf(parts) })
 }
 
-// joined reads one part, or several parts with the given word between them. A single part is returned unchanged.
+// joined parses one condition, or several conditions with the given word ("and" or "or") between them. If there is only one condition,
+// joined returns this condition unchanged.
 func joined(p *parser, word string, part func() (Check, error), join func([]Check) Check) (Check, error) {
 	var parts []Check
 	for {

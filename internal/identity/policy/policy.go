@@ -1,6 +1,6 @@
-// Package policy decides which caller may do what. It evaluates rules in the grammar of oslo.policy: the defaults of the APIs, and the
-// operator's file that replaces them. Each API passes the names and defaults of its operations. An operation without a rule is
-// denied.
+// Package policy decides which caller may do what. Package policy evaluates rules in the grammar of oslo.policy: the default rules of the
+// APIs, and the rules of the operator's file, which replace default rules with the same name. Each API passes the names of its operations
+// and their default rules to this package. If an operation has no rule, every caller is denied.
 package policy
 
 import (
@@ -19,19 +19,19 @@ import (
 // Scope is the scope of a token.
 type Scope int
 
-// Scopes that berth's operations distinguish. A domain-scoped token has neither of these scopes.
+// Scopes that berth's operations distinguish. A domain-scoped token has neither the scope Project nor the scope System.
 const (
 	Project Scope = iota + 1
 	System
 )
 
-// Default is a rule that applies if the operator's file has no rule of the same name. Name is an operation, or a rule to which other
-// rules refer.
+// Default is a rule that applies if the operator's file has no rule with the same name. The field Name is the name of an operation, or the
+// name of a rule to which other rules refer.
 type Default struct {
 	Name  string
 	Check string
-	// Old is the rule of older releases. A caller whom Old allows is allowed too, unless Options.Old is false or the file has a rule
-	// of this name.
+	// Old is the rule of older releases. A caller whom the rule Old allows is allowed too, unless Options.Old is false or the operator's
+	// file has a rule with this Name.
 	Old string
 	// Scopes are the allowed scopes of tokens, checked in addition to the rule; an empty list allows every scope.
 	Scopes []Scope
@@ -43,7 +43,7 @@ type Options struct {
 	Old  bool   // a caller whom the rule of an older release allows is allowed too
 }
 
-// Policy checks callers against rules. It reads its file again after every change.
+// Policy checks callers against rules. Policy reads the operator's file again whenever the file has changed.
 type Policy struct {
 	options  Options
 	defaults map[string]Default
@@ -57,8 +57,8 @@ type ruleSet struct {
 	file  os.FileInfo // nil without a file
 }
 
-// Open reads the defaults and the file. It refuses rules that cannot be parsed, that refer to an unknown name, or that have a name that no
-// API checks: such a rule would have no effect.
+// Open reads the defaults and the file. Open returns an error for a rule that cannot be parsed, that refers to an unknown name, or whose
+// name no API checks: such a rule would have no effect.
 func Open(o Options, defaults ...Default) (*Policy, error) {
 	p := &Policy{options: o, defaults: map[string]Default{}}
 	for _, d := range defaults {
@@ -95,8 +95,8 @@ func scope(c identity.Caller) Scope {
 	}
 }
 
-// current returns the rules of the current file. If the changed file cannot be read, the old rules stay in force and the log reports the
-// error.
+// current returns the rules of the current file. If the changed file cannot be read, current logs the error and returns the rules that it
+// had read before.
 func (p *Policy) current() *ruleSet {
 	now := p.loaded.Load()
 	if p.options.File == "" || !p.reading.TryLock() {
@@ -182,7 +182,7 @@ func (p *Policy) validate(rules map[string]Check, overrides map[string]string) e
 	return errors.Join(errs...)
 }
 
-// circular reports whether a rule refers to itself, directly or through others.
+// circular reports whether a rule refers to itself, directly or through other rules.
 func circular(rules map[string]Check, name string) bool {
 	seen, next := map[string]bool{}, rules[name].refers()
 	for len(next) > 0 {

@@ -17,7 +17,7 @@ var (
 	domain = identity.Caller{User: "dora"}
 )
 
-// writePolicy writes a policy file and returns its path.
+// writePolicy writes a policy file with the given content and returns the path of the file.
 func writePolicy(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")

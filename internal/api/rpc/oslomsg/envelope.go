@@ -28,8 +28,8 @@ type envelope struct {
 	Message string `json:"oslo.message"`
 }
 
-// request is a call (the caller waits for a reply) or a cast (no reply). berth ignores the fields of the request context, whose names begin
-// with _context_: it trusts every client of the broker as an agent.
+// request is an RPC message: a call, whose sender waits for a reply, or a cast, whose sender does not. berth ignores the fields of the
+// request context, whose names begin with _context_, because berth trusts every client of the broker as an agent.
 type request struct {
 	Method    string          `json:"method"`
 	Args      json.RawMessage `json:"args"`
@@ -45,8 +45,8 @@ func (r request) wantsReply() bool {
 	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName
 }
 
-// decodeRequest decodes a message body. If decodeRequest returns an error, it also returns the fields that were decoded before the error,
-// because a reply may still be possible.
+// decodeRequest decodes a message body. If decodeRequest returns an error, decodeRequest also returns the fields that it decoded before the
+// error, because with these fields the server may still be able to reply.
 func decodeRequest(body []byte) (request, error) {
 	var r request
 	if len(body) > maxBody {
@@ -81,7 +81,8 @@ func encodeEnvelope(message map[string]any) ([]byte, error) {
 	return json.Marshal(envelope{envelopeVersion, string(inner)})
 }
 
-// encodeReply encodes the reply to a call: its result, or its failure if there is one.
+// encodeReply encodes the reply to a call. The reply contains the failure of the call if the call failed, and otherwise the result of the
+// call.
 func encodeReply(r request, result any, failure *Failure) ([]byte, error) {
 	m := map[string]any{"result": result, "failure": nil, "ending": true, "_msg_id": r.MessageID}
 	if failure != nil {

@@ -11,8 +11,8 @@ const (
 	builtinsModule   = "builtins"
 )
 
-// Failure is an exception that the server sends in its reply and that the caller then raises. The field names are those of oslo.messaging's
-// serialized exceptions.
+// Failure is a Python exception in the reply to a failed call; the caller raises the exception. The JSON names of the fields of Failure are
+// those of oslo.messaging's serialized exceptions.
 type Failure struct {
 	Class     string         `json:"class"`
 	Module    string         `json:"module"`

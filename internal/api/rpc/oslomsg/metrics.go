@@ -2,7 +2,7 @@ package oslomsg
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Reasons why the server dropped a message. The reasons are the label values of the metric berth_rpc_dropped_total.
+// Reasons why the server dropped a message. These constants are label values of the metric berth_rpc_dropped_total.
 const (
 	dropMalformed      = "malformed"      // the body has no envelope, or no call in it
 	dropDuplicate      = "duplicate"      // a message with this _unique_id was handled before
@@ -32,8 +32,8 @@ func (m serverMetrics) register(r prometheus.Registerer) {
 
 func (m serverMetrics) countDrop(reason string) { m.drops.WithLabelValues(reason).Inc() }
 
-// countCall counts a call by its method and by the class of its failure. Calls of unknown methods or versions are counted without a method,
-// so that clients cannot create an unlimited number of time series.
+// countCall counts a call; the method and the failure class are labels of the metric. countCall leaves the label of the method empty for an
+// unknown method or version, so that clients cannot create an unlimited number of time series.
 func (m serverMetrics) countCall(method string, failure *Failure) {
 	class := ""
 	if failure != nil {
@@ -45,7 +45,8 @@ func (m serverMetrics) countCall(method string, failure *Failure) {
 	m.calls.WithLabelValues(method, class).Inc()
 }
 
-// ConnectedGauge returns a metric that is 1 while the process has a connection to RabbitMQ for this purpose, and otherwise 0.
+// ConnectedGauge returns a metric that is 1 while `connected` returns true, and otherwise 0. The parameter `purpose` is a label of the
+// metric: what the process uses the RabbitMQ connection for.
 func ConnectedGauge(purpose string, connected func() bool) prometheus.GaugeFunc {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "berth_rpc_connected", Help: "1 while this process is connected to RabbitMQ, by purpose of the connection.",
 		ConstLabels: prometheus.Labels{"for": purpose}}, func() float64 {

@@ -20,8 +20,8 @@ type Message struct {
 // ValidTopic reports whether the topic and the name of its fanout exchange are short enough for RabbitMQ.
 func ValidTopic(topic string) bool { return len(topic)+len(fanoutSuffix) <= MaxName }
 
-// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. A Publisher connects when it is used for the first
-// time. The methods of a Publisher are safe for concurrent use.
+// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. A Publisher has no connection to RabbitMQ until one of
+// its methods needs the connection. The methods of a Publisher are safe for concurrent use.
 type Publisher struct {
 	mu       sync.Mutex
 	broker   Broker
@@ -37,7 +37,8 @@ type session struct {
 	returned chan amqp.Return
 }
 
-// NewPublisher returns a publisher that sends messages to a topic exchange. RabbitMQ shows the name in its list of connections.
+// NewPublisher returns a publisher that sends messages to a topic exchange. The parameter `name` is the name of the AMQP connection, which
+// RabbitMQ shows in its list of connections.
 func NewPublisher(b Broker, exchange, name string) *Publisher {
 	return &Publisher{broker: b, exchange: exchange, name: name}
 }
@@ -51,7 +52,8 @@ func (p *Publisher) Connected() bool {
 
 func (s *session) usable() bool { return s != nil && !s.conn.IsClosed() && !s.channel.IsClosed() }
 
-// Close closes the publisher's connection. The next use of the publisher connects again.
+// Close closes the publisher's connection. After Close, the next method of the publisher that needs a connection connects to RabbitMQ
+// again.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +67,8 @@ func (p *Publisher) close() {
 	}
 }
 
-// Connect connects to RabbitMQ unless the publisher is connected. When the connection ends, the returned channel receives an error.
+// Connect connects to RabbitMQ unless the publisher is connected. When the connection to RabbitMQ ends, the channel that Connect has
+// returned receives an error.
 func (p *Publisher) Connect() (<-chan error, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +105,7 @@ func (p *Publisher) connect() error {
 	return nil
 }
 
-// ExchangeExists reports whether RabbitMQ has a fanout exchange with this name that is not durable.
+// ExchangeExists reports whether RabbitMQ has a fanout exchange with the given name that is not durable.
 func (p *Publisher) ExchangeExists(name string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +125,7 @@ func (p *Publisher) ExchangeExists(name string) (bool, error) {
 	return err == nil, err
 }
 
-// DeclareExchange declares a fanout exchange that is not durable: RabbitMQ loses it on restart.
+// DeclareExchange declares a fanout exchange that is not durable, so that RabbitMQ loses the exchange when RabbitMQ restarts.
 func (p *Publisher) DeclareExchange(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,9 +135,9 @@ func (p *Publisher) DeclareExchange(name string) error {
 	return p.current.channel.ExchangeDeclare(name, "fanout", false, false, false, false, nil)
 }
 
-// Publish publishes messages in order and waits until RabbitMQ has confirmed all of them. If no queue was bound to some of the topics,
-// Publish returns one of these topics; RabbitMQ confirms such messages and drops them. The result of Publish never names the topic of a
-// fanout message.
+// Publish publishes messages in order and waits until RabbitMQ has confirmed all of them. If no queue is bound to the topic of a message,
+// RabbitMQ confirms the message and drops it, and Publish returns the topic. If this happens to several messages, Publish returns the topic
+// of one of them. Publish never returns the topic of a fanout message as unroutable.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable string, err error) {
 	if len(messages) == 0 {
 		return "", nil
@@ -186,7 +189,8 @@ func (s *session) publish(ctx context.Context, exchange string, m Message) (*amq
 		return s.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.Topic, true, false, newPublishing(m.Body, time.Now()))
 	}
 	fanout := m.Topic + fanoutSuffix
-	// The exchange may be missing, because RabbitMQ deletes it together with its last queue.
+	// The fanout exchange may be missing, because RabbitMQ deletes the exchange together with the last queue that was bound to the
+	// exchange.
 	if err := s.channel.ExchangeDeclare(fanout, "fanout", false, true, false, false, nil); err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// The server sends replies again if their queue does not exist. An agent has one connection for calls and another for replies. After an
-// outage of RabbitMQ the agent may send calls before its connection for replies is back, which takes at most 30 seconds. Servers of
-// oslo.messaging resend replies too.
+// The server sends a reply again if the reply queue does not exist. An agent has one connection to RabbitMQ for its calls and another
+// connection for the replies. After an outage of RabbitMQ, an agent may send a call before the agent's connection for replies is restored,
+// which takes at most 30 seconds. The RPC servers of oslo.messaging also resend a reply whose queue does not exist.
 const (
 	replyTimeout      = 30 * time.Second
 	replyResendPause  = 250 * time.Millisecond

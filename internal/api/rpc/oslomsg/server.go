@@ -25,8 +25,9 @@ type ServerOptions struct {
 	Topics    []string // the topics on which the server takes calls
 	Host      string   // of this process: the server takes calls to topic.host as well
 	Endpoints []Endpoint
-	// ErrorToFailure converts the error of a method, unless it is a *Failure, to the failure that the caller gets. If `transient` is true,
-	// the server retries the method until the caller's timeout before it replies.
+	// ErrorToFailure converts the error of a method to the failure that the caller gets. The server does not call ErrorToFailure for an
+	// error that is a *Failure, because the caller gets that *Failure. If the result `transient` is true, the server first repeats the
+	// method until the method succeeds or the timeout of the call ends, and then replies.
 	ErrorToFailure func(error) (f *Failure, transient bool)
 	// InternalFailure returns the failure that the caller gets after a panic of a method, or for a result that cannot be encoded.
 	InternalFailure func(message string) *Failure
@@ -51,11 +52,11 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Connected reports whether the server is connected to RabbitMQ and consumes its queues.
+// Connected reports whether the server is connected to RabbitMQ and consumes messages from its RPC queues.
 func (s *Server) Connected() bool { return s.connected.Load() }
 
-// Run answers calls until ctx ends. After a lost connection Run reconnects, without a limit of attempts. RabbitMQ delivers unacknowledged
-// calls again, to this process or another one.
+// Run answers calls until ctx ends. When the connection to RabbitMQ is lost, Run reconnects; the number of attempts is not limited. After a
+// lost connection, RabbitMQ delivers the unacknowledged calls again, to this process or to another one.
 func (s *Server) Run(ctx context.Context) {
 	KeepConnected(ctx, "RPC server has no connection to RabbitMQ: calls of agents are not answered", func(ctx context.Context) error {
 		defer s.connected.Store(false)
@@ -91,7 +92,8 @@ func (s *Server) serve(ctx context.Context) error {
 	slog.InfoContext(ctx, "RPC server connected to RabbitMQ")
 	var running sync.WaitGroup
 	defer running.Wait()
-	// Running calls continue when ctx ends, so that they are answered. Running calls are cancelled when the connection ends.
+	// A call that is running when ctx ends continues, so that its caller gets a reply. A call that is running when the connection to
+	// RabbitMQ ends is cancelled.
 	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	for {
@@ -133,8 +135,8 @@ const (
 	maxRetryPause   = 2 * time.Second
 )
 
-// handle executes one call, sends the reply and then acknowledges the call. If the process dies before the acknowledgement, RabbitMQ
-// delivers the call again.
+// handle executes one call, sends the reply and then acknowledges the call. If the process dies before it has acknowledged the call,
+// RabbitMQ delivers the call again.
 func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Delivery) {
 	r, err := decodeRequest(call.Body)
 	if err != nil {
@@ -171,7 +173,7 @@ func callTimeout(call amqp.Delivery) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// execute calls the method that the request names, and retries it after transient errors until the deadline.
+// execute calls the method that the request names, and repeats the call after each transient error until the deadline.
 func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (any, *Failure) {
 	m, unknown := findMethod(s.options.Endpoints, r)
 	if unknown != nil {
@@ -197,8 +199,8 @@ func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (an
 	}
 }
 
-// failureOf returns the failure for a method's error. If the error is a *Failure, failureOf returns the error itself; otherwise it returns
-// the result of ErrorToFailure.
+// failureOf returns the failure for a method's error. failureOf returns an error that is a *Failure as it is, and converts every other
+// error with ErrorToFailure.
 func (s *Server) failureOf(err error) (f *Failure, transient bool) {
 	if errors.As(err, &f) {
 		return f, false
@@ -206,7 +208,8 @@ func (s *Server) failureOf(err error) (f *Failure, transient bool) {
 	return s.options.ErrorToFailure(err)
 }
 
-// callMethod calls the method once and turns a panic into a failure, so that other calls continue.
+// callMethod calls the method once and converts a panic of the method to a failure, so that a panic does not end the other calls of the
+// process.
 func (s *Server) callMethod(ctx context.Context, m Method, r request) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
