@@ -56,7 +56,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
 	}
 	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
-		t.Errorf("Load with no settings except ignored and empty ones: default settings differ (-want +got):\n%s", d)
+		t.Errorf("load an environment without settings: got other defaults (-want +got):\n%s", d)
 	}
 }
 

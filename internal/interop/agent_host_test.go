@@ -15,9 +15,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// agentHost is a host with Open vSwitch and Neutron agents from Debian's packages. If the test may create Linux namespaces, the host has
-// its own network and mount namespaces: the switch forwards between kernel devices, and dnsmasq serves DHCP. Otherwise Open vSwitch uses
-// its dummy datapath, which needs no privilege, and a stub replaces the agent's DHCP driver.
+// agentHost is a host with Open vSwitch and Neutron agents from Debian's packages. If the test may create Linux namespaces, an agentHost
+// has its own network and mount namespaces: Open vSwitch forwards between kernel devices, and dnsmasq serves DHCP. If the test may not
+// create namespaces, Open vSwitch uses its dummy datapath, which needs no privilege, and a stub replaces the DHCP driver of the DHCP agent.
 type agentHost struct {
 	*servertest.Deployment
 	name         string
@@ -28,7 +28,7 @@ type agentHost struct {
 	dhcp, ovs    *servertest.Process
 }
 
-// newAgentHost starts Open vSwitch for a host. The host's agents will connect to the broker.
+// newAgentHost starts Open vSwitch for a host. The agents that the test starts on the host later connect to the given RabbitMQ broker.
 func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ) *agentHost {
 	s.Helper()
 	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), broker: broker}
@@ -38,7 +38,7 @@ func newAgentHost(s *servertest.Deployment, name string, broker *devstack.Rabbit
 	h.startNamespaces()
 	h.writeConfig()
 	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.programRoot, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
-		s.Fatalf("create the database of Open vSwitch: %v\n%s", err, out)
+		s.Fatalf("create the database of Open vSwitch with ovsdb-tool: %v\n%s", err, out)
 	}
 	h.run("ovsdb-server", "--remote=punix:"+h.file("db.sock"), "-vconsole:warn", "--unixctl="+h.file("db.ctl"), h.file("conf.db"))
 	s.Await("the switch's database answers", func() string {
@@ -96,7 +96,7 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run starts a program on the host. When the test ends, the program is killed.
+// run starts a program on the host. run kills the program when the test ends.
 func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	h.Helper()
 	cmd := h.inNamespaces(h.command(name, args...))
@@ -108,13 +108,13 @@ func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	h.Cleanup(func() {
 		h.kill(r)
 		if h.Failed() {
-			h.Logf("%s on %s:\n%s", name, h.name, r.Output())
+			h.Logf("output of %s on host %s:\n%s", name, h.name, r.Output())
 		}
 	})
 	return r
 }
 
-// kill sends SIGKILL to a process and waits until it has ended.
+// kill sends SIGKILL to a process and waits until the process has ended.
 func (h *agentHost) kill(r *servertest.Process) {
 	_ = r.Cmd.Process.Kill()
 	<-r.Done
@@ -141,7 +141,7 @@ func (h *agentHost) unplug(p serverPort) {
 	h.vsctl("del-port", "br-int", p.tap())
 }
 
-// vlan returns the VLAN tag that the agent gave the port's device, or "" if there is none.
+// vlan returns the VLAN tag that the Open vSwitch agent has given to the port's device, or "" if the device has no tag.
 func (h *agentHost) vlan(p serverPort) string {
 	h.Helper()
 	return strings.Trim(h.vsctl("--if-exists", "get", "Port", p.tap(), "tag"), "[]")
@@ -150,7 +150,7 @@ func (h *agentHost) vlan(p serverPort) string {
 // tap returns the name of the port's network device.
 func (p serverPort) tap() string { return "tap" + p.id[:11] }
 
-// restartBroker kills RabbitMQ and starts it again.
+// restartBroker kills RabbitMQ and starts RabbitMQ again.
 func (h *agentHost) restartBroker() {
 	h.Helper()
 	h.broker.Kill()

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holderScript sets up the host's network and mount namespaces, if the host has them, and keeps them until the script's input ends. When
-// the input has ended, holderScript kills all programs that still use the host's folder.
+// holderScript sets up the network and mount namespaces of an agentHost, if the host has namespaces, and keeps them until the script's
+// input ends. When the script's input has ended, holderScript kills all programs that still use the host's folder.
 const holderScript = `set -e
 if [ -n "$OWN" ]; then
 	mount --make-rprivate /
@@ -38,8 +38,8 @@ for p in /proc/[0-9]*; do
 done
 `
 
-// startNamespaces starts the process that keeps the host's network and mount namespaces. If this process may not create namespaces, the
-// host has none.
+// startNamespaces starts the process that keeps the host's network and mount namespaces. If the test process may not create namespaces, the
+// agentHost has no namespaces of its own.
 func (h *agentHost) startNamespaces() {
 	h.Helper()
 	why := "not root"
@@ -49,13 +49,14 @@ func (h *agentHost) startNamespaces() {
 			return
 		}
 	}
-	h.Logf("this process may not create network namespaces; OVS's dummy datapath and a stub of the DHCP driver are used instead: %s", why)
+	h.Logf("the test process may not create network namespaces, so Open vSwitch uses its dummy datapath and a stub replaces the DHCP driver; reason: %s", why)
 	if _, why = h.startHolder(0); why != "" {
 		h.Fatal(why)
 	}
 }
 
-// startHolder starts holderScript and returns the script's process ID. If the start fails, startHolder returns the reason.
+// startHolder starts holderScript and returns the script's process ID. If holderScript cannot be started, startHolder returns the reason in
+// `why`.
 func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	h.Helper()
 	cmd := h.command("sh", "-c", holderScript)
@@ -91,8 +92,8 @@ func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	return cmd.Process.Pid, ""
 }
 
-// inNamespaces changes the command so that it runs in the host's namespaces. If the host has no namespaces, inNamespaces returns the
-// command unchanged.
+// inNamespaces changes the command so that the command runs in the network and mount namespaces of the agentHost. If the agentHost has no
+// namespaces, inNamespaces returns the command unchanged.
 func (h *agentHost) inNamespaces(cmd *exec.Cmd) *exec.Cmd {
 	if h.namespacePID == 0 {
 		return cmd
@@ -107,12 +108,12 @@ func (h *agentHost) ip(args ...string) string {
 	h.Helper()
 	out, err := h.inNamespaces(h.command("ip", args...)).CombinedOutput()
 	if err != nil {
-		h.Fatalf("run ip %s in the host's namespaces: %v\n%s", strings.Join(args, " "), err, out)
+		h.Fatalf("run the command ip %s in the host's namespaces: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// forwardBroker makes RabbitMQ reachable from the host's network namespace, at the same address.
+// forwardBroker makes RabbitMQ reachable from the host's network namespace, at the same address as outside the namespace.
 func (h *agentHost) forwardBroker() {
 	h.Helper()
 	broker, err := url.Parse(h.broker.URL(0))
@@ -140,7 +141,7 @@ func (h *agentHost) forwardBroker() {
 	}()
 	l := <-door
 	if l.error != nil {
-		h.Fatalf("listen in the host's network namespace: %v", l.error)
+		h.Fatalf("listen for connections to RabbitMQ in the host's network namespace: %v", l.error)
 	}
 	h.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -154,7 +155,7 @@ func (h *agentHost) forwardBroker() {
 	}()
 }
 
-// forward connects to the address and copies data between both connections until one of them closes.
+// forward connects to the address and copies data between the connection `one` and the new connection until one of the two closes.
 func forward(one net.Conn, address string) {
 	defer func() { _ = one.Close() }()
 	other, err := net.Dial("tcp", address)
@@ -183,8 +184,8 @@ func (h *agentHost) servesDHCP(network string) bool {
 	return err == nil
 }
 
-// bootServer moves the port's device into a network namespace of its own, which stands for a server. bootServer returns the address that
-// DHCP assigns to the device.
+// bootServer moves the port's device into a network namespace of its own, which simulates a server. bootServer returns the address that the
+// device gets by DHCP.
 func (h *agentHost) bootServer(p serverPort) string {
 	h.Helper()
 	h.ip("netns", "add", p.tap())

@@ -29,7 +29,7 @@ var notRun = []struct{ prefix, reason string }{
 	{"go test ", "is a test itself"},
 }
 
-// notRunBecause returns the reason why the test does not run a command, or "" if it runs the command.
+// notRunBecause returns the reason why TestDocs_CommandsRun does not run a command, or "" if the test runs the command.
 func notRunBecause(command string) string {
 	for _, n := range notRun {
 		if strings.HasPrefix(command, n.prefix) {
@@ -68,13 +68,13 @@ func blocks(t *testing.T, page string) []codeBlock {
 		}
 	}
 	if current != nil {
-		t.Fatalf("page %s: a code block has no closing fence", page)
+		t.Fatalf("page %s: a code block has no closing fence, want one", page)
 	}
 	return all
 }
 
-// commands returns the commands in a code block. A command continues on the next line after a backslash. Comment lines of the block are
-// left out.
+// commands returns the commands in a code block. If a line of the code block ends in a backslash, the command continues on the next line.
+// The result of commands does not contain the comment lines of the code block.
 func (b codeBlock) commands() []string {
 	var all []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(b.text, "\\\n", " "), "\n") {
@@ -85,7 +85,7 @@ func (b codeBlock) commands() []string {
 	return all
 }
 
-// allPages lists all Markdown pages of the repository. The pages in pagesInOrder come first.
+// allPages lists all Markdown pages of the repository. The result of allPages begins with the pages in pagesInOrder.
 func allPages(t *testing.T) []string {
 	t.Helper()
 	all := slices.Clone(pagesInOrder)
@@ -117,8 +117,8 @@ func readPage(t *testing.T, page string) string {
 	return string(raw)
 }
 
-// shell runs commands as a user's terminal does. berth's programs and the OpenStack clients are on PATH, and a command sees the variables
-// that earlier commands have exported.
+// shell runs commands as a user's terminal does. The programs of berth and the OpenStack clients are on PATH, and each command sees the
+// variables that earlier commands have exported.
 type shell struct {
 	t       *testing.T
 	dir     string            // the working directory, has the folders bin and .berth like the repository
@@ -148,7 +148,7 @@ func (s *shell) set(name, value string) {
 	s.run("export " + name + "='" + value + "'")
 }
 
-// value returns the value that a variable had for the first command, or that set gave it.
+// value returns the value of a variable in the initial environment of the shell, or the value that the method set gave to the variable.
 func (s *shell) value(name string) string { return s.environ[name] }
 
 // expand replaces the variables in an expected text by their values.
@@ -164,7 +164,7 @@ func (s *shell) try(command string) (string, error) {
 	return string(out), err
 }
 
-// run runs a command, which must succeed, and returns its output.
+// run runs a command and returns the output of the command. If the command fails, the test fails.
 func (s *shell) run(command string) string {
 	s.t.Helper()
 	out, err := s.try(command)
@@ -174,8 +174,8 @@ func (s *shell) run(command string) string {
 	return out
 }
 
-// until repeats a command until its output contains the text. The repetition is necessary because Temporal updates its workflow lists with
-// a delay.
+// until repeats a command until the output of the command contains the text `want`. until has to repeat the command because Temporal
+// updates its workflow lists with a delay.
 func (s *shell) until(command, want string) {
 	s.t.Helper()
 	s.await(command+" prints "+want, func() string {
@@ -186,7 +186,8 @@ func (s *shell) until(command, want string) {
 	})
 }
 
-// await repeats a check until it returns "". Any other result of the check says what is not yet as expected.
+// await repeats the function `check` until `check` returns "". If `check` returns another text than "", the text says what is not yet as
+// expected.
 func (s *shell) await(what string, check func() string) {
 	s.t.Helper()
 	amiss := ""
@@ -195,7 +196,7 @@ func (s *shell) await(what string, check func() string) {
 			return
 		}
 	}
-	s.t.Fatalf("wait until %s: not so after two minutes:\n%s", what, amiss)
+	s.t.Fatalf("wait until %s: not so after two minutes; last result of the check:\n%s", what, amiss)
 }
 
 // checkTarget checks that the Makefile has the target that a documented make command names.
@@ -205,11 +206,11 @@ func (s *shell) checkTarget(page, command string) {
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", dry)
 	cmd.Dir = repository
 	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Errorf("page %s: the dry run %s failed: %v\n%s", page, dry, err, out)
+		s.t.Errorf("page %s: the dry run of the make command failed: %s: %v\n%s", page, dry, err, out)
 	}
 }
 
-// programs returns a folder with the programs worker and starter, built as make builds them, and the temporal CLI.
+// programs returns a folder that contains the temporal CLI and the programs worker and starter, built as the Makefile builds them.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -21,12 +21,12 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// pagesInOrder are the documentation pages whose commands use the results of the pages before them. The test runs the commands of all other
-// pages after them.
+// pagesInOrder are the documentation pages whose commands must run in this order, because they use the results of the commands on earlier
+// pages. The test runs the commands of the other pages after the commands of pagesInOrder.
 var pagesInOrder = []string{"README.md", "docs/agents.md", "docs/clients.md", "docs/controller.md", "docs/temporal.md", "docs/operations.md"}
 
-// expectations lists, for a part of a command, the text that the command's output must contain. A command without an entry here must only
-// succeed.
+// expectations lists, for a part of a command, the text that the command's output must contain. If no entry of expectations matches a
+// command, the command must succeed and may have any output.
 var expectations = []struct{ command, output string }{
 	{`BerthStatus="DOWN" AND BerthHost`, "$PORT"},
 	{`-q 'BerthWaitingFor="DHCP"'`, "$PORT"},
@@ -43,7 +43,8 @@ var expectations = []struct{ command, output string }{
 	{`starter probe --ready`, ""},
 }
 
-// TestDocs_CommandsRun starts `worker --dev`, which also runs its demo, and then runs every command of every documentation page against it.
+// TestDocs_CommandsRun starts `worker --dev`, which also runs berth's demo, and then runs every command of every documentation page against
+// this worker.
 func TestDocs_CommandsRun(t *testing.T) {
 	t.Parallel()
 	bin, data := programs(t), servertest.DataFolder(t)
@@ -53,14 +54,14 @@ func TestDocs_CommandsRun(t *testing.T) {
 		p := servertest.StartCommand(t, cmd)
 		addresses := p.Addresses(t, data)
 		if !strings.Contains(p.Output(), "All checks passed in") {
-			t.Fatalf("the demo that `worker --dev` runs failed:\n%s", p.Output())
+			t.Fatalf("start `worker --dev`: the demo failed, want it to pass all checks:\n%s", p.Output())
 		}
 		return p, addresses
 	}
 	worker, addresses := start()
 	s := newShell(t, bin, data, addresses)
 
-	// The sweep is paused, so that the journal entries that fail in this test stay failed until a command of the page retries them.
+	// The test pauses the sweep, because the sweep would retry the failed journal entries before the commands of the page retry them.
 	s.run("temporal schedule toggle --schedule-id maintenance/sweep --pause --reason docs")
 	for _, name := range allPages(t) {
 		if prepare := preparations[name]; prepare != nil {
@@ -108,8 +109,9 @@ func prepareRecipes(s *shell) {
 	s.until(`temporal workflow list -q 'BerthWaitingFor="DHCP"'`, contract.PortID(port.ID))
 }
 
-// prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to their numbers, and ends the controller's
-// faults. prepareController also changes objects directly at the controller, so that an audit has findings.
+// prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to the sequence numbers of these entries, and
+// removes the injected faults of the OpenDaylight stub. prepareController also changes objects directly in the stub, so that an audit finds
+// differences.
 func prepareController(s *shell) {
 	s.t.Helper()
 	s.control(http.MethodPost, "/_control/faults", `{"method": "POST", "type": "network", "status": 400, "times": 1000}`)
@@ -152,7 +154,7 @@ func (s *shell) control(method, path, body string) {
 	}
 	_ = answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
-		s.t.Fatalf("%s %s: %s", method, path, answer.Status)
+		s.t.Fatalf("send the control request %s %s to the stub of OpenDaylight: got the status %s, want 2xx", method, path, answer.Status)
 	}
 }
 
@@ -171,12 +173,12 @@ func (s *shell) runPage(name string) {
 	}
 }
 
-// runDocumented runs one command of a page and checks its output against the entries in expectations.
+// runDocumented runs one command of a page and checks the output of the command against the entries in expectations.
 func (s *shell) runDocumented(page, command string, marked bool) {
 	s.t.Helper()
 	reason := notRunBecause(command)
 	if marked != (reason != "") {
-		s.t.Errorf("page %s, command %q: marked as not run in the page: %v; reason in notRun: %q; both must agree", page, command, marked, reason)
+		s.t.Errorf("page %s, command %q: the page marks the command as not run: %v; reason in notRun: %q; want a reason if and only if the page marks the command", page, command, marked, reason)
 		return
 	}
 	if strings.HasPrefix(command, "make ") {
@@ -188,7 +190,7 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	out := s.run(command)
 	for _, e := range expectations {
 		if want := s.expand(e.output); strings.Contains(command, e.command) && !strings.Contains(out, want) {
-			s.t.Errorf("page %s: the output of the command %s must contain %q, got\n%s", page, command, want, out)
+			s.t.Errorf("page %s, output of the command %s: want a text that contains %q, got\n%s", page, command, want, out)
 		}
 	}
 	if strings.Contains(command, "odl repair --dry-run") {
@@ -196,7 +198,7 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	}
 }
 
-// newestAudit returns the number of the newest audit. A repair uses this audit's findings as its plan.
+// newestAudit returns the number of the newest audit. A repair repairs the findings of the audit that newestAudit returns.
 func (s *shell) newestAudit() string {
 	s.t.Helper()
 	var runs []struct {
@@ -205,7 +207,7 @@ func (s *shell) newestAudit() string {
 	}
 	out := s.run("starter odl list -o json")
 	if err := json.Unmarshal([]byte(out), &runs); err != nil {
-		s.t.Fatalf("list the full syncs, recoveries, audits and repairs: %v: %s", err, out)
+		s.t.Fatalf("decode the list of full syncs, recoveries, audits and repairs: %v: %s", err, out)
 	}
 	newest := int64(0)
 	for _, r := range runs {
@@ -216,7 +218,7 @@ func (s *shell) newestAudit() string {
 	return fmt.Sprint(newest)
 }
 
-// TestDocs_SettingsExist checks that every setting that a documentation page names exists. docs/settings.md also has a test in
+// TestDocs_SettingsExist checks that berth has every setting that a documentation page names. The page docs/settings.md also has a test in
 // internal/config.
 func TestDocs_SettingsExist(t *testing.T) {
 	t.Parallel()
@@ -224,7 +226,7 @@ func TestDocs_SettingsExist(t *testing.T) {
 	for _, page := range allPages(t) {
 		for _, name := range regexp.MustCompile(`\b(?:BERTH|OS)_[A-Z][A-Z_]*[A-Z]\b`).FindAllString(readPage(t, page), -1) {
 			if !slices.Contains(known, name) && !slices.Contains(clientSettings, name) {
-				t.Errorf("page %s names %s, but berth has no such setting", page, name)
+				t.Errorf("page %s names the setting %s, which does not exist; want only existing settings", page, name)
 			}
 		}
 	}
@@ -238,7 +240,7 @@ func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 	all := blocks(t, "docs/clients.md")
 	i := slices.IndexFunc(all, func(b codeBlock) bool { return b.language == "yaml" })
 	if i < 0 {
-		t.Fatal("docs/clients.md has no YAML example of a policy file")
+		t.Fatal("docs/clients.md has no YAML example of a policy file, want one")
 	}
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(path, []byte(all[i].text), 0o600); err != nil {

@@ -31,7 +31,7 @@ type goClient struct {
 	agg      string // an aggregate with the host in it
 }
 
-// client returns gophercloud's client for this microversion of the Placement API.
+// client returns gophercloud's Placement client for the given microversion.
 func (g *goClient) client(version string) *gophercloud.ServiceClient {
 	return &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
 		Endpoint: g.endpoint + "/", Type: "placement", Microversion: version}
@@ -40,7 +40,7 @@ func (g *goClient) client(version string) *gophercloud.ServiceClient {
 func (g *goClient) mustSucceed(what string, err error) {
 	g.Helper()
 	if err != nil {
-		g.Fatalf("%s: %v", what, err)
+		g.Fatalf("%s with gophercloud: got the error %v, want none", what, err)
 	}
 }
 
@@ -54,7 +54,7 @@ func (g *goClient) expectStatus(what string, err error, status int) {
 func (g *goClient) expectEqual(what string, want, got any) {
 	g.Helper()
 	if d := cmp.Diff(want, got); d != "" {
-		g.Errorf("%s: result differs (-want +got):\n%s", what, d)
+		g.Errorf("%s: result of gophercloud differs (-want +got):\n%s", what, d)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestGophercloud_Placement(t *testing.T) {
 	g.end()
 
 	if left := s.Rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
-		t.Errorf("delete everything that the test created: the database still has the providers and consumers %v", left)
+		t.Errorf("delete everything that the test created: got the remaining providers and consumers %v in the database, want none", left)
 	}
 }
 

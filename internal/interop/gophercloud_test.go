@@ -12,8 +12,8 @@ import (
 
 const libraries = "github.com/gophercloud/gophercloud/v2/openstack/"
 
-// gophercloudTrials lists, for each API, test files and packages of gophercloud. The files must use every exported function of the
-// packages, except the functions whose name begins with an entry in `except`.
+// gophercloudTrials lists, for each API, test files and packages of gophercloud. The test files must use every exported function of the
+// listed packages, except the functions whose name begins with an entry in `except`.
 var gophercloudTrials = []struct {
 	files    []string
 	packages []string
@@ -49,7 +49,7 @@ func TestGophercloud_EveryFunctionIsTested(t *testing.T) {
 		found := 0
 		for _, f := range functionsOf(t, trial.packages...) {
 			if found++; !used[f] && !slices.ContainsFunc(trial.except, func(e string) bool { return strings.HasPrefix(f, e) }) {
-				t.Errorf("the test files do not use gophercloud's function %s", f)
+				t.Errorf("the test files do not use gophercloud's function %s, want every exported function", f)
 			}
 		}
 		if found < trial.least {

@@ -11,7 +11,8 @@ import (
 )
 
 // TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ.
-// TestNeutronAgents_BringPortsUp kills each process in turn while ports change.
+// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ.
+// TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ and the role rpc one after the other while ports change.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir())
@@ -59,7 +60,7 @@ func (c *agentScenario) portLifecycle(p serverPort) {
 	}
 }
 
-// toggleDHCP disables DHCP on the subnet, enables it again, and checks the ports meanwhile.
+// toggleDHCP disables DHCP on the subnet and enables DHCP again, and checks the ports after each change.
 func (c *agentScenario) toggleDHCP(first serverPort) {
 	c.Helper()
 	c.await("the DHCP agent has a port", func() string { return c.dhcpServiceDiffers(1) })
@@ -76,7 +77,7 @@ func (c *agentScenario) toggleDHCP(first serverPort) {
 	c.awaitStatus("the DHCP agent served it before", first, "ACTIVE")
 }
 
-// killEachProcess kills and restarts each process in turn while ports are plugged and changed.
+// killEachProcess kills and restarts each agent, RabbitMQ and the role rpc one after the other, and plugs and changes ports in between.
 func (c *agentScenario) killEachProcess(first serverPort) {
 	c.Helper()
 	h := c.host
@@ -187,7 +188,7 @@ type agentScenario struct {
 // serverPort is a port of a server on the host.
 type serverPort struct{ id, mac, ip string }
 
-// missingAgents returns those of the agent types whose agent on the host is not alive.
+// missingAgents returns the types among the given agent types that have no live agent on the host.
 func (c *agentScenario) missingAgents(types ...string) string {
 	for _, a := range c.api.Must("GET", "/networking/v2.0/agents", nil)["agents"].([]any) {
 		if a := a.(servertest.Object); a["alive"] == true && a["host"] == c.host.name {
@@ -204,7 +205,7 @@ func (c *agentScenario) await(what string, f func() string) {
 		for _, agent := range []*servertest.Process{c.host.dhcp, c.host.ovs} {
 			select {
 			case <-agent.Done:
-				c.Fatalf("wait until %s: the agent process %s ended with %s", what, agent.Cmd.Path, agent.Cmd.ProcessState)
+				c.Fatalf("wait until %s: the agent process %s ended with %s, want it to keep running", what, agent.Cmd.Path, agent.Cmd.ProcessState)
 			default:
 			}
 		}
@@ -229,7 +230,7 @@ func (c *agentScenario) awaitStatus(why string, p serverPort, status string) {
 	})
 }
 
-// awaitWired waits until the port is ACTIVE and the agent has put its device into a VLAN.
+// awaitWired waits until the port is ACTIVE and the Open vSwitch agent has put the port's device into a VLAN.
 func (c *agentScenario) awaitWired(why string, p serverPort) {
 	c.Helper()
 	c.awaitStatus(why, p, "ACTIVE")
@@ -241,10 +242,10 @@ func (c *agentScenario) awaitWired(why string, p serverPort) {
 	})
 }
 
-// deadVLAN is the VLAN tag that the agent gives to a device to disconnect it.
+// deadVLAN is the VLAN tag that the Open vSwitch agent gives to a device to disconnect the device from the network.
 const deadVLAN = "4095"
 
-// awaitDisconnected waits until the port is DOWN and its device is disconnected.
+// awaitDisconnected waits until the port is DOWN and the port's device is disconnected.
 func (c *agentScenario) awaitDisconnected(p serverPort) {
 	c.Helper()
 	c.awaitStatus("it is administratively down", p, "DOWN")
@@ -258,8 +259,8 @@ func (c *agentScenario) vlanDiffers(p serverPort, want string) string {
 	return ""
 }
 
-// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network, each with an ACTIVE port. Otherwise
-// dhcpServiceDiffers returns what differs.
+// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network, each with an ACTIVE port. If the number of DHCP
+// agents or the status of one of their ports is not as wanted, dhcpServiceDiffers returns the difference.
 func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	ports := c.api.Must("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)["ports"].([]any)
 	if len(ports) != want || c.host.servesDHCP(c.network) != (want > 0) {

@@ -11,8 +11,8 @@ import (
 )
 
 // keystoneCommands are commands of the openstack client that need Keystone: for the login, the service catalogue, or projects given by
-// name. A line with the prefix "old: " is for clients whose `quota show` has no option --network. A line with "new: " is for clients that
-// have it.
+// name. A line with the prefix "old: " is only for clients whose command `quota show` has no option --network. A line with the prefix "new:
+// " is only for clients whose command `quota show` has the option --network.
 var keystoneCommands = []struct {
 	user, project string
 	story         []commandCase
@@ -77,8 +77,8 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 	s.Settings = append(s.Settings, "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_USERNAME=berth", "OS_PASSWORD=secret",
 		"OS_PROJECT_NAME=service")
 	keystone.Service("network", s.StartWorker("api").URL+"/networking")
-	// `openstack quota` uses the compute, volume and network services. The client sends no request unless all three services are in the
-	// service catalogue.
+	// `openstack quota` uses the compute, volume and network services. The openstack client sends a quota request only if the service
+	// catalogue contains the compute, volume and network services.
 	others := servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"quota_set": {}}`))
@@ -101,7 +101,7 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 				}
 				said.line = said.line[strings.Index(said.line, ": ")+1:]
 				if problem := said.differs(run(said.line)); problem != "" {
-					t.Errorf("run as user %s the command openstack %s: %s", part.user, said.line, problem)
+					t.Errorf("user %s runs the command openstack %s: %s", part.user, said.line, problem)
 				}
 			}
 		})

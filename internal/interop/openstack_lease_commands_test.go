@@ -2,8 +2,8 @@ package interop
 
 import "slices"
 
-// leaseCommands use every command and option of the openstack client's reservation plug-in, and delete the objects that they create. ␣ is a
-// blank inside an argument; {lease NAME} and similar placeholders stand for IDs.
+// leaseCommands use every command and option of the openstack client's reservation plug-in, and delete the objects that they create. The
+// character ␣ stands for a blank inside an argument; {lease NAME} and similar placeholders stand for IDs.
 var leaseCommands = slices.Concat(hostCommands, hostLeaseCommands, instanceCommands, floatingIPCommands, lifecycleCommands, flavorCommands, hostDeletionCommands)
 
 var hostCommands = []commandCase{
@@ -119,8 +119,8 @@ var lifecycleCommands = []commandCase{
 	{"reservation lease delete today", "Deleted lease: today"},
 }
 
-// flavorCommands are for clients that have the allocation commands. Older clients fail with an error about flavors before they send a
-// request.
+// flavorCommands are for clients that have the allocation commands. A client without the allocation commands refuses the commands in
+// flavorCommands with an error about flavors and sends no request.
 var flavorCommands = []commandCase{
 	{"reservation lease create gilt --reservation resource_type=flavor:instance,flavor_id=gold,amount=1,affinity=None -f value -c name", "Created a new lease:|gilt"},
 	{"reservation lease show gilt -f value -c status", "until: ACTIVE"},
@@ -138,7 +138,7 @@ var hostDeletionCommands = []commandCase{
 	{"reservation host list -f value", ""},
 }
 
-// blazarCommands send the same requests with the program blazar, which older packages have.
+// blazarCommands send some of the requests of leaseCommands with the program blazar, which older packages of the client contain.
 var blazarCommands = []commandCase{
 	{"host-create node-1 --extra gpu=True -f value -c gpu", "Created a new host:|True"},
 	{"host-list -f value -c hypervisor_hostname", "node-1"},

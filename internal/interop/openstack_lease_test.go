@@ -10,8 +10,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestOpenStackClient_Leases runs leaseCommands with the openstack client, and blazarCommands with the program blazar if it is installed.
-// berth runs with all its roles, so that leases start and end.
+// TestOpenStackClient_Leases runs leaseCommands with the openstack client, and runs blazarCommands if the program blazar is installed. The
+// test starts berth with all roles, so that leases start and end.
 func TestOpenStackClient_Leases(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
@@ -31,7 +31,7 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	commands := c.commands("openstack.reservation.v1")
 	for _, command := range commands {
 		if !unloadable[command] && !slices.ContainsFunc(leaseCommands, func(s commandCase) bool { return commandOf(s.line, commands) == command }) {
-			t.Errorf("the table leaseCommands does not use the client's command %q", command)
+			t.Errorf("the table leaseCommands does not use the client's command %q, want every command", command)
 		}
 	}
 	c.session("", func(run func(string) (int, string, string)) {
@@ -43,12 +43,12 @@ func TestOpenStackClient_Leases(t *testing.T) {
 		}
 	})
 	if left := s.Rows(`select name from lease union all select hostname from host union all select address::text from floatingip`); len(left) > 0 {
-		t.Errorf("run leaseCommands, which delete what they create: the database still has %v", left)
+		t.Errorf("run leaseCommands, which delete the objects that they create: got the remaining objects %v in the database, want none", left)
 	}
 	left := s.Nova.ComputeState()
 	left.Aggregates = slices.DeleteFunc(left.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 	if len(left.Aggregates)+len(left.ServerGroups) > 0 || len(left.Flavors) > 1 {
-		t.Errorf("run leaseCommands, which delete what they create: Nova still has %+v", left)
+		t.Errorf("run leaseCommands, which delete the objects that they create: got the remaining objects %+v in Nova, want only the freepool and the flavor gold", left)
 	}
 
 	var programs []string
@@ -86,14 +86,14 @@ func (n leaseClient) fill(line string) string {
 		}
 		ids := n.Rows(queries[parts[1]], parts[2])
 		if len(ids) == 0 {
-			n.Fatalf("fill the placeholders of the command %s: the database has no value for %s", line, hole)
+			n.Fatalf("fill the placeholders of the command %s: the database has no value for %s, want at least one", line, hole)
 		}
 		return ids[0]
 	})
 }
 
-// runCommand runs a command and compares its output with the expected output. If the expected output has the prefix "until: ", runCommand
-// repeats the command until the output matches.
+// runCommand runs a command and compares the output of the command with the expected output. If the expected output has the prefix "until:
+// ", runCommand repeats the command until the output equals the rest of the expected output.
 func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, string)) {
 	n.Helper()
 	line := n.fill(s.line)

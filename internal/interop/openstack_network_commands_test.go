@@ -1,12 +1,12 @@
 package interop
 
-// commandCase is a command of the openstack client and its expected output, in which # stands for each ID. If the expected output has the
-// prefix "error: ", the command must fail with a message that contains the rest. If the expected output has the prefix "has: ", one line of
-// the output must equal the rest.
+// commandCase is a command of the openstack client and the expected output of the command, in which # stands for any ID. If the expected
+// output has the prefix "error: ", the command must fail with a message that contains the text after the prefix. If the expected output has
+// the prefix "has: ", one line of the command's output must equal the text after the prefix.
 type commandCase struct{ line, want string }
 
-// networkCommands use every network command of the client that applies to berth, and delete the objects that they create. {dhcp} and {l2}
-// stand for IDs of agents.
+// networkCommands use every network command of the client that applies to berth, and delete the objects that they create. The placeholders
+// {dhcp} and {l2} stand for the IDs of a DHCP agent and of an L2 agent.
 var networkCommands = []commandCase{
 	{"extension list --network -f value -c Alias", "has: trunk"},
 	{"extension show trunk -f value -c alias", "trunk"},
@@ -126,7 +126,7 @@ var unsupportedCommands = []string{"router list", "router create r", "local ip l
 	"network service provider list", "network meter list", "default security group rule list"}
 
 // inapplicablePrefixes lists beginnings of network commands that do not apply to berth, with the reason. A command in networkCommands is
-// run even if its beginning is listed here.
+// run even if it begins with one of inapplicablePrefixes.
 var inapplicablePrefixes = map[string]string{
 	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,
 	"network agent add router": layer3, "network agent remove router": layer3, "network agent router": layer3,

@@ -40,7 +40,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	}
 	for _, command := range commands {
 		if !told[command] && !excused(command) {
-			t.Errorf("networkCommands does not use the client's command %q, and inapplicablePrefixes gives no reason for that", command)
+			t.Errorf("networkCommands does not use the client's command %q, and inapplicablePrefixes has no reason; want one of both", command)
 		}
 	}
 
@@ -82,7 +82,7 @@ func excused(command string) bool {
 	return false
 }
 
-// differs returns the difference between the client's output and the expected output, or "" if there is none.
+// differs returns how the client's output differs from the expected output of the commandCase, or "" if there is no difference.
 func (s commandCase) differs(code int, stdout, stderr string) string {
 	complaint, fails := strings.CutPrefix(s.want, "error: ")
 	line, among := strings.CutPrefix(s.want, "has: ")

@@ -2,9 +2,10 @@ package interop
 
 import "slices"
 
-// placementCommands use every command of the openstack client's placement plug-in, and delete the objects that they create. P is a resource
-// provider for a host, with the child provider C. Q is a provider in the aggregates A and B. U and V are consumers. {v} makes names unique
-// for each microversion; {owner} stands for the project, user and type of the consumers.
+// placementCommands use every command of the openstack client's placement plug-in, and delete the objects that they create. In the
+// commands, {P} stands for the UUID of a host's resource provider, and {C} for the UUID of a child provider of {P}. {Q} stands for the UUID
+// of a resource provider in the aggregates {A} and {B}. {U} and {V} stand for the UUIDs of consumers. {v} stands for the microversion and
+// makes names unique; {owner} stands for the options with the project, user and type of the consumers.
 var placementCommands = slices.Concat(providerCommands, inventoryCommands, aggregateCommands, allocationsTold, traitCommands, filterCommands, candidateCommands, resourceClassCommands, cleanupCommands)
 
 var providerCommands = []versionedCommand{

@@ -17,23 +17,24 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// versionedCommand is a command that runs at the microversions 1.from to 1.until. If `until` is 0, the command runs up to the newest
-// microversion.
+// versionedCommand is a command that runs at the microversions 1.from to 1.until. If `until` is 0, the command runs at the microversions
+// from 1.from up to the newest microversion.
 type versionedCommand struct {
 	from, until int
 	line        string
 	// `want` is the expected output as JSON, or empty for a command without output. If `want` has the prefix "error: ", the command must
-	// fail with a message that contains the rest. If `want` has the prefix "has: ", the output must contain the rest as a row.
+	// fail with a message that contains the text after the prefix. If `want` has the prefix "has: ", the output must contain a row that
+	// equals the JSON text after the prefix.
 	want string
 }
 
 // newest is the newest microversion of the Placement API.
 const newest = 39
 
-// columns lists, for a column of the client's output, the first microversion at which the client shows it.
+// columns maps a column of the client's output to the first minor microversion at which the client shows the column.
 var columns = map[string]int{"root_provider_uuid": 14, "parent_provider_uuid": 14, "project_id": 12, "user_id": 12, "consumer_type": 38, "traits": 17}
 
-// placementClient runs the commands at one microversion, with names that are unique to it.
+// placementClient runs the commands at one microversion of the Placement API, with names of objects that no other microversion uses.
 type placementClient struct {
 	*testing.T
 	version string // value of the client's option --os-placement-api-version
@@ -73,7 +74,7 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	turns := versionsOfCommands(placementCommands, commands)
 	for command, at := range turns {
 		if len(at) == 0 {
-			t.Errorf("the table placementCommands does not use the client's command %q", command)
+			t.Errorf("the table placementCommands does not use the client's command %q, want every command", command)
 		}
 	}
 
@@ -90,17 +91,17 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	}
 
 	if left := s.Rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
-		t.Errorf("run placementCommands, which delete what they create: the database still has the providers and consumers %v", left)
+		t.Errorf("run placementCommands, which delete the objects that they create: got the remaining providers and consumers %v in the database, want none", left)
 	}
 }
 
 // changesState reports whether the command changes objects on which later commands depend. A command that changes objects runs at every
-// microversion; other commands run only at the microversions that change them.
+// microversion of its range; any other command runs only at the microversions that change the command.
 func (s versionedCommand) changesState() bool {
 	return !strings.HasPrefix(s.want, "error: ") && !strings.Contains(s.line, " list") && !strings.Contains(s.line, " show")
 }
 
-// versionsOfCommands returns, by command, the microversions that change its options, output or effect.
+// versionsOfCommands maps each command to the microversions that change the options, the output or the effect of the command.
 func versionsOfCommands(story []versionedCommand, commands []string) map[string]map[int]bool {
 	turns := map[string]map[int]bool{}
 	for _, command := range commands {
@@ -152,14 +153,14 @@ func (t placementClient) step(line, want string) error {
 	case want == "" && strings.TrimSpace(stdout) == "":
 		return nil
 	case want == "":
-		return fmt.Errorf("got the output %q, want none", stdout)
+		return fmt.Errorf("got the output %q, want no output", stdout)
 	}
 	var wanted, got any
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-		return fmt.Errorf("%w: %s", err, stdout)
+		return fmt.Errorf("decode the output as JSON: %w: %s", err, stdout)
 	}
 	if err := json.Unmarshal([]byte(row), &wanted); err != nil {
-		return fmt.Errorf("%w: %s", err, row)
+		return fmt.Errorf("decode the expected output as JSON: %w: %s", err, row)
 	}
 	t.tidy(wanted)
 	t.tidy(got)
@@ -170,7 +171,7 @@ func (t placementClient) step(line, want string) error {
 		return nil
 	}
 	if d := cmp.Diff(wanted, got, inAnyOrder); d != "" {
-		return fmt.Errorf("output differs (-want +got):\n%s", d)
+		return fmt.Errorf("output of the command differs (-want +got):\n%s", d)
 	}
 	return nil
 }
@@ -182,7 +183,7 @@ var inAnyOrder = cmpopts.SortSlices(func(a, b any) bool {
 	return string(x) < string(y)
 })
 
-// tidy removes the columns that the client does not show at this microversion, and sorts comma-separated values.
+// tidy removes the columns that the client does not show at the microversion of the placementClient, and sorts comma-separated values.
 func (t placementClient) tidy(rows any) {
 	switch rows := rows.(type) {
 	case []any:

@@ -17,7 +17,7 @@ func TestOpenStackSDK_Networks(t *testing.T) {
 	t.Parallel()
 	python, err := exec.CommandContext(t.Context(), "../../tools/openstack.sh").Output()
 	if err != nil {
-		t.Fatalf("the OpenStack clients are missing; make deps installs them: %v", err)
+		t.Fatalf("start the OpenStack clients: %v; run `make deps` to install the clients", err)
 	}
 	s := servertest.NewDeployment(t, storetest.URL(t))
 	api := s.StartWorker("api")
@@ -33,12 +33,12 @@ func TestOpenStackSDK_Networks(t *testing.T) {
 
 	var told struct{ Untold, Problems []string }
 	if err != nil || json.Unmarshal(out, &told) != nil {
-		t.Fatalf("run network_sdk.py: %v: %s %s", err, out, said.String())
+		t.Fatalf("run network_sdk.py and decode its output: %v: %s %s", err, out, said.String())
 	}
 	for _, problem := range told.Problems {
 		t.Error(problem)
 	}
 	for _, name := range told.Untold {
-		t.Errorf("network_sdk.py does not use the method %s of openstacksdk's network proxy, and gives no reason for that", name)
+		t.Errorf("network_sdk.py does not use the method %s of openstacksdk's network proxy, and gives no reason; want one of both", name)
 	}
 }

@@ -33,12 +33,12 @@ func clientPython(t *testing.T) string {
 	find.Stderr = &stderr
 	python, err := find.Output()
 	if err != nil {
-		t.Fatalf("the OpenStack clients are missing; make deps installs them: %v\n%s", err, stderr.String())
+		t.Fatalf("start the OpenStack clients: %v; run `make deps` to install the clients\n%s", err, stderr.String())
 	}
 	return strings.TrimSpace(string(python))
 }
 
-// newClientWith starts the client with these environment variables.
+// newClientWith starts the openstack client in a process with the given environment variables.
 func newClientWith(t *testing.T, variables ...string) *stockClient {
 	t.Helper()
 	var said bytes.Buffer
@@ -60,7 +60,7 @@ func newClientWith(t *testing.T, variables ...string) *stockClient {
 		_ = in.Close()
 		_ = cmd.Wait()
 		if t.Failed() && said.Len() > 0 {
-			t.Logf("stderr of the openstack client: %s", said.String())
+			t.Logf("error output of the openstack client: %s", said.String())
 		}
 	})
 	return &stockClient{t, in, bufio.NewReader(out)}
@@ -84,23 +84,25 @@ func (c *stockClient) ask(request, answer any) {
 	}
 }
 
-// commands returns the names of a plug-in's commands. `group` is the Python entry point group that registers them.
+// commands returns the names of a plug-in's commands. The parameter `group` is the Python entry point group in which the plug-in registers
+// its commands.
 func (c *stockClient) commands(group string) (names []string) {
 	c.t.Helper()
 	c.ask(group, &names)
 	if len(names) == 0 {
-		c.t.Fatalf("the client has no commands of the entry point group %s", group)
+		c.t.Fatalf("list the client's commands of the entry point group %s: got none, want at least one", group)
 	}
 	return names
 }
 
-// session calls f with a function that runs commands with these global options. ␣ in a command is a blank inside an argument.
+// session calls f with a function that runs commands of the openstack client with the given global options. In a command, the character ␣
+// stands for a blank inside an argument.
 func (c *stockClient) session(options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
 	c.program("openstack", options, f)
 }
 
-// program is like session, but it runs another program of the client's packages.
+// program does the same as session for another program of the client's packages, whose name is the parameter `name`.
 func (c *stockClient) program(name, options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
 	var begun string
