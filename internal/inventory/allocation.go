@@ -13,8 +13,8 @@ type Allocations map[string]map[string]int64
 // Providers returns the UUIDs of the providers, sorted.
 func (a Allocations) Providers() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Expectation is the consumer_generation that a write expects: any, null (the consumer must not exist), or a number. The zero
-// value accepts any generation; internal writers and old microversions use it.
+// Expectation is the consumer_generation that a write expects: any, null (the consumer must not exist), or a number. The zero value of
+// Expectation accepts any generation; internal writers and microversions without consumer_generation use the zero value.
 type Expectation struct {
 	isSet      bool
 	generation *int64
@@ -37,8 +37,9 @@ func (e Expectation) ExpectsAbsent() bool { return e.isSet && e.generation == ni
 // Generation returns the expected generation, or nil if no generation is expected.
 func (e Expectation) Generation() *int64 { return e.generation }
 
-// Check compares the expectation with `current`, the consumer's generation (nil if the consumer does not exist). If they
-// differ, Check returns a fault of kind ConcurrentUpdate. The error texts are those of Placement.
+// Check compares the expectation with `current`, the consumer's generation (nil if the consumer does not exist). If the expected generation
+// differs from `current`, Check returns a fault of kind ConcurrentUpdate. The texts of the faults that Check returns are the error texts of
+// Placement.
 func (e Expectation) Check(current *int64) error {
 	switch {
 	case !e.isSet, e.generation == nil && current == nil, e.generation != nil && current != nil && *e.generation == *current:
@@ -55,7 +56,7 @@ func (e Expectation) Check(current *int64) error {
 // Owner is the project and the user of a consumer.
 type Owner struct{ Project, User string }
 
-// ConsumerWrite replaces all allocations of a consumer. A write without allocations deletes the consumer.
+// ConsumerWrite replaces all allocations of a consumer. A ConsumerWrite without allocations deletes the consumer.
 type ConsumerWrite struct {
 	Consumer    string // canonical UUID
 	Project     string
@@ -65,8 +66,8 @@ type ConsumerWrite struct {
 	Allocations Allocations
 }
 
-// ConsumerAllocations is a consumer with its allocations. The zero value means that the consumer does not exist. A consumer without
-// a record has allocations, but no project and user.
+// ConsumerAllocations holds a consumer and the consumer's allocations. The zero value of ConsumerAllocations means that the consumer does
+// not exist. If a consumer has allocations but no record in the database, Project and User are empty.
 type ConsumerAllocations struct {
 	Project             string
 	User                string
@@ -80,15 +81,16 @@ type ConsumerAllocations struct {
 // InventoryKey identifies one inventory.
 type InventoryKey struct{ Provider, Class string }
 
-// Capacity is an inventory with its usage, as needed to check a write.
+// Capacity is an inventory with the usage that is needed to check a write.
 type Capacity struct {
 	Inventory    Inventory
 	UsedBefore   int64 // usage before the write
 	UsedByOthers int64 // usage of consumers that the write does not replace
 }
 
-// CheckCapacity returns a fault if the writes together exceed an inventory's capacity, or if one violates its min_unit,
-// max_unit or step_size. The caller must have checked that all resource classes exist.
+// CheckCapacity returns a fault if all writes together exceed the capacity of an inventory, or if an allocation of one write violates the
+// inventory's min_unit, max_unit or step_size. Before calling CheckCapacity, the caller must have checked that all resource classes of the
+// writes exist.
 func CheckCapacity(writes []ConsumerWrite, capacities map[InventoryKey]Capacity) error {
 	after := map[InventoryKey]int64{}
 	for _, w := range writes {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// TraitSharesViaAggregate is the trait of sharing providers. A sharing provider serves every tree that has a provider in one of
-// the sharing provider's aggregates.
+// TraitSharesViaAggregate is the trait of sharing providers. A sharing provider can serve every provider tree that has a provider in an
+// aggregate of the sharing provider.
 const TraitSharesViaAggregate = "MISC_SHARES_VIA_AGGREGATE"
 
 // CandidateQuery is a request for allocation candidates.
@@ -24,8 +24,8 @@ type CandidateQuery struct {
 	WithTraits      bool // summaries contain traits
 }
 
-// Group is a request group of the query. The group without a suffix may use several providers of a tree; every other group uses
-// exactly one provider.
+// Group is a request group of the query. The request group without a suffix may use several providers of a tree; each request group with a
+// suffix uses exactly one provider.
 type Group struct {
 	Suffix     string
 	Resources  map[string]int64
@@ -65,8 +65,8 @@ func (q CandidateQuery) AggregateNames() []string {
 	return slices.Compact(names)
 }
 
-// Tree contains all providers with the same root provider. A search stores its state in the trees, so that a tree belongs to
-// one search only.
+// Tree contains all resource providers that have the same root provider. A search stores its state in the trees, so two searches must not
+// use the same Tree.
 type Tree struct {
 	Root       *Node
 	Nodes      []*Node
@@ -93,7 +93,7 @@ type Node struct {
 	isolatedChoices int // number of choices of groups with a suffix that use the node
 }
 
-// NodeInventory is an inventory of a node, with its usage.
+// NodeInventory is an inventory of a node, with the usage of this inventory.
 type NodeInventory struct {
 	Class     string
 	Inventory Inventory
@@ -101,7 +101,8 @@ type NodeInventory struct {
 	allocated int64 // amount that the current partial candidate allocates
 }
 
-// CanAllocate reports whether the amount could be allocated from the inventory if the candidate allocated nothing else from it.
+// CanAllocate reports whether a candidate could allocate the amount from the inventory if the candidate allocated nothing else from this
+// inventory.
 func (r *NodeInventory) CanAllocate(amount int64) bool {
 	return r.Inventory.MatchesUnits(amount) && float64(r.Used+amount) <= r.Inventory.Capacity()
 }
@@ -113,7 +114,7 @@ func (r *NodeInventory) canAdd(amount int64) bool {
 	return sum <= r.Inventory.MaxUnit && float64(r.Used+sum) <= r.Inventory.Capacity()
 }
 
-// InventoryOf returns the node's inventory of a resource class, or nil if the node has no such inventory.
+// InventoryOf returns the node's inventory of the given resource class, or nil if the node has no inventory of this class.
 func (n *Node) InventoryOf(class string) *NodeInventory {
 	for _, r := range n.Inventories {
 		if r.Class == class {
@@ -123,13 +124,14 @@ func (n *Node) InventoryOf(class string) *NodeInventory {
 	return nil
 }
 
-// isAncestorOf reports whether n is m itself or an ancestor of m. Tree.number must have been called for both trees.
+// isAncestorOf reports whether n is m itself or an ancestor of m. Before isAncestorOf is called, Tree.number must have been called for the
+// trees of both nodes.
 func (n *Node) isAncestorOf(m *Node) bool {
 	return n.Tree == m.Tree && n.first <= m.first && m.last <= n.last
 }
 
-// NewTree returns the tree of the given providers, which must be all providers with the same root. The field Parent of each
-// node must be set.
+// NewTree returns the tree of the given providers. The caller must pass all providers that have the same root provider. The caller of
+// NewTree must have set the field Parent of each node.
 func NewTree(nodes []*Node) *Tree {
 	t := &Tree{Nodes: nodes}
 	for _, n := range nodes {
@@ -176,7 +178,8 @@ func (t *Tree) number() {
 	}
 }
 
-// Candidate is an allocation candidate: it has one provider for each slot of the search, in the order of the slots.
+// Candidate is an allocation candidate: one provider for each slot (a part of the query that one provider must serve), in the order of the
+// search's slots.
 type Candidate []*Node
 
 // CandidateAllocation lists the amounts that a candidate allocates from one provider.
@@ -198,7 +201,8 @@ type SearchResult struct {
 	flat       bool
 }
 
-// Allocations returns the amounts that a candidate allocates from each provider. The result reuses the memory of `portions`.
+// Allocations returns the amounts that a candidate allocates from each provider. Allocations reuses the memory of the slice `portions` for
+// its result.
 func (f *SearchResult) Allocations(c Candidate, portions []CandidateAllocation) []CandidateAllocation {
 	portions = portions[:0]
 	for i, s := range f.slots {
@@ -251,8 +255,8 @@ func (f *SearchResult) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	}
 }
 
-// SummarizedProviders returns the providers for provider_summaries: all providers of the trees that the candidates use. Before
-// microversion 1.29, it returns only the providers that the candidates use.
+// SummarizedProviders returns the providers for provider_summaries: all providers of the trees that the candidates use. Before microversion
+// 1.29, SummarizedProviders returns only the providers from which a candidate allocates.
 func (f *SearchResult) SummarizedProviders() []*Node {
 	var nodes []*Node
 	seenTrees, seen := map[*Tree]bool{}, map[*Node]bool{}

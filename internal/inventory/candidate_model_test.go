@@ -141,8 +141,8 @@ func (c combination) fitsCapacity() bool {
 	return true
 }
 
-// isIsolated checks two conditions of the query. With group_policy=isolate, the groups with a suffix must use different
-// providers. With SingleProviders, each tree must contribute at most one provider.
+// isIsolated checks two conditions of the query. The first condition: with group_policy=isolate, the groups with a suffix must use
+// different providers. The second condition: with SingleProviders, the combination must not use two different providers of the same tree.
 func (c combination) isIsolated() bool {
 	alone, byTree := map[*inventory.Node]int{}, map[*inventory.Tree]*inventory.Node{}
 	for g, nodes := range c.groups {
@@ -159,8 +159,8 @@ func (c combination) isIsolated() bool {
 	return true
 }
 
-// hasSubtreeRoots reports whether, for each same_subtree condition, one of the providers is an ancestor of all others or equal
-// to them.
+// hasSubtreeRoots reports whether each same_subtree condition is met: among the providers of the groups that the condition names, one
+// provider must be an ancestor of all the others or be the only provider.
 func (c combination) hasSubtreeRoots() bool {
 	for _, suffixes := range c.q.SameSubtrees {
 		var members []*inventory.Node
@@ -257,7 +257,7 @@ func checkSearch(t *rapid.T) {
 	q.Limits.DepthFirst = rapid.Bool().Draw(t, "depth first")
 	q.Limits.Seed = rapid.Uint64Range(0, 2).Draw(t, "seed")
 	if d := cmp.Diff(append([]string{}, want...), runSearch(q, d, rapid.Bool().Draw(t, "short turns"))); d != "" {
-		t.Fatalf("candidates of the search differ from those of brute force (-brute force +search):\n%s", d)
+		t.Fatalf("candidates of the search differ from the candidates of brute force (-brute force +search):\n%s", d)
 	}
 	q.Limits.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
 	got := runSearch(q, d, false)
@@ -266,7 +266,7 @@ func checkSearch(t *rapid.T) {
 	}
 	for _, c := range got {
 		if !slices.Contains(want, c) {
-			t.Fatalf("search with a limit: found the candidate %s, which brute force did not find", c)
+			t.Fatalf("search with a limit: found the candidate %s, want only candidates that brute force also finds", c)
 		}
 	}
 }

@@ -65,9 +65,9 @@ func (s *Search) addOption(c *choice, n *Node, t *Tree) {
 	c.options = append(c.options, option{node: n, from: int32(from)})
 }
 
-// isSuitable reports whether a provider may serve a request group in a tree. The provider is part of the tree or shares
-// resources with it. For the group without a suffix, an aggregate of the root provider applies to the whole tree, and required
-// traits are checked later for all chosen providers together.
+// isSuitable reports whether a provider may serve a request group in a tree. isSuitable expects a provider that is in the tree or is a
+// sharing provider that serves the tree. If the group has no suffix, an aggregate of the root provider counts as an aggregate of the whole
+// tree. The required traits of this group are checked later, because all chosen providers together must have them.
 func isSuitable(g *Group, n *Node, t *Tree) bool {
 	switch {
 	case g.Suffix != "":
@@ -81,7 +81,8 @@ func isSuitable(g *Group, n *Node, t *Tree) bool {
 	}
 }
 
-// hasEnough reports whether the tree and its sharing providers have enough of each resource class that several slots request.
+// hasEnough checks every resource class that several slots request, and reports whether the tree and its sharing providers together have
+// enough of the class.
 func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 	for class, amount := range s.contested {
 		available := 0.0
@@ -99,7 +100,7 @@ func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 	return true
 }
 
-// hasEnoughProviders reports whether there are at least as many providers as groups that need different providers
+// hasEnoughProviders reports whether the number of suitable providers is at least the number of groups that need different providers
 // (group_policy=isolate).
 func (s *Search) hasEnoughProviders(w *walk) bool {
 	if !s.query.GroupPolicyIsolate {
@@ -122,7 +123,8 @@ func (s *Search) hasEnoughProviders(w *walk) bool {
 	return nodes >= groups
 }
 
-// shuffle reorders the options of a walk. The new order depends only on the seed and the tree.
+// shuffle reorders the options of a walk. The order after shuffle depends only on the seed of the query and on the root provider of the
+// tree.
 func (s *Search) shuffle(w *walk, t *Tree) {
 	r := rand.New(rand.NewPCG(s.query.Limits.Seed, uint64(t.Root.ID)))
 	for i := range w.choices {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// SearchLimits limit the time and memory of a search. When a limit is reached, the search returns the candidates found so far.
-// A limit of zero means the default.
+// SearchLimits limit the time and memory of a search. When a search reaches one of its limits, the search returns the candidates that it
+// has found so far. The value zero of a limit means the default limit.
 type SearchLimits struct {
 	Candidates int    // maximum number of candidates
 	Choices    int    // maximum number of providers in all candidates together; the size of the response grows with it
@@ -17,22 +17,24 @@ type SearchLimits struct {
 	Seed       uint64 // seed for a random order of the providers; 0: keep their order
 }
 
-// Default limits. For comparison: a candidate with three resource classes has three choices and costs about ten steps.
+// Default limits. The default limits are high: a candidate with three resource classes has only three choices, and a search needs about ten
+// steps to find it.
 const (
 	maxChoices = 1 << 18
 	maxSteps   = 1 << 22
 )
 
-// Number of steps of a tree's first turn. A tree that needs more steps waits until all trees have had a turn. Whenever all
-// waiting trees had a turn and none found a candidate, the number of steps per turn doubles. A tree without candidates
-// therefore takes little time from the others.
+// The search in a tree runs in turns, each with a limited number of steps; firstTurn is the number of steps of the first turn. A tree that
+// needs more steps than one turn waits until all other trees have had a turn. If all waiting trees have had a turn and the search has found
+// no candidate in this round, the number of steps per turn doubles. Because turns are short, a tree without candidates delays the search in
+// the other trees only a little.
 const (
 	firstTurn     = 1 << 8
 	firstLongTurn = 1 << 16 // for a depth-first search
 )
 
-// slot is a part of the query that one provider must serve: one resource class of the group without a suffix, or all resource
-// classes of a group with a suffix.
+// A slot is a part of the query that one provider must serve: one resource class of the group without a suffix, or all resource classes of
+// a group with a suffix.
 type slot struct {
 	group    int
 	suffix   string
@@ -41,9 +43,10 @@ type slot struct {
 	subtrees []int // indexes of the same_subtree conditions that name its group
 }
 
-// Search finds allocation candidates in one tree after the other. It keeps at most one walk per unfinished tree and respects
-// the limits of the query. The caller calls AddSharingTrees, then SearchTree for every tree, then Continue until it returns
-// false. The caller may stop early when Finished returns true.
+// Search finds allocation candidates in provider trees; the caller passes one tree after the other to the Search. A Search keeps at most
+// one walk (a backtracking search that can be interrupted) for each unfinished tree, and respects the limits of the query. The caller of
+// Search calls AddSharingTrees, then SearchTree for every tree, then Continue until Continue returns false. When Finished returns true, the
+// caller need not call SearchTree and Continue any more.
 type Search struct {
 	query              CandidateQuery
 	slots              []slot
@@ -67,8 +70,7 @@ type Search struct {
 	spare       *walk
 }
 
-// NewSearch returns a search for a query. If a group of the query has the field InTree, InTree must be the UUID of a root
-// provider.
+// NewSearch returns a search for a query. The field InTree of each group in the query must be empty or the UUID of a root provider.
 func NewSearch(q CandidateQuery) *Search {
 	s := &Search{query: q, sharingByAggregate: map[string][]*Node{}, known: map[string]bool{}, turn: firstTurn,
 		limit: valueOr(q.Limits.Candidates, math.MaxInt), choices: valueOr(q.Limits.Choices, maxChoices),
@@ -135,7 +137,8 @@ func (s *Search) findContested() {
 	maps.DeleteFunc(s.contested, func(class string, _ float64) bool { return count[class] == 1 })
 }
 
-// AddSharingTrees registers the trees that contain sharing providers. SearchTree must also be called for these trees.
+// AddSharingTrees registers the trees that contain sharing providers. The caller must also call SearchTree for the trees that it passes to
+// AddSharingTrees.
 func (s *Search) AddSharingTrees(trees []*Tree) {
 	for _, t := range trees {
 		s.numberTree(t)
@@ -158,7 +161,7 @@ func (s *Search) numberTree(t *Tree) {
 	}
 }
 
-// sharingProviders returns the providers of other trees that share resources with the given tree.
+// sharingProviders returns the providers of other trees that share their resources with the given tree.
 func (s *Search) sharingProviders(t *Tree) []*Node {
 	if s.sharingCount == 0 {
 		return nil
@@ -181,7 +184,7 @@ func (s *Search) Finished() bool {
 	return len(s.found) >= s.limit || s.choices < len(s.slots) || s.steps <= 0
 }
 
-// SearchTree gives a tree its first turn, unless the tree has no candidate.
+// SearchTree starts the search in a tree and runs the first turn of this search, unless the tree cannot have a candidate.
 func (s *Search) SearchTree(t *Tree) {
 	if s.Finished() || !s.query.RootTraits.MetBy(t.Root.Traits) {
 		return
@@ -198,7 +201,8 @@ func (s *Search) SearchTree(t *Tree) {
 	s.spare = w
 }
 
-// Continue gives the tree that has waited longest its next turn. Continue returns false if no tree waits or a limit is reached.
+// Continue gives the next turn to the tree that has waited longest. Continue returns false if no tree waits for a turn or if the search has
+// reached a limit.
 func (s *Search) Continue() bool {
 	if len(s.waiting) == 0 || s.Finished() {
 		return false
@@ -219,8 +223,9 @@ func (s *Search) Continue() bool {
 	return true
 }
 
-// runTurn gives a walk one turn. The turn ends when its steps are used up or, unless the search is depth first, with the next
-// new candidate. runTurn reports whether the walk may find more candidates.
+// runTurn continues a walk for one turn, a limited number of steps. The turn of a walk ends when the steps of the turn are used up. Unless
+// the search is depth first, the turn also ends when the walk finds a new candidate. runTurn reports whether the walk may find more
+// candidates.
 func (s *Search) runTurn(w *walk) bool {
 	s.resume(w)
 	defer s.suspend(w)
@@ -239,9 +244,9 @@ func (s *Search) runTurn(w *walk) bool {
 	return true
 }
 
-// addCandidate adds the current candidate of a walk to the result. It returns false if another tree already produced the same
-// candidate, which is possible only if all providers of the candidate are sharing providers. A walk never produces the same
-// candidate twice.
+// addCandidate adds the current candidate of a walk to the result. addCandidate returns false if the walk of another tree has already found
+// the same candidate, which is possible only if all providers of the candidate are sharing providers. Within one tree, a walk never finds
+// the same candidate twice.
 func (s *Search) addCandidate(w *walk) bool {
 	c := make(Candidate, len(s.slots))
 	shared := true

@@ -7,8 +7,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// wideTree returns the provider tree of a host with the given number of child providers ("cards"). Each card has `functions`
-// units of VGPU.
+// wideTree returns the provider tree of a host with the given number of child providers ("cards"). Each of the child providers has
+// `functions` units of VGPU.
 func wideTree(cards int, functions int64) *inventory.Tree {
 	root := &inventory.Node{UUID: "host", Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(1000)}}}
 	nodes := []*inventory.Node{root}
@@ -27,7 +27,7 @@ func groupsOf(groups int, class string) (q inventory.CandidateQuery) {
 	return q
 }
 
-// runWithinLimits runs a search to its end and checks that it respects its limits.
+// runWithinLimits runs a search until its end and checks that the search respects its limits.
 func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*inventory.Tree) *inventory.SearchResult {
 	t.Helper()
 	q.Limits.Choices, q.Limits.Steps = 10_000, 100_000
@@ -41,7 +41,7 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 	for _, c := range found.Candidates {
 		choices += len(c)
 	}
-	// The last step may exceed the limit by the number of providers that it tries.
+	// The last step of the search may exceed the limit of steps by the number of providers that this step tries.
 	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
 		t.Errorf("search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits",
 			choices, q.Limits.Choices, over)
@@ -49,7 +49,7 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 	return found
 }
 
-// Each query in this test has more combinations of providers than a search can try.
+// Each query in this test has more combinations of providers than the limits allow the search to try.
 func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 	t.Parallel()
 	related := groupsOf(40, "VGPU")

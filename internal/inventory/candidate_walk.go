@@ -2,8 +2,8 @@ package inventory
 
 import "slices"
 
-// walk iterates over the candidates of one tree by backtracking, and can stop at any step. The choices of a walk are recorded
-// in the nodes only during the turn of the walk.
+// walk iterates over the candidates of one tree by backtracking, and can stop at any step. The nodes of the tree contain the providers that
+// a walk has chosen only while the walk has its turn; see resume and suspend.
 type walk struct {
 	choices    []choice
 	picks      []int // chosen option per choice; valid above depth, and at depth if isChosen
@@ -19,8 +19,7 @@ type choice struct {
 	inventories []*NodeInventory // inventories of all options
 }
 
-// option is a provider that is suitable for a slot. The inventories of the option start at the index `from` of
-// choice.inventories.
+// option is a provider that is suitable for a slot. The inventories of an option start at the index `from` of the slice choice.inventories.
 type option struct {
 	node *Node
 	from int32
@@ -41,7 +40,8 @@ const (
 	interrupted                  // the steps of its turn are used up
 )
 
-// advance moves the walk to its next candidate. It stops earlier if the search has at most minSteps steps left.
+// advance continues the walk until the walk reaches its next candidate. If the search has at most minSteps steps left, advance stops before
+// the walk has reached a candidate.
 func (s *Search) advance(w *walk, minSteps int) walkState {
 	for {
 		if w.isChosen {
@@ -90,7 +90,8 @@ func (s *Search) choose(w *walk) bool {
 	return true
 }
 
-// record adds the choice at the given depth of the walk to the nodes if `sign` is 1, and removes the choice if `sign` is -1.
+// If `sign` is 1, record adds the amounts of the option that the walk has chosen at the given depth to the option's provider; if `sign` is
+// -1, record subtracts these amounts.
 func (s *Search) record(w *walk, depth, sign int) {
 	c := &w.choices[depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[depth]]
@@ -127,7 +128,7 @@ func (w *walk) isLast() bool {
 	return true
 }
 
-// resume records all choices of a walk in the nodes, at the start of the walk's turn.
+// When the turn of a walk begins, resume records the walk's chosen options in the nodes.
 func (s *Search) resume(w *walk) {
 	s.steps -= w.chosenCount()
 	for depth := range w.chosenCount() {
@@ -135,15 +136,15 @@ func (s *Search) resume(w *walk) {
 	}
 }
 
-// suspend removes all choices of a walk from the nodes, at the end of the walk's turn.
+// When the turn of a walk ends, suspend removes the walk's chosen options from the nodes.
 func (s *Search) suspend(w *walk) {
 	for depth := range w.chosenCount() {
 		s.undo(w, depth)
 	}
 }
 
-// hasRequiredTraits reports whether the providers chosen for the group without a suffix together have its required
-// traits.
+// hasRequiredTraits reports whether the providers that are chosen for the group without a suffix together have all traits that this group
+// requires.
 func (s *Search) hasRequiredTraits() bool {
 	for _, alternatives := range s.unsuffixedTraits.Required {
 		s.steps--
@@ -163,8 +164,8 @@ func (s *Search) anyChosenHas(alternatives []string) bool {
 	return false
 }
 
-// canSatisfySubtrees reports whether each same_subtree condition of the slot is met by the providers chosen so far, or can
-// still be met by a later choice.
+// canSatisfySubtrees reports whether, for each same_subtree condition of the slot, the providers chosen so far meet the condition or a
+// later choice can still meet it.
 func (s *Search) canSatisfySubtrees(w *walk, sl *slot) bool {
 	for _, i := range sl.subtrees {
 		if s.steps -= len(s.subtrees[i]); !s.canHaveCommonAncestor(w, s.subtrees[i]) {

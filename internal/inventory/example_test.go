@@ -6,8 +6,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// A client sends the consumer generation that it has read. The write is rejected if another writer has changed the generation
-// since then.
+// In the example, a client sends the consumer generation that the client has read before. Check rejects a write if another writer has
+// changed the consumer's generation since the client read the generation.
 func Example_consumerGeneration() {
 	current := int64(2)
 	fmt.Println(inventory.ExpectGeneration(2).Check(&current))
@@ -19,7 +19,7 @@ func Example_consumerGeneration() {
 	// <nil>
 }
 
-// Each of two writes fits the capacity alone, but both together exceed it.
+// In the example, each of two writes fits the capacity of the inventory, but both writes together exceed the capacity.
 func Example_capacity() {
 	key := inventory.InventoryKey{Provider: "cmp-1", Class: "VCPU"}
 	capacities := map[inventory.InventoryKey]inventory.Capacity{key: {Inventory: inventory.NewInventory(8)}}

@@ -2,8 +2,8 @@ package inventory
 
 import "fmt"
 
-// Kind is the kind of a fault. The kind determines the HTTP status and error code of the API, and how a lease step that gets
-// the fault continues.
+// Kind is the kind of a fault. The kind of a fault determines the HTTP status and the error code of the API's response, and how a lease
+// step that gets the fault continues.
 type Kind int
 
 // The kinds of faults.
@@ -20,7 +20,7 @@ const (
 	HasChildren                  // a provider with children would be deleted
 )
 
-// Fault is the error of a request that the rules of this package reject. Its message is meant for the API client.
+// Fault is the error of a request that a rule of package inventory rejects. The message of a Fault is the text that the API client gets.
 type Fault struct {
 	Kind    Kind
 	Message string

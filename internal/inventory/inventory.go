@@ -1,5 +1,5 @@
-// Package inventory holds the rules of Placement: for resource providers, inventories, traits, aggregates, allocations and
-// allocation candidates. All functions are pure: no I/O, no clock.
+// Package inventory holds the rules of Placement: for resource providers, inventories, traits, aggregates, allocations and allocation
+// candidates. All functions of package inventory are pure: they do no I/O and do not read the clock.
 package inventory
 
 import "time"
@@ -27,8 +27,8 @@ func (i Inventory) Capacity() float64 {
 	return float64(i.Total-i.Reserved) * i.AllocationRatio
 }
 
-// CheckReserved returns Placement's error text if too much of the total is reserved, otherwise an empty string. If fullReserve
-// is set, the whole total may be reserved (since microversion 1.26).
+// CheckReserved returns Placement's error text if too much of the total is reserved, otherwise an empty string. If fullReserve is true
+// (since microversion 1.26), the reserved amount may equal the total.
 func (i Inventory) CheckReserved(fullReserve bool) string {
 	switch capacity := i.Capacity(); {
 	case fullReserve && capacity <= -1:
@@ -44,8 +44,8 @@ func (i Inventory) MatchesUnits(amount int64) bool {
 	return amount >= i.MinUnit && amount <= i.MaxUnit && amount%i.StepSize == 0
 }
 
-// FitsCapacity reports whether the usage may change from `before` to `after`. A usage that already exceeds the capacity may
-// stay the same or decrease.
+// FitsCapacity reports whether the usage may change from `before` to `after`. If the usage before the change exceeds the capacity, the
+// usage may stay the same or decrease.
 func (i Inventory) FitsCapacity(before, after int64) bool {
 	return after <= before || float64(after) <= i.Capacity()
 }

@@ -33,7 +33,7 @@ func TestInventory_ReservedMustLeaveCapacity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if d := cmp.Diff([2]string{tc.strict, tc.lax}, [2]string{tc.i.CheckReserved(false), tc.i.CheckReserved(true)}); d != "" {
-				t.Errorf("error texts of CheckReserved (-want +got):\n%s", d)
+				t.Errorf("error texts of CheckReserved(false) and CheckReserved(true) (-want +got):\n%s", d)
 			}
 		})
 	}

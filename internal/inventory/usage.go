@@ -15,7 +15,7 @@ type ProviderAllocations struct {
 	ChangedAt  time.Time
 }
 
-// ConsumerResources lists the amounts that one consumer allocates from one provider.
+// ConsumerResources lists the amount of each resource class that one consumer allocates from one provider.
 type ConsumerResources struct {
 	Generation int64 // generation of the consumer
 	Resources  map[string]int64

@@ -1,6 +1,7 @@
 package lease
 
-// CloudReservation is a reservation with the data about its resources that is sent to Nova and Neutron.
+// CloudReservation is a reservation together with the data that package cloud needs to change Nova and Neutron: the project, and the hosts
+// or floating IPs of the reservation.
 type CloudReservation struct {
 	Reservation
 	Project      string
@@ -8,7 +9,7 @@ type CloudReservation struct {
 	FloatingIPs  []ReservableFloatingIP `json:"Floating"` // floating IPs of the reservation
 }
 
-// ReservedHost is a host, identified by the name of its Nova compute service.
+// ReservedHost is a reserved host; the field Service is the name of the host's Nova compute service.
 type ReservedHost struct {
 	Service string
 	Slots   int

@@ -13,7 +13,7 @@ type HostBooking struct {
 	Stuck    bool // the reservation failed to release the host, so its end is unknown
 }
 
-// StartingAt returns the draft with all its dates shifted by the same duration, so that the lease starts at the given time.
+// StartingAt returns the draft with all dates of the draft shifted by the same duration, so that the lease starts at the given time.
 func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 	by := start.Sub(s.Start)
 	d.Start, d.End = RequestedDate{At: start}, RequestedDate{At: s.End.Add(by)}
@@ -24,9 +24,10 @@ func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 	return d
 }
 
-// EarliestStart returns the earliest start of a lease at which every reservation of the draft gets its hosts for the duration
-// of the schedule. The start is not before the schedule's start and not after `latest`. EarliestStart chooses hosts by the same
-// rules as the creation of a lease. It tries only the schedule's start and the times at which a host becomes free.
+// EarliestStart returns the earliest time at which a lease can start so that every reservation of the draft gets its hosts for the duration
+// of the schedule. The returned time is not before the start of the schedule and not after `latest`. EarliestStart chooses hosts by the
+// same rules as the creation of a lease does. EarliestStart tries only the start of the schedule and each later time at which a host
+// becomes free.
 func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []HostBooking) (time.Time, error) {
 	starts := []time.Time{s.Start}
 	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]HostBooking{}
@@ -66,8 +67,8 @@ func earlierOf(a, b time.Time) time.Time {
 	return b
 }
 
-// matchingHosts returns, for each reservation, the hosts that meet its requirements. A stuck host, which its last reservation
-// failed to release, is treated as not reservable.
+// matchingHosts returns, for each reservation, the hosts that meet the requirements of the reservation. If a reservation has ended but
+// failed to release its host, matchingHosts treats this host as not reservable.
 func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]HostCandidate, error) {
 	all := make([]HostCandidate, len(hosts))
 	for i, h := range hosts {
@@ -87,8 +88,8 @@ func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int6
 	return each, nil
 }
 
-// takenHosts returns, for each host, whether it is reserved in a time window. The bookings of each host must be in ascending
-// order both of their ends and of their starts, so that one binary search per host is enough.
+// takenHosts returns, for each host, whether the host is reserved at any time between `from` and `to`. The bookings of each host must be in
+// ascending order of their starts and also of their ends, because takenHosts makes only one binary search per host.
 func takenHosts(byHost map[int64][]HostBooking, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
 	for host, all := range byHost {

@@ -31,7 +31,7 @@ const (
 	HostInUse             Kind = "host in use"
 )
 
-// Fault is the error of a rejected request, which has changed nothing. Its message is meant for the API client.
+// Fault is the error of a rejected request, which has changed nothing. The message of a Fault is the text that the API client gets.
 type Fault struct {
 	Kind    Kind
 	Message string

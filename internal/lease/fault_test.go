@@ -4,7 +4,7 @@ import (
 	"errors"
 )
 
-// kindOf returns the kind of a *Fault, the text of any other error, or an empty string if there is no error.
+// If `err` is a *Fault, kindOf returns the kind of the fault; otherwise kindOf returns the text of the error, or an empty string for nil.
 func kindOf(err error) Kind {
 	var f *Fault
 	if errors.As(err, &f) {

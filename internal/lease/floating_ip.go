@@ -19,7 +19,7 @@ type ReservableFloatingIP struct {
 	UpdatedAt  *time.Time
 }
 
-// FloatingIPCandidate is a floating IP with its availability in the time window of a reservation.
+// FloatingIPCandidate is a floating IP, with the information whether the floating IP is free in the time window of a reservation.
 type FloatingIPCandidate struct {
 	ReservableFloatingIP
 	Booked bool // reserved at any time
@@ -44,8 +44,8 @@ func (floatingIPType) Check(d ReservationDraft) error {
 	return nil
 }
 
-// CheckChange rejects another network and other required addresses. For an active reservation, it also rejects a smaller number
-// of addresses.
+// CheckChange rejects a change of the network and a change of the required addresses. If the reservation is active, CheckChange also
+// rejects a smaller number of addresses.
 func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	switch {
 	case is.Network != was.Network:
@@ -58,8 +58,8 @@ func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	return nil
 }
 
-// PickFloatingIPs chooses the given number of addresses, including the required ones. It prefers addresses without any
-// reservation.
+// PickFloatingIPs chooses the given number of addresses, including the required ones. PickFloatingIPs prefers addresses that have no
+// reservation at any time.
 func PickFloatingIPs(candidates []FloatingIPCandidate, amount int, required []netip.Addr) ([]uuid.UUID, error) {
 	var picked []uuid.UUID
 	for _, ip := range required {

@@ -11,7 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// HostResourceClass is a resource class in Placement. Every registered host has an inventory of this class with a total of one.
+// HostResourceClass is a resource class in Placement. Every registered host has an inventory of the class HostResourceClass with a total of
+// one.
 const HostResourceClass = "CUSTOM_PHYSICAL_HOST"
 
 // Host is a hypervisor that can be reserved.
@@ -37,12 +38,12 @@ type Host struct {
 // NestedProviderName returns the name of the child provider that reservations of a hypervisor allocate from.
 func NestedProviderName(hostname string) string { return "blazar_" + hostname }
 
-// baseProperties are the properties that every host has, some of them null.
+// baseProperties are the properties that every host has; the value of a base property may be null.
 var baseProperties = []string{"id", "hypervisor_hostname", "service_name", "hypervisor_type", "hypervisor_version",
 	"vcpus", "memory_mb", "local_gb", "cpu_info", "availability_zone", "reservable", "status", "trust_id"}
 
-// Properties returns the property values of the host that requirements are compared with. A capability cannot override a base
-// property.
+// Properties returns the property values of the host that requirements are compared with. If a capability of the host has the name of a
+// base property, requirements are compared with the base property.
 func (h Host) Properties() map[string]string {
 	all := maps.Clone(h.Capabilities)
 	if all == nil {
@@ -66,7 +67,7 @@ func (h Host) Properties() map[string]string {
 	return all
 }
 
-// HostCandidate is a host with its availability in the time window of a reservation.
+// HostCandidate is a host, with the information whether the host is free in the time window of a reservation.
 type HostCandidate struct {
 	Host
 	Booked bool // reserved at any time
@@ -83,8 +84,8 @@ func HostRequirements(hypervisor, resource string) ([]Requirement, error) {
 	return append(a, b...), err
 }
 
-// MatchCandidates returns the candidates that meet all requirements. It returns a fault if a requirement names a property that
-// no host has, because the name is probably misspelt.
+// MatchCandidates returns the candidates that meet all requirements. If a requirement names a property that no host has, MatchCandidates
+// returns a fault, because the name is probably misspelt.
 func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]HostCandidate, error) {
 	for _, r := range requirements {
 		known := slices.Contains(baseProperties, r.Key) ||
@@ -103,8 +104,9 @@ func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]
 	return matching, nil
 }
 
-// PickHosts chooses at least `least` and at most `most` hosts. If there are enough hosts without any reservation, it chooses
-// only from these. Otherwise it prefers hosts that have reservations but are free in the time window.
+// PickHosts chooses at least `least` and at most `most` hosts. If at least `least` hosts have no reservation at any time, PickHosts chooses
+// only from these hosts. If fewer than `least` hosts have no reservation at any time, PickHosts first chooses hosts that have reservations
+// but are free in the time window.
 func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 	var unreserved, free []int64
 	for _, c := range candidates {
@@ -140,7 +142,7 @@ func (hostType) Check(r ReservationDraft) error {
 	return checkRequirements(r)
 }
 
-// CheckChange allows every change. The store checks later whether the change would take hosts from an active reservation.
+// CheckChange allows every change. The store, and not CheckChange, checks whether a change would take hosts from an active reservation.
 func (hostType) CheckChange(Reservation, ReservationDraft) error { return nil }
 
 const maxHosts = 1_000_000
@@ -180,7 +182,7 @@ type AllocationFilter struct {
 	Host               int64
 }
 
-// HostProperty is the name of a capability with all its values.
+// HostProperty is the name of a capability, together with all values that hosts have for this capability.
 type HostProperty struct {
 	ID        uuid.UUID
 	Name      string

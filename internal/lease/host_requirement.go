@@ -86,8 +86,9 @@ func malformedFault(text string) error {
 	return Faultf(MalformedRequirements, "Malformed requirements %q", text)
 }
 
-// MetBy reports whether a host with these properties meets the requirement. A property that the host does not have meets only
-// comparisons with null. Two numbers are compared as numbers, everything else as strings.
+// MetBy reports whether a host with the given properties meets the requirement. If the host lacks the property that the requirement names,
+// MetBy returns true only for the requirement that the property equals null. MetBy compares two numbers as numbers, and all other values as
+// strings.
 func (r Requirement) MetBy(properties map[string]string) bool {
 	have, ok := properties[r.Key]
 	if r.Value == nullValue {

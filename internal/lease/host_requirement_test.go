@@ -48,7 +48,7 @@ func TestParseRequirements_Grammar(t *testing.T) {
 				t.Errorf("parse the requirements: got error %v, want a fault of kind MalformedRequirements: %t", err, c.bad)
 			}
 			if d := cmp.Diff(c.want, got); !c.bad && d != "" {
-				t.Errorf("parsed requirements (-want +got):\n%s", d)
+				t.Errorf("parse the requirements: result differs (-want +got):\n%s", d)
 			}
 		})
 	}

@@ -41,8 +41,8 @@ func (d ReservationDraft) Resources() map[string]int64 {
 	return all
 }
 
-// Resources returns the resources of an instance of the flavor. An extra spec "resources:CLASS" replaces the amount of that
-// resource class, as in Nova.
+// Resources returns the resources of an instance of the flavor. An extra spec "resources:CLASS" of the flavor replaces the amount of the
+// resource class CLASS, as in Nova.
 func (f Flavor) Resources() map[string]int64 {
 	cpus := "VCPU"
 	if f.ExtraSpecs["hw:cpu_policy"] == "dedicated" {
@@ -58,7 +58,7 @@ func (f Flavor) Resources() map[string]int64 {
 	return all
 }
 
-// Traits returns the traits that the extra specs of the flavor require and the traits that they forbid.
+// Traits returns the traits that the flavor's extra specs require, and the traits that the flavor's extra specs forbid.
 func (f Flavor) Traits() (required, forbidden []string) {
 	for key, value := range f.ExtraSpecs {
 		trait, is := strings.CutPrefix(key, "trait:")
@@ -104,8 +104,8 @@ func (instanceType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// CheckChange allows every change of a pending reservation. Of an active reservation, it allows only a larger number of
-// instances.
+// CheckChange allows every change of a pending reservation. If the reservation is active, CheckChange allows only a larger number of
+// instances and rejects every other change.
 func (instanceType) CheckChange(was Reservation, is ReservationDraft) error {
 	grown := was.ReservationDraft
 	grown.Amount = is.Amount
@@ -145,8 +145,8 @@ func checkAffinity(a Affinity) error {
 	return nil
 }
 
-// ReservationResourceClass returns the name of the reservation's own resource class in Placement. Each host of the reservation
-// has one unit of it for each instance.
+// ReservationResourceClass returns the name of the reservation's own resource class in Placement. For each instance of the reservation, the
+// instance's host has one unit of the resource class.
 func ReservationResourceClass(id uuid.UUID) string {
 	return "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id.String(), "-", "_"))
 }
@@ -183,8 +183,8 @@ func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
 	return peak
 }
 
-// FreeSlots returns the number of instances that fit into the remaining capacity of a host. It is 0 if the host lacks a
-// required resource class.
+// FreeSlots returns the number of instances that fit into the remaining capacity of a host. If the host lacks a resource class that an
+// instance needs, FreeSlots returns 0.
 func FreeSlots(capacity, used, each map[string]int64) int {
 	room := maxAmount
 	for class, n := range each {
@@ -195,7 +195,7 @@ func FreeSlots(capacity, used, each map[string]int64) int {
 	return room
 }
 
-// SlotCandidate is a host with the number of instances of a reservation that fit on it.
+// SlotCandidate is a host, with the number of instances of a reservation that fit on the host.
 type SlotCandidate struct {
 	Host         int64
 	FreeSlots    int
@@ -203,8 +203,8 @@ type SlotCandidate struct {
 	OwnInstances int  // instances of this reservation on the host
 }
 
-// PickSlots distributes the instances of a reservation over hosts and returns the number of instances per host. It uses first
-// the hosts that the reservation already has, then hosts with instances of other reservations, and empty hosts last.
+// PickSlots distributes the instances of a reservation over hosts and returns the number of instances per host. PickSlots fills the hosts
+// in this order: hosts that the reservation already has, hosts with instances of other reservations, empty hosts.
 func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[int64]int, error) {
 	candidates = slices.Clone(candidates)
 	rank := func(c SlotCandidate) int {

@@ -1,5 +1,6 @@
-// Package lease holds the rules for leases, reservations and events. Each of the three has a state machine, and a table says
-// which of their statuses may occur together. All functions are pure: no I/O, no clock.
+// Package lease holds the rules for leases, reservations and events. Leases, reservations and events have one state machine each, and a
+// table says which statuses of a lease, its reservations and its events may occur together. All functions of package lease are pure: they
+// do no I/O and do not read the clock.
 package lease
 
 import (
@@ -58,7 +59,7 @@ const (
 	EventFailed     EventStatus = "ERROR"
 )
 
-// Lease is a lease with its reservations and events.
+// Lease is a lease together with its reservations and events.
 type Lease struct {
 	ID              uuid.UUID
 	Name            string
@@ -78,7 +79,7 @@ type Lease struct {
 	CloudRetryTime  time.Duration `json:"Patience"` // how long failed Nova and Neutron calls are retried; 0: the default
 }
 
-// Blocker is a lease that has passed its end and still holds a host that this lease needs.
+// Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the host has to wait.
 type Blocker struct {
 	ID    uuid.UUID
 	Name  string
@@ -115,8 +116,8 @@ type Event struct {
 	UpdatedAt *time.Time
 }
 
-// HoldsNothing reports whether the lease holds no allocations and no objects in Nova or Neutron, because it has not started or
-// has released everything.
+// HoldsNothing reports whether the lease holds no allocations and no objects in Nova or Neutron. This is so before the lease starts and
+// after the lease has released everything.
 func (l Lease) HoldsNothing() bool {
 	if l.Status != Error {
 		return l.Status == Pending || l.Status == Terminated
@@ -127,7 +128,7 @@ func (l Lease) HoldsNothing() bool {
 	})
 }
 
-// event returns the event of the given type, or nil if the lease has no such event.
+// event returns the lease's event of the given type, or nil if the lease has no event of this type.
 func (l *Lease) event(t EventType) *Event {
 	for i := range l.Events {
 		if l.Events[i].Type == t {
@@ -158,7 +159,7 @@ const (
 	StepStop      Step = "stop"       // nothing will be due unless the row changes
 )
 
-// Due is the next step of a lease, and when it is due.
+// Due is the next step of a lease, with the time at which this step is due.
 type Due struct {
 	Step Step
 	At   time.Time // set for StepWait only

@@ -23,11 +23,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// maxReservations is the maximum number of reservations of a lease. With more reservations, the lease's workflow could not
-// start the lease in time.
+// maxReservations is the maximum number of reservations of a lease. If a lease had more reservations than maxReservations, the lease's
+// workflow could not start the lease in time.
 const maxReservations = 100
 
-// CheckDraft returns a fault if the draft of a lease is not valid. It does not check the dates.
+// CheckDraft returns a fault if the draft of a lease is not valid. CheckDraft does not check the dates of the draft.
 func CheckDraft(d Draft) error {
 	if err := CheckName(d.Name); err != nil {
 		return err
@@ -59,7 +59,8 @@ func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	return l
 }
 
-// ApplyChange returns the lease after an update request, or a fault if the update is not allowed. It does not choose hosts.
+// ApplyChange returns the lease after an update request, or a fault if the update is not allowed. ApplyChange does not choose hosts for the
+// changed reservations.
 func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 	l = l.clone()
 	if err := CheckChangeable(l, c); err != nil {
@@ -116,8 +117,8 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	return nil
 }
 
-// ApplyTo writes the fields that the change sets to the draft. It ignores fields that the resource type of the reservation does
-// not have.
+// ApplyTo writes the fields that the change sets to the draft. ApplyTo ignores the fields of the change that reservations of this resource
+// type do not have.
 func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 	switch d.Type {
 	case PhysicalHost:

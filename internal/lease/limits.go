@@ -19,8 +19,8 @@ func (m Limits) CheckNew(project string, s Schedule) error {
 	return m.check(NotAuthorized, project, s.End.Sub(s.Start))
 }
 
-// CheckChanged returns a fault if the changed lease lasts longer than the maximum duration. A change of only the name is always
-// allowed.
+// CheckChanged returns a fault if the changed lease lasts longer than the maximum duration. CheckChanged always allows a change that
+// changes only the name of the lease.
 func (m Limits) CheckChanged(l Lease, c Change) error {
 	if c.OnlyRenames() {
 		return nil

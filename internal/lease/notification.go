@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Types of lease notifications. Where Blazar has the same notification, the name is that of Blazar. The suffix of a type says
-// that a step begins or has failed.
+// Types of lease notifications. If Blazar has the same notification, berth uses the name that Blazar uses. The suffix of a notification
+// type says whether a step of the lease begins or has failed.
 const (
 	NotificationCreate           = "lease.create"
 	NotificationUpdate           = "lease.update"
@@ -31,15 +31,15 @@ type Notification struct {
 	Lease     Lease // state of the lease when the notification was created
 }
 
-// ReleasesResources reports whether the notification says that the lease releases its resources: the lease begins to end, or
-// was deleted before its end.
+// ReleasesResources reports whether the notification says that the lease releases its resources. This is so if the lease begins to end, or
+// if the lease was deleted before its end.
 func (n Notification) ReleasesResources() bool {
 	end := n.Lease.event(EndLease)
 	return n.Kind == eventPrefix+string(EndLease)+beginSuffix || n.Kind == NotificationDelete && end != nil && end.Status == EventUndone
 }
 
-// NotificationsFor returns the types of the notifications to send for the change of a lease from `was` to `is`, in order. If
-// `was` has no status, the lease was created.
+// NotificationsFor returns the types of the notifications to send for the change of a lease from `was` to `is`, in order. If the status of
+// `was` is empty, the lease has just been created.
 func NotificationsFor(was, is Lease) []string {
 	switch {
 	case was.Status == "":

@@ -12,8 +12,9 @@ type UnhealthyReservation struct {
 	Host        int64 // 0: no failed host, but resources are missing
 }
 
-// WithHostReplaced returns the lease after its i-th reservation lost a host. `replaced` is true if another host replaces the
-// lost host. In an active lease, the reservation is then marked as changed, because its user has to know.
+// WithHostReplaced returns the lease as it is after the i-th reservation has lost a host. The parameter `replaced` is true if another host
+// has replaced the lost host. If the lease is active and the host was replaced, the reservation is marked as changed, because the user of
+// the reservation has to know that the reservation has another host.
 func WithHostReplaced(l Lease, i int, replaced bool) Lease {
 	l = l.clone()
 	r := &l.Reservations[i]
@@ -22,7 +23,7 @@ func WithHostReplaced(l Lease, i int, replaced bool) Lease {
 	return l.withDegraded()
 }
 
-// WithResourcesRestored returns the lease after the missing resources of its i-th reservation were replaced.
+// WithResourcesRestored returns the lease as it is after the i-th reservation has got replacements for its missing resources.
 func WithResourcesRestored(l Lease, i int) Lease {
 	l = l.clone()
 	r := &l.Reservations[i]
@@ -31,16 +32,16 @@ func WithResourcesRestored(l Lease, i int) Lease {
 	return l.withDegraded()
 }
 
-// KeepsResources reports whether the i-th reservation keeps its resources when the lease changes from `was` to `is`. A
-// reservation keeps them if its request is the same and the new dates are within the old dates, even if some resources are
+// KeepsResources reports whether the i-th reservation keeps its hosts or floating IPs when the lease changes from `was` to `is`. A
+// reservation keeps its resources if its request is the same and the new dates are within the old dates, even if some of its resources are
 // missing.
 func KeepsResources(was, is Lease, i int) bool {
 	return !is.StartAt.Before(was.StartAt) && !is.EndAt.After(was.EndAt) &&
 		reflect.DeepEqual(was.Reservations[i].ReservationDraft, is.Reservations[i].ReservationDraft)
 }
 
-// WithUpdatedHealth returns the changed lease `is` with updated health flags. Only a reservation that keeps its resources can
-// still have missing resources: every other reservation has been given all its resources anew.
+// WithUpdatedHealth returns the changed lease `is` with updated health flags. A reservation that does not keep its resources has no missing
+// resources after the change, because it has been given new resources.
 func WithUpdatedHealth(was, is Lease) Lease {
 	l := is.clone()
 	for i := range l.Reservations {
@@ -50,8 +51,8 @@ func WithUpdatedHealth(was, is Lease) Lease {
 	return l.withDegraded()
 }
 
-// withDegraded returns the lease with Degraded set if a reservation lacks resources or has got other resources, and cleared
-// otherwise.
+// withDegraded returns the lease with an updated field Degraded: true if a reservation lacks resources or has got other resources, and
+// false otherwise.
 func (l Lease) withDegraded() Lease {
 	l.Degraded = false
 	for _, r := range l.Reservations {

@@ -40,7 +40,8 @@ func CheckReservation(d ReservationDraft) error {
 	return resource.Check(d)
 }
 
-// ReservationDraft holds the attributes that a reservation requests. Type determines which of the other fields are used.
+// ReservationDraft holds the attributes that a reservation requests. The field Type determines which other fields of a ReservationDraft are
+// used.
 type ReservationDraft struct {
 	Type                 string
 	Min, Max             int    // physical:host

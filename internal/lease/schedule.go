@@ -16,9 +16,9 @@ type RequestedDate struct {
 	At  time.Time
 }
 
-// resolve returns the requested point in time. "now" means the start of the current minute, because dates in Blazar are whole
-// minutes. If `notBefore` is within the current minute and has passed, "now" means `notBefore`: a lease that started within
-// this minute must not end before its start.
+// resolve returns the requested point in time. "now" means the start of the current minute, because dates in Blazar are whole minutes. If
+// `notBefore` is in the current minute and has passed, resolve returns `notBefore` for "now", because a lease that started in the current
+// minute must not end before its start.
 func (m RequestedDate) resolve(now, notBefore time.Time) time.Time {
 	if !m.Now {
 		return m.At
@@ -75,9 +75,9 @@ func (c Change) OnlyRenames() bool {
 	return c.Start == nil && c.End == nil && c.BeforeEnd == nil && c.Reservations == nil
 }
 
-// NewSchedule returns the schedule of a new lease, or a fault if the dates are not valid. If the draft has no date for the
-// before_end_lease event, the event is due at the end minus `lead`, but not before the start. If `lead` is 0, there is no such
-// event.
+// NewSchedule returns the schedule of a new lease, or a fault if the dates are not valid. If the draft has no date for the before_end_lease
+// event, the event is due `lead` before the end of the lease, but not before the start of the lease. If the draft has no date for the
+// before_end_lease event and `lead` is 0, the lease has no before_end_lease event.
 func NewSchedule(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	s := Schedule{Start: d.Start.resolve(now, time.Time{})}
 	s.End = d.End.resolve(now, s.Start)
@@ -98,8 +98,8 @@ func NewSchedule(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// UpdatedSchedule returns the schedule of a lease after an update request, or a fault if the new dates are not allowed. Whether
-// the lease has started is decided by its status, not by the clock.
+// UpdatedSchedule returns the schedule of a lease after an update request, or a fault if the new dates are not allowed. UpdatedSchedule
+// uses the status of the lease, and not the clock, to decide whether the lease has started.
 func UpdatedSchedule(l Lease, c Change, now time.Time) (Schedule, error) {
 	s := Schedule{Start: l.StartAt, End: l.EndAt}
 	if c.Start != nil {
@@ -138,8 +138,8 @@ func (s Schedule) withBeforeEndAt(at time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// ApplySchedule sets the dates of a lease and of its events to a new schedule. If the date of the before_end_lease event
-// changes to a date in the future, the event becomes UNDONE again, even if it has run or is running.
+// ApplySchedule sets the dates of a lease and of the lease's events to the dates of a new schedule. If the new schedule moves the
+// before_end_lease event to a date in the future, the event becomes UNDONE again, even if the event is running or has run.
 func ApplySchedule(l Lease, s Schedule, now time.Time) Lease {
 	l = l.clone()
 	l.StartAt, l.EndAt = s.Start, s.End

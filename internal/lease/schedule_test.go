@@ -130,7 +130,7 @@ func TestApplySchedule_BeforeEndRunsAgainOnlyInTheFuture(t *testing.T) {
 					err, c.is != EventUndone)
 			}
 			if l.event(BeforeEndLease).Status != c.was || !l.EndAt.Equal(noon.Add(time.Hour)) {
-				t.Error("ApplySchedule changed the lease that it got as its argument")
+				t.Error("ApplySchedule changed the lease that it got as its argument, want the argument unchanged")
 			}
 		})
 	}

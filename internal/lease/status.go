@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// transitions lists, for each lease status, the statuses that may follow it.
+// transitions lists, for each lease status, the statuses to which the lease may change.
 var transitions = map[Status][]Status{
 	Creating:    {Pending, Deleting},
 	Pending:     {Starting, Updating, Deleting},
@@ -25,8 +25,8 @@ var reservationTransitions = map[ReservationStatus][]ReservationStatus{
 	ReservationDeleted: {},
 }
 
-// eventTransitions lists, for each event status, the statuses that may follow it. It does not contain the reset of a
-// before_end_lease event to UNDONE when the date of the event changes.
+// eventTransitions lists, for each event status, the statuses to which the event may change. eventTransitions does not contain the reset of
+// a before_end_lease event to UNDONE, which happens when the date of the event changes.
 var eventTransitions = map[EventStatus][]EventStatus{
 	EventUndone:     {EventInProgress},
 	EventInProgress: {EventDone, EventFailed},
@@ -34,8 +34,8 @@ var eventTransitions = map[EventStatus][]EventStatus{
 	EventFailed:     {},
 }
 
-// combination lists the statuses of reservations and events that are allowed together with one lease status. If `reservations`
-// is nil, every reservation status is allowed.
+// combination lists the statuses of reservations and events that are allowed together with one lease status. If the field `reservations` is
+// nil, the reservations may have any status.
 type combination struct {
 	reservations []ReservationStatus
 	start, end   []EventStatus
@@ -43,9 +43,9 @@ type combination struct {
 
 var finished = []EventStatus{EventUndone, EventDone, EventFailed}
 
-// combinations says which statuses of leases, reservations and events may occur together. The status of the before_end_lease
-// event does not matter. When the deletion of a lease begins, an event that is IN_PROGRESS becomes ERROR, so a lease in
-// DELETING never has an event IN_PROGRESS.
+// combinations says which statuses of leases, reservations and events may occur together. The table `combinations` does not restrict the
+// status of the before_end_lease event. When the deletion of a lease begins, an event that is IN_PROGRESS becomes ERROR, so a lease in
+// DELETING has no event in IN_PROGRESS.
 var combinations = map[Status]combination{
 	Creating: {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
 	Pending:  {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
@@ -94,7 +94,7 @@ func CheckStatus(l Lease) error {
 	return nil
 }
 
-// DeriveStatus returns the stable status of a lease, computed from the statuses of its events and reservations.
+// DeriveStatus computes the stable status of a lease from the statuses of the lease's events and reservations.
 func DeriveStatus(l Lease) Status {
 	start, end := l.event(StartLease), l.event(EndLease)
 	if start == nil || end == nil {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// allowedCombinations is the table of status combinations in Blazar's specification, with two differences: a lease with a
-// failed start may end, and no event is IN_PROGRESS while a lease is deleted or updated. The columns are the statuses of the
-// lease, of its reservations, of start_lease and of end_lease.
+// allowedCombinations is the table of status combinations in Blazar's specification, with two differences: a lease whose start failed may
+// end, and no event is IN_PROGRESS while a lease is being deleted or updated. The four columns of allowedCombinations are the status of the
+// lease, of its reservations, of the event start_lease and of the event end_lease.
 const allowedCombinations = `
 	CREATING    pending                      UNDONE             UNDONE
 	PENDING     pending                      UNDONE             UNDONE
@@ -21,7 +21,7 @@ const allowedCombinations = `
 	UPDATING    pending,active,deleted,error UNDONE,DONE,ERROR  UNDONE,DONE,ERROR
 	ERROR       error                        DONE,ERROR         UNDONE,ERROR`
 
-// allowedTransitions lists, for each lease status, the statuses that may follow it.
+// allowedTransitions lists, for each lease status, the statuses to which the lease may change.
 const allowedTransitions = `
 	CREATING    PENDING,DELETING
 	PENDING     STARTING,UPDATING,DELETING

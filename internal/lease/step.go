@@ -8,19 +8,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// RecheckInterval is the interval at which a lease checks whether a host that it needs has been released. When another lease
-// releases the host, the waiting lease's workflow is nudged, so that it usually checks earlier.
+// If a lease waits for a host that another lease holds, RecheckInterval is the interval at which the waiting lease checks whether the host
+// has been released. When the other lease releases the host, the workflow of the waiting lease is nudged, so the waiting lease usually
+// checks before RecheckInterval has passed.
 const RecheckInterval = 10 * time.Second
 
 // ClockSkew is the assumed maximum difference between the clocks of two processes.
 const ClockSkew = 5 * time.Second
 
-// LeaderCount is the number of workflows that wake up first if many leases are due at the same instant. These workflows run the
-// due step for all these leases, so that the other workflows can wake up later.
+// If many leases are due at the same instant, LeaderCount is the number of their workflows that wake up first. The first LeaderCount
+// workflows run the due step of all leases that are due, so that the other workflows can wake up later.
 const LeaderCount = 4
 
-// Next returns the next step of a lease. Deletion has priority. A step that has begun is repeated, because the worker that ran
-// it may have died. Several overdue steps run in the order start, before_end, end.
+// Next returns the next step of a lease. Deletion has priority. If a step has begun, Next returns this step again, because the worker that
+// ran the step may have died. If several steps are overdue, Next returns them in the order start, before_end, end.
 func Next(l Lease, now time.Time) Due {
 	switch {
 	case l.DeleteRequested || l.Status == Deleting:
@@ -66,8 +67,8 @@ func NextEventTime(l Lease, by time.Time) time.Time {
 // CloudOutdated reports whether the resources of the reservation have changed since Nova and Neutron were last updated.
 func (r Reservation) CloudOutdated() bool { return r.CloudRevision < r.Revision }
 
-// nextWhileActive returns the next step of an active lease: the step of the before_end_lease event or, when that event is over
-// or absent, of the end_lease event.
+// nextWhileActive returns the next step of an active lease: StepBeforeEnd, or StepEnd if the before_end_lease event is over or absent, or
+// StepWait until one of the two is due.
 func nextWhileActive(before, end *Event, now time.Time) Due {
 	if before == nil || before.Status == EventDone || before.Status == EventFailed {
 		return stepAt(StepEnd, end.At, now)
@@ -85,9 +86,9 @@ func stepAt(step Step, when, now time.Time) Due {
 	return Due{Step: step}
 }
 
-// BeginStep returns the lease in the transitional status of a step. If the lease already has this status, BeginStep returns it
-// unchanged. BeginStep returns ErrTransition if the step is not due, for example because the dates have changed or the lease is
-// being deleted.
+// BeginStep returns the lease in the transitional status of a step. If the lease already has the transitional status of the step, BeginStep
+// returns the lease unchanged. BeginStep returns ErrTransition if the step is not due. This can happen because the dates of the lease have
+// changed or because the lease is being deleted.
 func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
 	if l.DeleteRequested != (step == StepDelete) {
@@ -123,7 +124,8 @@ func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	}
 }
 
-// enter sets the lease and the event of a step to their transitional statuses, unless they already have them.
+// enter sets the lease and the event of a step to their transitional statuses. If the lease already has the transitional status, enter
+// changes nothing.
 func enter(l Lease, step Step, status Status, event EventType, now time.Time) (Lease, error) {
 	if l.Status == status {
 		return l, nil
@@ -139,12 +141,12 @@ func enter(l Lease, step Step, status Status, event EventType, now time.Time) (L
 
 func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(ClockSkew)) }
 
-// FinishStep returns the lease in the stable status after a step. The parameter `failed` maps the reservations that failed to
-// their errors. Calling FinishStep again with the same result changes nothing. FinishStep returns ErrTransition if the step has
-// not begun.
+// FinishStep returns the lease in the stable status after a step. The parameter `failed` maps each reservation for which the step failed to
+// the text of the error. If FinishStep is called again with the same result, FinishStep changes nothing. FinishStep returns ErrTransition
+// if the step has not begun yet.
 //
-// All reservations of a lease share one result: if one reservation fails to start or end, all reservations and the lease are
-// set to ERROR. A lease whose start failed is in ERROR even after its end has succeeded and its hosts are free.
+// If a reservation of the lease fails to start or end, FinishStep sets the lease and all its reservations to ERROR. If the start of a lease
+// failed, the lease stays in ERROR after its end, even if the end succeeds and its hosts are free.
 func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
 	l = l.clone()
 	fail := false
@@ -209,7 +211,7 @@ func leave(l Lease, step Step, from Status, event EventType, onSuccess Reservati
 	return l, CheckStatus(l)
 }
 
-// isResultOf reports whether the lease can have its current status as the result of the step.
+// isResultOf reports whether the current status of the lease is a possible result of the step.
 func isResultOf(l Lease, step Step) bool {
 	if step == StepStart {
 		return l.Status == Active || l.Status == Error && l.event(EndLease).Status == EventUndone
@@ -231,8 +233,8 @@ func transitionError(l Lease, step Step) error {
 	return fmt.Errorf("%w: lease %s is %s, and the step %s is not due", ErrTransition, l.ID, l.Status, step)
 }
 
-// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end and delete do, unless they failed for
-// this reservation: a host is not reused until its reservation is known to have released it.
+// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end and delete free the hosts of a reservation unless
+// the step failed for this reservation, because a host is not reused until it is certain that the reservation has released the host.
 func ReleasesHosts(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
 	_, hasFailed := failed[r]
 	return slices.Contains([]Step{StepEnd, StepDelete}, step) && !hasFailed

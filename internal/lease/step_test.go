@@ -177,14 +177,14 @@ func TestSteps_RefusedIfNotDueOrNotBegun(t *testing.T) {
 				t.Errorf("step that the status does not allow: got error %v, want ErrTransition", err)
 			}
 			if d := cmp.Diff(leaseIn(t, c.from), l); d != "" {
-				t.Errorf("refused step changed the lease that it got as its argument (-before +after):\n%s", d)
+				t.Errorf("refused step changed the lease that it got as its argument, want the argument unchanged (-before +after):\n%s", d)
 			}
 		})
 	}
 }
 
-// TestSteps_EverySequenceKeepsTheStatusTables tries all sequences of steps until it finds no new state. In these sequences
-// every reservation may fail, a delete request may come at any time, and each step is repeated as after a crash.
+// TestSteps_EverySequenceKeepsTheStatusTables tries all sequences of steps until the sequences reach no new combination of statuses. In the
+// sequences of this test, every reservation may fail, a delete request may come at any time, and each step is repeated as after a crash.
 func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	t.Parallel()
 	type state struct {
@@ -218,7 +218,7 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	}
 	for _, s := range []Status{Pending, Starting, Active, Terminating, Terminated, Error, Deleting} {
 		if !reached[s] {
-			t.Errorf("lease status that no sequence of steps reached: %s", s)
+			t.Errorf("sequences of steps did not reach the lease status %s, want every status", s)
 		}
 	}
 	if len(seen) < 20 {
@@ -226,7 +226,7 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	}
 }
 
-// successors returns every lease that one step or one delete request can produce from the lease l.
+// successors returns every lease that can result from one step or one delete request on the lease l.
 func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	t.Helper()
 	var all []Lease
@@ -261,16 +261,16 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 func checkTransitions(t *testing.T, from, to Lease) {
 	t.Helper()
 	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {
-		t.Errorf("lease changed from %s to %s, which the transition table does not allow", from.Status, to.Status)
+		t.Errorf("lease changed from %s to %s, want only changes that the transition table allows", from.Status, to.Status)
 	}
 	for i, r := range from.Reservations {
 		if next := to.Reservations[i].Status; r.Status != next && !slices.Contains(reservationTransitions[r.Status], next) {
-			t.Errorf("reservation changed from %s to %s, which the transition table does not allow", r.Status, next)
+			t.Errorf("reservation changed from %s to %s, want only changes that the transition table allows", r.Status, next)
 		}
 	}
 	for i, e := range from.Events {
 		if next := to.Events[i].Status; e.Status != next && !slices.Contains(eventTransitions[e.Status], next) {
-			t.Errorf("event %s changed from %s to %s, which the transition table does not allow", e.Type, e.Status, next)
+			t.Errorf("event %s changed from %s to %s, want only changes that the transition table allows", e.Type, e.Status, next)
 		}
 	}
 }

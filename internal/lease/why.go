@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Waiting is one thing that a lease waits for: another lease, an event of the lease, a service or a worker.
+// Waiting names one thing for which a lease waits: another lease, an event of the lease, a service or a worker.
 type Waiting struct {
 	For      string
 	Since    time.Time
 	Deadline *time.Time // nil: no deadline
 }
 
-// Explain returns one sentence about the current work of a lease or the reason why it waits, and the list of what it waits for.
+// Explain returns one sentence that says what the lease is doing or why the lease waits, and the list of things for which the lease waits.
 func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 	since := l.CreatedAt
 	if l.UpdatedAt != nil {
