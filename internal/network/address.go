@@ -11,15 +11,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// AddressRequest is a request for one IP address of a port: a given address, or any free address of the first listed subnet that
-// has one.
+// AddressRequest is a request for one IP address of a port: either the given address IP, or any free address. A free address comes from the
+// first of Subnets that has a free address.
 type AddressRequest struct {
 	IP      netip.Addr // invalid: any free address
 	Subnets []Subnet   // exactly one if IP is given
 }
 
-// AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The parameter subnets
-// contains the subnets of the port's network.
+// AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The parameter `subnets` contains the
+// subnets of the port's network.
 func (p Port) AddressRequests(subnets []Subnet, fixed []FixedIP) ([]AddressRequest, error) {
 	if len(fixed) > 0 && len(subnets) == 0 {
 		return nil, invalidInput("IP allocation requires subnets for network.")
@@ -63,15 +63,14 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 	return w, nil
 }
 
-// routerInterfaceOwners are the device owners of router interfaces. Neutron assigns a fixed address to the port of a router
-// interface even in an auto-address subnet (ROUTER_INTERFACE_OWNERS_SNAT).
+// routerInterfaceOwners are the device owners of router interfaces. In an auto-address subnet, the port of a router interface gets a fixed
+// address and not an address derived from the MAC, as in Neutron (ROUTER_INTERFACE_OWNERS_SNAT).
 var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
 
 // RouterInterfaceOwners returns the device owners of router interfaces, which get no auto-address.
 func RouterInterfaceOwners() []string { return routerInterfaceOwners }
 
-// HasAutoAddressIn reports whether the port's device derives its address in the subnet from its MAC (SLAAC or stateless
-// DHCPv6).
+// HasAutoAddressIn reports whether the port's device derives its address in the subnet from the port's MAC (SLAAC or stateless DHCPv6).
 func (p Port) HasAutoAddressIn(s Subnet) bool {
 	return s.IsAutoAddress() && !slices.Contains(routerInterfaceOwners, p.DeviceOwner)
 }
@@ -94,7 +93,8 @@ func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {
 	return p.withAutoAddresses(requests, subnets)
 }
 
-// withAutoAddresses adds a request for every auto-address subnet, because a port always has an address there.
+// withAutoAddresses adds an address request for every auto-address subnet of the network, because the port's device always has an address
+// in such a subnet.
 func (p Port) withAutoAddresses(requests []AddressRequest, subnets []Subnet) []AddressRequest {
 	for i, s := range subnets {
 		if !p.HasAutoAddressIn(s) {
@@ -108,7 +108,7 @@ func (p Port) withAutoAddresses(requests []AddressRequest, subnets []Subnet) []A
 	return requests
 }
 
-// EUI64 returns the IPv6 address that a host with this MAC derives for itself in the prefix.
+// EUI64 returns the IPv6 address that a host with the given MAC derives for itself in the given prefix.
 func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	m, err := net.ParseMAC(mac)
 	if err != nil || len(m) != 6 {
@@ -119,12 +119,12 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// firstSearchWindow is the number of addresses at the start of a pool among which the first random address is drawn. For each
-// further random address the window is sixteen times larger.
+// firstSearchWindow is the number of addresses at the start of a pool among which the first random address is drawn. RandomAddresses draws
+// each further random address from a window that is sixteen times larger than the window before.
 const firstSearchWindow = 1 << 16
 
-// RandomAddresses returns up to `n` random addresses of the pool. The first of the random addresses is near the start of the
-// pool.
+// RandomAddresses returns up to `n` random addresses of the pool. The first random address is near the start of the pool, and later ones
+// may be further away.
 func (p Pool) RandomAddresses(n int) []netip.Addr {
 	span := p.span()
 	found := make([]netip.Addr, 0, n)
@@ -151,7 +151,8 @@ func lowBits(a netip.Addr) uint64 {
 	return binary.BigEndian.Uint64(b[8:])
 }
 
-// addToAddress returns the sum of an address and a number. The sum wraps around within the last 64 bits of the address.
+// addToAddress returns the sum of an address and a number. If the sum exceeds the last 64 bits of an IPv6 address, the sum wraps around and
+// the first 64 bits stay the same.
 func addToAddress(a netip.Addr, n uint64) netip.Addr {
 	if a.Is4() {
 		b := a.As4()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Types of Neutron agents that the rules of this package know.
+// Types of Neutron agents that package network knows.
 const (
 	OVSAgent       = "Open vSwitch agent"
 	NICSwitchAgent = "NIC Switch agent"
@@ -18,7 +18,7 @@ const (
 // AgentDownTime is the maximum age of the last report of an agent that counts as alive (Neutron's agent_down_time).
 const AgentDownTime = 75 * time.Second
 
-// Agent is a Neutron agent: a process on a host that configures ports or networks there.
+// Agent is a Neutron agent: a process on a host that configures ports or networks on this host.
 type Agent struct {
 	ID             uuid.UUID
 	Type           string
@@ -53,7 +53,7 @@ const (
 	AgentRevived = "revived"
 )
 
-// AgentChange is an update of an agent by a request; nil fields stay as they are.
+// AgentChange holds the attributes that a request to update an agent sets. An attribute whose field is nil stays as it is.
 type AgentChange struct {
 	AdminUp     *bool
 	Description *string

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// ApplyReports applies reports in order. ApplyReports returns the changed port and, for each report, whether the report changed
-// something. ApplyReports ignores a report if the port does not wait for the agent. ApplyReports also ignores reports about an
-// earlier binding or a future revision of the port, and reports that repeat a known state.
+// ApplyReports applies reports in order. ApplyReports returns the changed port. The second result says, for each report, whether the report
+// changed the port. ApplyReports ignores a report of an agent for which the port does not wait. ApplyReports also ignores a report about an
+// earlier binding or a future revision of the port, and a report that repeats a known state.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
@@ -51,8 +51,8 @@ func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	return p, true
 }
 
-// accepts reports whether a report can remove the block. The block must wait for the sender of the report, and the report must
-// not be about an earlier revision of the port than MinRevision.
+// accepts reports whether a report can remove the block. The block must wait for the agent that sent the report, and the report must not be
+// about an earlier revision of the port than the block's MinRevision.
 func (b Block) accepts(r Report, pc PortContext) bool {
 	switch {
 	case r.Revision != 0 && r.Revision < b.MinRevision:
@@ -64,8 +64,8 @@ func (b Block) accepts(r Report, pc PortContext) bool {
 	}
 }
 
-// applyBegun applies the report that the L2 agent has started to wire the port. The port's status is BUILD until the agent has
-// completed the wiring.
+// applyBegun applies the report that the L2 agent has started to wire the port. After applyBegun, the port's status is BUILD until the
+// agent reports that the wiring is complete.
 func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.AdminUp || !p.isFromWiringAgent(r, pc) {
 		return p, false
@@ -76,8 +76,8 @@ func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// applyLost applies the report that the port is no longer wired or cannot be wired. The port waits until it is wired
-// again.
+// applyLost applies the report that the port is no longer wired or cannot be wired. After applyLost, the port waits until the L2 agent has
+// wired the port again.
 func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.isFromWiringAgent(r, pc) {
 		return p, false
@@ -89,15 +89,15 @@ func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. isFromWiringAgent returns false if a
-// controller wires the port and never reports completion.
+// isFromWiringAgent reports whether the sender of the report is the L2 agent that wires the port on the host of the current binding.
+// isFromWiringAgent returns false if a controller wires the port and never reports completion.
 func (p Port) isFromWiringAgent(r Report, pc PortContext) bool {
 	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.HostAgents) && r.Host == p.Host &&
 		(r.Revision == 0 || r.Revision >= p.BindingRevision)
 }
 
-// addBlock adds the L2 block, or updates the last report of an existing one. The result `changed` is false if the block already was there
-// with the same report.
+// addBlock adds the L2 block, or updates the last report of an existing one. The result `changed` is false if the port already had the L2
+// block with the same last report.
 func (p Port) addBlock(pc PortContext, state string, now time.Time) (_ Port, changed bool) {
 	at := p.blockIndex(L2)
 	if at < 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ODLAgent is the type of pseudo agents: rows that describe, per host, what an OpenDaylight controller can wire. A pseudo agent
-// is not a process on the host.
+// ODLAgent is the type of pseudo agents: rows that describe, per host, what an OpenDaylight controller can wire. A pseudo agent is only a
+// row in the database; no process of this agent runs on the host.
 const ODLAgent = "ODL L2"
 
 // controllerDriver is the mechanism driver name of ports that a controller wires.
@@ -16,11 +16,12 @@ const controllerDriver = "opendaylight"
 // ODLAgentBinary is the `binary` of pseudo agents.
 const ODLAgentBinary = "neutron-odlagent-portbinding"
 
-// ReportsPortStatusKey is a key in the configurations of a pseudo agent. The value of the key is true if the controller reports
-// when a port is wired. If the value is false, ports on this host have no L2 block.
+// ReportsPortStatusKey is a key in the configurations of a pseudo agent. The value of the key ReportsPortStatusKey is true if the
+// controller reports to berth when a port is wired. If the value of the key is false, berth does not wait for the controller: ports on this
+// host have no L2 block.
 const ReportsPortStatusKey = "reports_port_status"
 
-// hostConfiguration is the configuration of a host as networking-odl's pseudo agents describe it.
+// hostConfiguration is the configuration of a host, in the form that networking-odl gives to its pseudo agents.
 type hostConfiguration struct {
 	VNICs []struct {
 		VNIC    string         `json:"vnic_type"`
@@ -34,7 +35,7 @@ type hostConfiguration struct {
 // WiredByController reports whether a controller, and not an agent, wires the port.
 func (p Port) WiredByController() bool { return len(p.ControllerVIFDetails) > 0 }
 
-// controllerReportsNothing reports whether a controller wires the port and never reports its status.
+// controllerReportsNothing reports whether a controller wires the port and never reports the port's status.
 func (p Port) controllerReportsNothing(agents []HostAgent) bool {
 	at := indexOfController(agents)
 	if !p.WiredByController() || at < 0 {
@@ -55,8 +56,8 @@ func (a HostAgent) parseHostConfiguration() (hostConfiguration, bool) {
 	return c, json.Unmarshal(a.Configurations, &c) == nil
 }
 
-// bindByController returns the VIF type and VIF details of a port that a controller wires, whether or not the controller is
-// reachable now. The result ok is false if the controller cannot wire the port.
+// bindByController returns the VIF type and VIF details of a port that a controller wires, whether or not the controller is reachable now.
+// If the controller cannot wire the port, the result ok is false.
 func (p Port) bindByController(agents []HostAgent) (vif string, details json.RawMessage, ok bool) {
 	at := indexOfController(agents)
 	if at < 0 {

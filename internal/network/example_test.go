@@ -9,8 +9,8 @@ import (
 	"berth/internal/network"
 )
 
-// A port of a server is bound to a host, waits for the L2 agent of this host and for a DHCP agent, and becomes ACTIVE
-// with the last report.
+// In the example, a server's port is bound to a host, waits for the L2 agent of this host and for a DHCP agent, and becomes ACTIVE when the
+// last of the two agents has reported.
 func Example_portBecomesActive() {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	host, owner := "cmp-1", "compute:nova"
@@ -25,7 +25,7 @@ func Example_portBecomesActive() {
 	port = port.UpdateBlocks(pc, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, now).UpdateStatus(now)
 	fmt.Println(port.StatusView().Sentence())
 
-	// A report of an agent on another host is ignored.
+	// ApplyReports ignores the report of an L2 agent on another host than the port's host.
 	port, accepted := port.ApplyReports(pc, []network.Report{{Entity: network.L2, Host: "cmp-2"}}, now)
 	fmt.Println(accepted, port.UpdateStatus(now).Status)
 

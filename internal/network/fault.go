@@ -84,7 +84,7 @@ const (
 	QuotaTooLow                   Kind = "HTTPBadRequest" // Neutron raises a plain HTTP 400 here
 )
 
-// Fault is the error for a request that is rejected. The message of a fault is meant for the API client.
+// Fault is the error for a request that is rejected. The message of a Fault is the text that the API client gets.
 type Fault struct {
 	Kind    Kind
 	Message string

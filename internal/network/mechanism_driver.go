@@ -23,8 +23,8 @@ type HostAgent struct {
 	Type     string `json:"type"`
 	Alive    bool   `json:"alive"`
 	SmartNIC bool   `json:"smart_nic"` // the agent programs the SmartNIC of a bare-metal node
-	// Configurations describe the host for an ODLAgent, or the switch for an OVSAgent. NetworkType is the type of the
-	// port's network; it is set for an ODLAgent only.
+	// Configurations describe the host for an ODLAgent, or the switch for an OVSAgent. NetworkType is the type of the port's network, and
+	// is only set if the agent is an ODLAgent.
 	Configurations json.RawMessage `json:"configurations"`
 	NetworkType    string          `json:"network_type"`
 }
@@ -37,7 +37,7 @@ type mechanism struct {
 	supports  func(Port, HostAgent) bool
 }
 
-// mechanisms are tried in order. The first mechanism that supports a port binds the port.
+// mechanisms are tried in order. The first mechanism in the list that supports a port binds the port.
 var mechanisms = []mechanism{
 	{"openvswitch", OVSAgent, VIFVhostUser, func(p Port, a HostAgent) bool {
 		return a.usesUserSpaceDatapath() && (p.VNIC == "normal" || p.VNIC == "vdpa" || p.VNIC == "smart-nic" && a.SmartNIC)
@@ -63,8 +63,8 @@ var mechanisms = []mechanism{
 	{"macvtap", MacvtapAgent, VIFMacvtap, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
 }
 
-// AgentTypeByVIF maps the VIF type of a port to the type of the agent that wires it. AgentTypeByVIF does not apply to ports that
-// a controller wires.
+// AgentTypeByVIF maps each VIF type to the type of the agent that wires the ports of this VIF type. The result of AgentTypeByVIF does not
+// apply to a port that a controller wires.
 func AgentTypeByVIF() map[string]string {
 	types := map[string]string{}
 	for _, m := range mechanisms {
@@ -87,11 +87,12 @@ func (p Port) wantsSwitchdev() bool {
 // Bound reports whether the port has a successful binding.
 func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
 
-// VIFTypeWith returns the VIF type that the port gets on its host. The first mechanism driver that supports the port and has a
-// live agent determines the VIF type. If there is no such driver, a controller determines the VIF type.
+// VIFTypeWith returns the VIF type that the port gets when it is bound on its host. The first mechanism driver that supports the port, and
+// that has a live agent on the host or needs no agent, determines the VIF type. If no mechanism driver can bind the port, the OpenDaylight
+// controller determines the VIF type.
 func (p Port) VIFTypeWith(agents []HostAgent) string { return p.BindWith(agents).VIF }
 
-// BindWith returns the port with VIF type, VIF details and switch determined by the agents on its host.
+// BindWith returns the port as it is after binding: the agents on the port's host determine the VIF type, the VIF details and the switch.
 func (p Port) BindWith(agents []HostAgent) Port {
 	p.ControllerVIFDetails, p.Switch = nil, nil
 	var by HostAgent

@@ -27,7 +27,7 @@ type Network struct {
 	UpdatedAt       time.Time
 }
 
-// NetworkChange is an update of a network by a request; nil fields stay as they are.
+// NetworkChange holds the attributes that a request to update a network sets. An attribute whose field is nil stays as it is.
 type NetworkChange struct {
 	Project         *string
 	Name            *string
@@ -51,7 +51,7 @@ const (
 	Local = "local"
 )
 
-// Default MTU of Ethernet, and of a VXLAN tunnel over it.
+// Default MTUs of networks: ethernetMTU for a network directly on Ethernet, tunnelMTU for a VXLAN network.
 const (
 	ethernetMTU = 1500
 	tunnelMTU   = 1450

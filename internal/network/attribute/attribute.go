@@ -1,7 +1,7 @@
-// Package attribute describes the attributes of network objects. A description contains the attribute's name in the Networking
-// API, who may set and see the attribute, how a request's JSON is read, and how the value is written in each view of the object.
-// Every view of an object is built from these definitions alone. The package contains no rule of internal/network and does not
-// read the database.
+// Package attribute describes the attributes of network objects. The description of an attribute contains the attribute's name in the
+// Networking API, says who may set and who may see the attribute, and has the functions that read the attribute from a request and write it
+// in each view of the object. berth builds every view of a network object only from these descriptions. Package attribute contains none of
+// the rules of package network and does not read the database.
 package attribute
 
 import (
@@ -20,7 +20,7 @@ const (
 	OnWrite  = OnCreate | OnUpdate
 )
 
-// String returns the operation as policy rules name it, such as `create` in create_port:mac_address.
+// String returns the name that policy rules use for the operation, such as `create` in create_port:mac_address.
 func (o Operations) String() string {
 	if o == OnUpdate {
 		return "update"
@@ -28,8 +28,8 @@ func (o Operations) String() string {
 	return "create"
 }
 
-// Definition describes one attribute. The type parameter Object is the type of the object that has the attribute. Change is the
-// type of a request for such an object.
+// Definition describes one attribute. The type parameter Object is the type of the objects that have the attribute. The type parameter
+// Change is the type of a request to create or update an Object.
 type Definition[Object, Change any] struct {
 	Name           string
 	SettableOn     Operations
@@ -44,8 +44,8 @@ type Definition[Object, Change any] struct {
 	Views          Views[Object]
 }
 
-// Views holds, for each view of an object, the function that returns the attribute's value. The attribute is missing from a view
-// whose function is nil.
+// Views holds, for each view of an object, the function that returns the attribute's value. If the function of a view is nil, the view does
+// not contain the attribute.
 type Views[Object any] struct {
 	REST       func(Object) any // Networking API
 	RPC        func(Object) any // dictionaries sent to agents
@@ -53,12 +53,12 @@ type Views[Object any] struct {
 	Controller func(Object) any // OpenDaylight's northbound API
 }
 
-// everywhere returns the views of an attribute with the same value in all of them.
+// everywhere returns the Views of an attribute that has the same value in all views.
 func everywhere[Object any](value func(Object) any) Views[Object] {
 	return Views[Object]{REST: value, RPC: value, Versioned: value, Controller: value}
 }
 
-// nested returns the views of an attribute that is an object of its own in the versioned object and a plain value in all other views.
+// nested returns the Views of an attribute that is a nested object in the versioned object and a plain value in all other views.
 func nested[Object any](value, versioned func(Object) any) Views[Object] {
 	return Views[Object]{REST: value, RPC: value, Versioned: versioned, Controller: value}
 }
@@ -68,12 +68,12 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 	return nested(value, nil)
 }
 
-// absent is the value of an attribute that this object does not have. The views of an object omit an attribute whose value is
-// absent.
+// absent is the value that a function of Views returns if an object does not have the attribute. The views of an object omit each attribute
+// whose value is absent.
 type absent struct{}
 
-// view builds one view of an object. The parameter `in` returns the name and the value of an attribute in the view. The view omits
-// an attribute without a value.
+// view builds one view of an object. The parameter `in` returns the name of an attribute in the view and the function that returns the
+// attribute's value. If the function of an attribute is nil or returns absent, the view omits the attribute.
 func view[Object, Change any](table []Definition[Object, Change], o Object, in func(Definition[Object, Change]) (string, func(Object) any)) map[string]any {
 	all := make(map[string]any, len(table))
 	for _, d := range table {
@@ -88,8 +88,8 @@ func view[Object, Change any](table []Definition[Object, Change], o Object, in f
 	return all
 }
 
-// Into returns a function for the field Set of a Definition. The returned function reads the value and stores a pointer to it in
-// a field of the change.
+// Into returns a function for the field Set of a Definition. The function that Into returns reads the value of the attribute from the
+// request and stores a pointer to the value in a field of the change.
 func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMessage) (Value, error)) func(*Change, json.RawMessage) error {
 	return func(c *Change, raw json.RawMessage) error {
 		v, err := read(raw)
@@ -100,7 +100,7 @@ func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMess
 	}
 }
 
-// ProjectInto reads project_id or tenant_id. If a request contains both attributes, their values must be equal.
+// ProjectInto reads project_id or tenant_id. If a request contains both project_id and tenant_id, their values must be equal.
 func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.RawMessage) error {
 	return func(c *Change, raw json.RawMessage) error {
 		v, err := Text(255)(raw)
@@ -115,7 +115,8 @@ func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.Ra
 	}
 }
 
-// OnlyEmpty accepts the empty value of an attribute for which berth supports no other value.
+// OnlyEmpty accepts the empty value of an attribute and returns an error for every other value, because berth supports no other value of
+// the attribute.
 func OnlyEmpty[Change any](_ *Change, raw json.RawMessage) error {
 	switch strings.ReplaceAll(string(raw), " ", "") {
 	case "null", "[]", "{}", `""`:
@@ -134,7 +135,8 @@ func NullIsAbsent[Change any](set func(*Change, json.RawMessage) error) func(*Ch
 	}
 }
 
-// CompleteError is an error whose text is the whole answer to the client. The caller puts the attribute's name before every other error.
+// CompleteError is an error whose text is the whole answer to the client. The caller sends the text of a CompleteError to the client as it
+// is; to the text of every other error the caller adds the attribute's name.
 type CompleteError string
 
 func (e CompleteError) Error() string { return string(e) }

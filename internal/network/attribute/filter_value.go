@@ -9,11 +9,11 @@ import (
 	"berth/internal/network"
 )
 
-// ErrNoMatch says that no object can have the filter's value, so that the list is empty. A value that does not have the
-// attribute's type causes another error than ErrNoMatch.
+// ErrNoMatch says that no object can have the filter's value, so that the list is empty. If the filter's value does not have the type of
+// the attribute, the error is not ErrNoMatch.
 var ErrNoMatch = errors.New("no object has this value")
 
-// The functions of this file read filter values and return them in canonical form, as the database writes them.
+// The functions of this file read the values of filters and return each value in the canonical form in which the database writes it.
 
 // FilterUUID reads a UUID.
 func FilterUUID(s string) (string, error) {
@@ -34,7 +34,7 @@ func FilterMAC(s string) (string, error) {
 	return v, matchable(ok)
 }
 
-// FilterIP reads an IP address. The empty text matches objects without an address.
+// FilterIP reads an IP address. The filter value "" matches objects that have no address.
 func FilterIP(s string) (string, error) {
 	a, err := netip.ParseAddr(s)
 	if s == "" {

@@ -14,8 +14,8 @@ import (
 	"berth/internal/network"
 )
 
-// The functions of this file read JSON values. An error of such a function says what is wrong with the value; the caller adds the
-// attribute's name.
+// The functions of this file read the values of attributes from the JSON of a request. The error of a function in this file says what is
+// wrong with the value; the caller of the function adds the attribute's name.
 
 // Text returns a function that reads a string of at most `limit` characters.
 func Text(limit int) func(json.RawMessage) (string, error) {
@@ -49,7 +49,7 @@ func Excerpt(raw json.RawMessage) string {
 // Booleans are the words that clients send for true and false, in lower case.
 var Booleans = map[string]bool{"true": true, "1": true, "false": false, "0": false}
 
-// Bool reads a boolean, also if it is written as a string or a number.
+// Bool reads a boolean; the JSON value may also be a string or a number that stands for a boolean.
 func Bool(raw json.RawMessage) (bool, error) {
 	v, ok := Booleans[strings.ToLower(strings.Trim(string(raw), `"`))]
 	if !ok {
@@ -58,7 +58,7 @@ func Bool(raw json.RawMessage) (bool, error) {
 	return v, nil
 }
 
-// Int returns a function that reads an integer from `low` to `high`, also if it is written as a string.
+// Int returns a function that reads an integer from `low` to `high`; the JSON value may also be a string with such an integer.
 func Int(low, high int) func(json.RawMessage) (int, error) {
 	return func(raw json.RawMessage) (int, error) {
 		n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
@@ -72,7 +72,7 @@ func Int(low, high int) func(json.RawMessage) (int, error) {
 	}
 }
 
-// UUID reads a UUID in its canonical form, in upper or lower case.
+// UUID reads a UUID in the canonical form of 36 characters, in upper or lower case.
 func UUID(raw json.RawMessage) (uuid.UUID, error) {
 	s, err := Text(64)(raw)
 	if err != nil {
@@ -99,14 +99,14 @@ func MAC(raw json.RawMessage) (string, error) {
 	return v, nil
 }
 
-// canonicalUUID parses the 36 characters of a UUID's canonical form; ok is false for other text.
+// canonicalUUID parses a UUID in the canonical form of 36 characters. The result ok is false if the text has another form.
 func canonicalUUID(s string) (id uuid.UUID, ok bool) {
 	s = strings.ToLower(s)
 	id, err := uuid.Parse(s)
 	return id, err == nil && id.String() == s
 }
 
-// canonicalMAC parses a MAC address of six bytes and writes it with colons.
+// canonicalMAC parses a MAC address of six bytes and returns the address in the form with colons.
 func canonicalMAC(s string) (string, bool) {
 	m, err := net.ParseMAC(s)
 	if err != nil || len(m) != 6 {
@@ -128,7 +128,7 @@ func Address(raw json.RawMessage) (netip.Addr, error) {
 	return a, nil
 }
 
-// AddressOrNone reads an IP address. For null, AddressOrNone returns the invalid address.
+// AddressOrNone reads an IP address. If the JSON value is null, AddressOrNone returns the zero netip.Addr, which is not a valid address.
 func AddressOrNone(raw json.RawMessage) (netip.Addr, error) {
 	if IsNull(raw) {
 		return netip.Addr{}, nil
@@ -136,7 +136,7 @@ func AddressOrNone(raw json.RawMessage) (netip.Addr, error) {
 	return Address(raw)
 }
 
-// CIDR reads the address block of a subnet and clears its host bits.
+// CIDR reads the address block of a subnet and sets the host bits of the block to zero.
 func CIDR(raw json.RawMessage) (netip.Prefix, error) {
 	s, err := Text(64)(raw)
 	if err != nil {
@@ -149,7 +149,8 @@ func CIDR(raw json.RawMessage) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// OneOf returns a function that reads one of the allowed strings. For null, the returned function returns the empty string.
+// OneOf returns a function that reads one of the allowed strings. If the JSON value is null, the function that OneOf returns returns the
+// empty string.
 func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		var s string
@@ -183,7 +184,7 @@ func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([
 	}
 }
 
-// Dict reads a dictionary. Dict returns an error for a key that is not among the given ones.
+// Dict reads a dictionary. Dict returns an error if the dictionary has a key that is not among `keys`.
 func Dict(raw json.RawMessage, keys ...string) (map[string]json.RawMessage, error) {
 	var m map[string]json.RawMessage
 	if IsNull(raw) || json.Unmarshal(raw, &m) != nil {
@@ -201,8 +202,8 @@ func Dict(raw json.RawMessage, keys ...string) (map[string]json.RawMessage, erro
 	return m, nil
 }
 
-// Profile reads a dictionary of any content, at most 4095 bytes long. Profile encodes the dictionary again, so that PostgreSQL
-// accepts every number in it.
+// Profile reads a dictionary of any content, at most 4095 bytes long. Profile decodes the dictionary and encodes it again, because
+// PostgreSQL does not accept every form of a number that JSON allows.
 func Profile(raw json.RawMessage) (json.RawMessage, error) {
 	if IsNull(raw) {
 		return json.RawMessage(`{}`), nil

@@ -14,12 +14,12 @@ type (
 	object     = map[string]any
 )
 
-// Why is the attribute that says what a port waits for. Only a response about a single port contains this attribute.
+// Why is the attribute that says what a port waits for. Only the response to a request for a single port contains the attribute Why.
 const Why = "berth:why"
 
-// Ports is the table of a port's attributes. Four representations of a port are built from this table: the resource of Neutron's
-// REST API, the dictionary and the versioned object for agents, and the body for OpenDaylight. A request's attributes are read in
-// the table's order, so that the same request gets the same error.
+// Ports is the table of a port's attributes. berth builds four representations of a port from the table Ports: the resource of Neutron's
+// REST API, the dictionary for agents, the versioned object for agents, and the body for OpenDaylight. berth reads the attributes of a
+// request in the order of the table Ports, so that two equal requests with several errors get the same error.
 var Ports = []Definition[port, portChange]{
 	{Name: "id", FilterField: "id", FilterValue: FilterUUID, Sortable: true,
 		Views: everywhere(func(p port) any { return p.ID })},
@@ -94,7 +94,7 @@ var Ports = []Definition[port, portChange]{
 	{Name: Why},
 }
 
-// PortREST returns the port as the Networking API shows it.
+// PortREST returns the representation of the port in the Networking API.
 func PortREST(p network.Port, admin bool) map[string]any {
 	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) {
 		if d.AdminOnlyRead && !admin {
@@ -109,14 +109,15 @@ func PortRPC(p network.Port) map[string]any {
 	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) { return d.Name, d.Views.RPC })
 }
 
-// PortController returns the port as OpenDaylight's northbound API expects it.
+// PortController returns the representation of the port in OpenDaylight's northbound API.
 func PortController(p network.Port) map[string]any {
 	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) { return d.Name, d.Views.Controller })
 }
 
 func portProject(p port) any { return p.Project }
 
-// portTenant returns the project of the port at the controller. A port without a project belongs to the project of its network.
+// portTenant returns the project of the port at the controller. For OpenDaylight, a port without a project belongs to the project of the
+// port's network.
 func portTenant(p port) any { return p.QuotaProject }
 
 func portFixedIPs(p port) any {
@@ -167,7 +168,8 @@ func VIFDetails(p network.Port) any {
 	return details
 }
 
-// agentVIFDetails returns binding:vif_details for agents. Agents do not read bound_drivers.
+// agentVIFDetails returns binding:vif_details for agents. The VIF details for agents lack the key bound_drivers, because agents do not read
+// this key.
 func agentVIFDetails(p port) any {
 	if p.WiredByController() {
 		return p.ControllerVIFDetails
@@ -178,7 +180,8 @@ func agentVIFDetails(p port) any {
 	return object{}
 }
 
-// controllerVIFDetails returns binding:vif_details for the controller, which gets back only the details that it gave itself.
+// controllerVIFDetails returns the value of binding:vif_details for the controller: only the VIF details that the controller has given to
+// berth.
 func controllerVIFDetails(p port) any {
 	if p.WiredByController() {
 		return p.ControllerVIFDetails

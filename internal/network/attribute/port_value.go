@@ -9,7 +9,7 @@ import (
 	"berth/internal/network"
 )
 
-// The functions of this file read values that only ports have.
+// The functions of this file read the values of attributes that only ports have.
 
 // macOrRandom reads a MAC address; null chooses a random one.
 func macOrRandom(raw json.RawMessage) (string, error) {
@@ -83,7 +83,7 @@ func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
 // emptyValueAllowed are the DHCP options whose value may be empty.
 var emptyValueAllowed = []string{"router", "classless-static-route"}
 
-// dhcpOption reads a DHCP option. A null value removes the option from the port.
+// dhcpOption reads a DHCP option. If the value of the option is null, the update removes the option from the port.
 func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 	m, err := Dict(raw, "opt_name", "opt_value", "ip_version")
 	if err != nil {

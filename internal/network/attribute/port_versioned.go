@@ -15,7 +15,7 @@ func Versioned(name, version string, fields map[string]any) map[string]any {
 }
 
 // PortVersioned returns the port as Neutron's versioned object Port in the given version, with the fields that an agent needs to wire the
-// port. The parameter `n` is the port's network.
+// port. The parameter `n` is the network to which the port belongs.
 func PortVersioned(p network.Port, n network.Network, version string) map[string]any {
 	fields := view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) {
 		if d.ObjectName != "" {
@@ -32,7 +32,8 @@ func PortVersioned(p network.Port, n network.Network, version string) map[string
 	return Versioned("Port", version, fields)
 }
 
-// unsupportedFields are the fields of Neutron's Port that are always null here, with the minor version 1.x of the object that added them.
+// unsupportedFields are the fields of Neutron's versioned object Port that are always null in berth. The field `since` is the minor version
+// of Port that added the unsupported field.
 var unsupportedFields = []struct {
 	name  string
 	since int
@@ -41,7 +42,7 @@ var unsupportedFields = []struct {
 	{"hints", 8}, {"hardware_offload_type", 9}, {"trusted", 10},
 }
 
-// minorVersion returns y of a version x.y, and 0 for other text.
+// minorVersion returns the number y of a version "x.y", or 0 if the text is not a version.
 func minorVersion(version string) int {
 	_, after, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(after)
@@ -79,8 +80,8 @@ func versionedDHCPOptions(p port) any {
 	return list
 }
 
-// versionedBindings returns the bindings of a port that is wired on one host at a time: the active one, and the INACTIVE ones to
-// which it may move. The fields profile and vif_details are JSON texts.
+// versionedBindings returns the bindings of a port that is wired on one host at a time: the active binding, and the INACTIVE bindings to
+// hosts to which the port may move. In a versioned binding, the values of the fields profile and vif_details are strings that contain JSON.
 func versionedBindings(p port) []object {
 	list := []object{}
 	if p.Distributed() {
@@ -97,7 +98,7 @@ func versionedBindings(p port) []object {
 	return list
 }
 
-// versionedDistributedBindings returns the bindings of a port that is wired on every host of its router.
+// versionedDistributedBindings returns the bindings of a distributed port, which is wired on every host that has the port's router.
 func versionedDistributedBindings(p port) []object {
 	list := []object{}
 	if !p.Distributed() {
@@ -127,7 +128,8 @@ func versionedLevels(p port, n network.Network) []object {
 	return list
 }
 
-// SegmentVersioned returns the segment of a network as a versioned object. Each network has one segment, with the network's own ID.
+// SegmentVersioned returns the segment of a network as a versioned object. Each network of berth has one segment, and the ID of the segment
+// is the ID of the network.
 func SegmentVersioned(n network.Network) map[string]any {
 	var physical any
 	if n.PhysicalNetwork != "" {

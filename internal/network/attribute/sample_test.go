@@ -21,8 +21,8 @@ func sampleNetwork() network.Network {
 		CreatedAt: time.Unix(1_700_000_000, 0), UpdatedAt: time.Unix(1_700_000_100, 0)}
 }
 
-// samplePorts returns sample ports. The key of each port is the property that distinguishes it from the others. The port "full"
-// has a value in every field.
+// samplePorts returns sample ports. The key of each sample port names the property that distinguishes the port from the other sample ports.
+// The sample port "full" has a value in every field.
 func samplePorts() map[string]network.Port {
 	gateway := "192.0.2.1"
 	silence := time.Unix(1_700_000_150, 0)

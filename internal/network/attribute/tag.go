@@ -24,7 +24,8 @@ func Tags(raw json.RawMessage) ([]string, error) {
 // Tag reads one tag.
 func Tag(raw json.RawMessage) (string, error) { return NotEmpty(Text(maxTagLength))(raw) }
 
-// AddTags adds tags to a list, except those that the list already contains. AddTags refuses more tags than an object may have.
+// AddTags returns the list with the new tags added. AddTags does not add a tag that the list already contains. AddTags returns an error if
+// the object would have more tags than the maximum.
 func AddTags(tags []string, more ...string) ([]string, error) {
 	all := slices.Clone(tags)
 	for _, tag := range more {
