@@ -72,8 +72,8 @@ func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.A
 	return pool, is, err
 }
 
-// aggregate returns the aggregate with the given name. If the parameter `all`, the aggregates that the caller listed before, does not
-// contain the aggregate, the function creates it.
+// aggregate returns the aggregate with the given name. If the map `all`, which contains the aggregates that the caller listed before, lacks
+// the aggregate, the function `aggregate` creates the aggregate.
 func (n nova) aggregate(ctx context.Context, all map[string]aggregates.Aggregate, name, zone string, metadata map[string]any) (aggregates.Aggregate, error) {
 	a, is := all[name]
 	if !is {
@@ -141,7 +141,8 @@ func (n nova) servers(ctx context.Context, filter servers.ListOpts) ([]servers.S
 	return all, nil
 }
 
-// requestServerDeletion deletes the servers that match the filter and returns their number. Nova deletes them later.
+// requestServerDeletion deletes the servers that match the filter and returns their number. Nova may delete the servers after it has
+// answered the delete request.
 func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts) (int, error) {
 	all, err := n.servers(ctx, filter)
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"berth/internal/lease"
 )
 
-// Errors that can disappear when the caller repeats the same call later. Callers repeat a call after any error, not only after these.
+// ErrServersRemain and ErrInUse can disappear when the caller repeats the same call later. Callers also repeat a call after an error other
+// than ErrServersRemain and ErrInUse.
 var (
 	// ErrServersRemain means that Nova has not deleted all servers yet.
 	ErrServersRemain = errors.New("servers are not deleted yet")
@@ -42,8 +43,8 @@ type Config struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	// shareDelay is how long the first request for the list of aggregates waits for other requests, so that all of them share one answer of
-	// Nova.
+	// shareDelay is how long the first request for the list of aggregates waits for other requests for this list, so that all these
+	// requests share one answer of Nova.
 	shareDelay = time.Millisecond
 	// freepool is the aggregate of the hosts that can be reserved and belong to no reservation.
 	freepool = "freepool"
@@ -152,7 +153,7 @@ func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) e
 	return withClaim("deprovision", claim, c.resources[claim.Type].remove(ctx, claim))
 }
 
-// BeforeEnd runs the action that a reservation defines for its before_end event. If BeforeEnd is called again, it runs the action again.
+// BeforeEnd runs the action that a reservation defines for its before_end event. If BeforeEnd is called twice, the action runs twice.
 func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil

@@ -69,8 +69,8 @@ type Call[T, R any] struct {
 	done  chan struct{}
 }
 
-// Finish sets the result of a call, so that the Do that waits for the call returns. Only Config.Run may call Finish. If Finish is called
-// twice for the same call, the second result is ignored.
+// Finish sets the result of a call, so that the method Do that waits for the call returns. Only Config.Run may call Finish. If Finish is
+// called twice for the same call, the second result is ignored.
 func (c *Call[T, R]) Finish(value R, err error) {
 	if c.ended {
 		return

@@ -8,7 +8,7 @@ import (
 	"berth/internal/coalesce"
 )
 
-// A step that finds no work may have searched before the last caller joined, so the loop calls the step once more.
+// If a step finds no work, the step may have searched before the last caller joined, so the loop must call the step once more.
 func TestLoop_RunsOnceMoreAfterACallerJoins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package config reads the settings of a process from the environment and an optional file, once, at the start of the process. An unknown
 // environment variable with berth's prefix or an unknown key of the file is an error, so that the user notices a misspelt setting.
-// Temporal's package envconfig, and not this package, reads Temporal's own settings (TEMPORAL_ADDRESS and so on).
+// Temporal's package envconfig, and not package config, reads Temporal's own settings (TEMPORAL_ADDRESS and so on).
 package config
 
 import (

@@ -69,7 +69,7 @@ func fromEnvironment(environ []string) (map[string]string, []error) {
 	return values, errs
 }
 
-// fromFile returns the values of the keys of a YAML file, by the names of their variables.
+// fromFile returns the values of the keys of a YAML file; the keys of the result are the names of the corresponding variables.
 func fromFile(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 // setter parses a value and stores the result in the Config.
 type setter = func(*Config, string) error
 
-// ParseRoles parses a list of roles, separated by commas. It drops repeated roles.
+// ParseRoles parses a list of roles, separated by commas. If a role is listed twice, the parsed list contains the role once.
 func ParseRoles(s string) ([]string, error) {
 	known := []string{API, Relay, Temporal, RPC}
 	var roles []string
@@ -126,8 +126,8 @@ func list(field func(*Config) *[]string) setter {
 	}
 }
 
-// origins parses a list of origins in the form of the header Origin. A browser's origin is allowed if the header Origin of the request
-// equals one of these origins literally or if the list contains "*".
+// origins parses a list of origins in the form of the header Origin. berth allows an origin of a web page if the header Origin of the
+// request equals an origin of the list literally or if the list contains "*".
 func origins(c *Config, s string) error {
 	_ = list(func(c *Config) *[]string { return &c.CORS.Origins })(c, s)
 	for _, origin := range c.CORS.Origins {
@@ -194,8 +194,8 @@ func candidateOrder(c *Config, s string) error {
 	return nil
 }
 
-// deadlines parses one duration for all entities, or several durations in the form ENTITY=DURATION. The value "off" of the setting means
-// that no entity has a deadline.
+// deadlines parses the deadlines of provisioning blocks: one duration for all entities, or several durations in the form ENTITY=DURATION.
+// The value "off" of the setting means that no entity has a deadline.
 func deadlines(c *Config, s string) error {
 	c.Port.Deadlines = map[string]time.Duration{}
 	if s == "off" {

@@ -25,7 +25,7 @@ const (
 	Repair   = "Repair"
 )
 
-// EntityWorkflows lists the workflow types whose workflows each belong to one row of the database.
+// EntityWorkflows lists the workflow types of which each workflow belongs to one row of the database.
 var EntityWorkflows = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
 
 // Task queues. By default, one worker polls all task queues; to scale the workers of each task queue separately, run workers that poll only
@@ -106,8 +106,8 @@ const (
 	KeySweep    = "sweep"
 )
 
-// RunWorkflows maps the keys of the workflows that compare the OpenDaylight controller with the database to their workflow
-// types.
+// RunWorkflows contains the workflows that compare the OpenDaylight controller with the database: it maps the key of each workflow to the
+// workflow type.
 var RunWorkflows = map[string]string{KeyFullSync: FullSync, KeyRecovery: Recovery, KeyAudit: Audit, KeyRepair: Repair}
 
 // RunID returns the workflow ID for a key of RunWorkflows.

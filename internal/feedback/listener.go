@@ -88,7 +88,7 @@ func (l *Listener) Run(ctx context.Context) {
 	}
 }
 
-// runAsLeader watches the controller until ctx ends; the caller holds the lock that only one process can have.
+// runAsLeader watches the controller until ctx ends. The caller must hold the database lock that only one process can hold at a time.
 func (l *Listener) runAsLeader(ctx context.Context) {
 	var streams sync.WaitGroup
 	defer streams.Wait()

@@ -180,7 +180,8 @@ func (w *fixture) awaitOpenStreams(streams int) {
 	})
 }
 
-// awaitIdle waits until no comparison of all ports is pending, that is, until three refreshes in a row have run without one.
+// awaitIdle waits until no comparison of all ports is pending, that is, until three refreshes in a row have run without a comparison of all
+// ports.
 func (w *fixture) awaitIdle() {
 	w.Helper()
 	quiet := func() (rounds int) {

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// compareStatuses adds to `pending` the ports whose status on the controller differs from their status in the database.
+// compareStatuses adds each port to `pending` whose status on the controller differs from the port's status in the database.
 func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]int) error {
 	const page = 500
 	statusOf := make(map[uuid.UUID]string, page)

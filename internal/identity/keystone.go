@@ -29,8 +29,8 @@ const (
 	renewBefore = time.Minute
 	// maxToken is the maximum length of a token, in bytes. Keystone's tokens are shorter.
 	maxToken = 4096
-	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid tokens. The second cache needs
-	// a limit because any client can fill it.
+	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid tokens. The cache of invalid
+	// tokens needs a limit because any client can fill it.
 	maxVerdicts = 10_000
 	// maxConns is the maximum number of connections to Keystone.
 	maxConns = 32

@@ -151,7 +151,7 @@ func (s *shell) set(name, value string) {
 // value returns the value of a variable in the initial environment of the shell, or the value that the method set gave to the variable.
 func (s *shell) value(name string) string { return s.environ[name] }
 
-// expand replaces the variables in an expected text by their values.
+// expand replaces each variable in an expected text by the value of the variable.
 func (s *shell) expand(text string) string { return os.Expand(text, s.value) }
 
 func (s *shell) try(command string) (string, error) {

@@ -58,7 +58,7 @@ func (g *goClient) expectEqual(what string, want, got any) {
 	}
 }
 
-// listAll reads all pages of a list and returns their items.
+// listAll reads all pages of a list and returns the items of all pages.
 func listAll[T any](g *goClient, pager pagination.Pager, extract func(pagination.Page) (T, error)) T {
 	g.Helper()
 	page, err := pager.AllPages(g.ctx)

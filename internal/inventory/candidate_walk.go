@@ -25,8 +25,8 @@ type option struct {
 	from int32
 }
 
-// inventoriesOf returns the inventories of an option's provider that serve a slot: one for each element of slot.needs, in that
-// order.
+// inventoriesOf returns the inventories of an option's provider that serve a slot: one inventory for each element of slot.needs, in the
+// order of slot.needs.
 func (c *choice) inventoriesOf(o option, s *slot) []*NodeInventory {
 	return c.inventories[o.from:][:len(s.needs)]
 }

@@ -58,7 +58,7 @@ func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	return nil
 }
 
-// PickFloatingIPs chooses the given number of addresses, including the required ones. PickFloatingIPs prefers addresses that have no
+// PickFloatingIPs chooses the given number of addresses, including all required addresses. PickFloatingIPs prefers addresses that have no
 // reservation at any time.
 func PickFloatingIPs(candidates []FloatingIPCandidate, amount int, required []netip.Addr) ([]uuid.UUID, error) {
 	var picked []uuid.UUID

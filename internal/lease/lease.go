@@ -116,8 +116,8 @@ type Event struct {
 	UpdatedAt *time.Time
 }
 
-// HoldsNothing reports whether the lease holds no allocations and no objects in Nova or Neutron. This is so before the lease starts and
-// after the lease has released everything.
+// HoldsNothing reports whether the lease holds no allocations and no objects in Nova or Neutron, because the lease has not started yet or
+// has released everything.
 func (l Lease) HoldsNothing() bool {
 	if l.Status != Error {
 		return l.Status == Pending || l.Status == Terminated

@@ -31,8 +31,8 @@ type Notification struct {
 	Lease     Lease // state of the lease when the notification was created
 }
 
-// ReleasesResources reports whether the notification says that the lease releases its resources. This is so if the lease begins to end, or
-// if the lease was deleted before its end.
+// ReleasesResources reports whether the notification says that the lease releases its resources, because the lease begins to end or was
+// deleted before its end.
 func (n Notification) ReleasesResources() bool {
 	end := n.Lease.event(EndLease)
 	return n.Kind == eventPrefix+string(EndLease)+beginSuffix || n.Kind == NotificationDelete && end != nil && end.Status == EventUndone

@@ -53,7 +53,7 @@ type Change struct {
 	Reservations []ReservationChange
 }
 
-// ReservationChange is the part of an update request that changes one reservation; nil fields do not change.
+// ReservationChange is the part of an update request that changes one reservation. An attribute whose field is nil stays as it is.
 type ReservationChange struct {
 	ID                   string
 	Type                 *string // must equal the current type if given

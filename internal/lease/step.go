@@ -87,8 +87,8 @@ func stepAt(step Step, when, now time.Time) Due {
 }
 
 // BeginStep returns the lease in the transitional status of a step. If the lease already has the transitional status of the step, BeginStep
-// returns the lease unchanged. BeginStep returns ErrTransition if the step is not due. This can happen because the dates of the lease have
-// changed or because the lease is being deleted.
+// returns the lease unchanged. BeginStep returns ErrTransition if the step is not due. For example, a step is no longer due if the dates of
+// the lease have changed or if the lease is being deleted.
 func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
 	if l.DeleteRequested != (step == StepDelete) {

@@ -89,7 +89,7 @@ func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T)
 	}
 }
 
-// A port moves to a host for which it has an inactive binding.
+// In this test, a port moves to a host for which the port already has an inactive binding.
 func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -99,7 +99,7 @@ func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 	return nil, err
 }
 
-// portObjects returns ports as versioned objects, with the segments of their networks.
+// portObjects returns ports as versioned objects, with the segments of the ports' networks.
 func (h *handlers) portObjects(ctx context.Context, ports []network.Port, version string) ([]object, error) {
 	ids := map[string]uuid.UUID{}
 	for _, p := range ports {

@@ -27,7 +27,8 @@ type securityGroupArgs struct {
 	Version string   `json:"call_version"`
 }
 
-// filteredPorts holds ports and the data for their packet filters: their security groups and the members of remote groups.
+// filteredPorts holds ports and the data for the packet filters of these ports: the ports' security groups and the members of remote
+// groups.
 type filteredPorts struct {
 	ports   map[string]network.Port // by device name
 	groups  map[uuid.UUID]network.SecurityGroup
@@ -134,8 +135,8 @@ func idStrings(ids []uuid.UUID) []string {
 	return all
 }
 
-// securityGroupInfoForDevices returns the devices, their security groups, and the members of the remote groups that the rules name. If
-// several devices have the same security group, the result of securityGroupInfoForDevices contains the group only once.
+// securityGroupInfoForDevices returns the devices, the security groups of the devices, and the members of the remote groups that the rules
+// name. If several devices have the same security group, the result of securityGroupInfoForDevices contains the group only once.
 func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {
@@ -187,8 +188,8 @@ func addMembers(byGroup object, r network.SecurityRule, members []groupMember, w
 	byEtherType[r.EtherType] = addresses
 }
 
-// securityGroupRulesForDevices returns the rules of each device. securityGroupRulesForDevices replaces a rule with a remote group by one
-// rule for each member of that group.
+// securityGroupRulesForDevices returns the rules of each device. If a rule has a remote group, securityGroupRulesForDevices returns one
+// rule for each member of the remote group instead of the rule.
 func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {

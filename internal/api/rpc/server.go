@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// The topics to which agents send their calls.
+// The RabbitMQ topics to which agents send their RPC calls.
 const (
 	topicPlugin  = "q-plugin"
 	topicReports = "q-reports-plugin"

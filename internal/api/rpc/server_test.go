@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// The server drops invalid messages and then answers a valid one.
+// In this test, the server gets several invalid messages, which it must drop, and then a valid call, which it must answer.
 func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	t.Parallel()
 	url := newVirtualHost(t)

@@ -22,8 +22,8 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 		"links": []object{{"rel": "self", "href": s.URL + "/v3/"}}, "media-types": []object{}}})
 }
 
-// projects lists the projects of all users, or the one with the name in the query. In this stub of Keystone, the ID of a project is the
-// name of the project.
+// projects lists the projects of all users; if the query contains a name, projects lists only the project with this name. In this stub of
+// Keystone, the ID of a project is the name of the project.
 func (s *Server) projects(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.findToken(r.Header.Get("X-Auth-Token")); !ok {
 		writeError(w, http.StatusUnauthorized)

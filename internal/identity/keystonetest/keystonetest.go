@@ -138,7 +138,7 @@ func (s *Server) Now() time.Time {
 	return s.now
 }
 
-// Validations counts the validations of a token, whatever their result.
+// Validations returns how often a token was validated; successful and failed validations count.
 func (s *Server) Validations(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

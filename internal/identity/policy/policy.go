@@ -1,6 +1,6 @@
 // Package policy decides which caller may do what. Package policy evaluates rules in the grammar of oslo.policy: the default rules of the
-// APIs, and the rules of the operator's file, which replace default rules with the same name. Each API passes the names of its operations
-// and their default rules to this package. If an operation has no rule, every caller is denied.
+// APIs, and the rules of the operator's file, which replace default rules with the same name. Each API passes the names and default rules
+// of its operations to package policy. If an operation has no rule, every caller is denied.
 package policy
 
 import (
@@ -51,7 +51,7 @@ type Policy struct {
 	reading  sync.Mutex
 }
 
-// ruleSet contains the rules for one version of the file.
+// ruleSet contains the rules that apply while the operator's file has one particular content.
 type ruleSet struct {
 	rules map[string]Check
 	file  os.FileInfo // nil without a file

@@ -1,7 +1,7 @@
 // Package attribute describes the attributes of network objects. The description of an attribute contains the attribute's name in the
 // Networking API, says who may set and who may see the attribute, and has the functions that read the attribute from a request and write it
-// in each view of the object. berth builds every view of a network object only from these descriptions. Package attribute contains none of
-// the rules of package network and does not read the database.
+// in each view of the object. berth builds every view of a network object only from the descriptions in package attribute. Package
+// attribute contains none of the rules of package network and does not read the database.
 package attribute
 
 import (
@@ -73,7 +73,7 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 type absent struct{}
 
 // view builds one view of an object. The parameter `in` returns the name of an attribute in the view and the function that returns the
-// attribute's value. If the function of an attribute is nil or returns absent, the view omits the attribute.
+// attribute's value. If an attribute's function for the view is nil or returns absent, the view omits the attribute.
 func view[Object, Change any](table []Definition[Object, Change], o Object, in func(Definition[Object, Change]) (string, func(Object) any)) map[string]any {
 	all := make(map[string]any, len(table))
 	for _, d := range table {

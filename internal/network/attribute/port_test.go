@@ -85,7 +85,7 @@ func TestPort_AttributesAreDefinedOnceAndWhole(t *testing.T) {
 				t.Error("AdminOnlyWrite is true, but no request may set the attribute; want false or a settable attribute")
 			}
 			if d.ObjectName != "" && d.Views.Versioned == nil {
-				t.Error("ObjectName is set, but Views.Versioned is nil; want both or neither")
+				t.Error("ObjectName is set, but Views.Versioned is nil; want Views.Versioned set too")
 			}
 		})
 		seen = append(seen, d.Name)

@@ -11,7 +11,7 @@ import (
 
 // The functions of this file read the values of attributes that only ports have.
 
-// macOrRandom reads a MAC address; null chooses a random one.
+// macOrRandom reads a MAC address. If the JSON value is null, macOrRandom returns a random MAC address.
 func macOrRandom(raw json.RawMessage) (string, error) {
 	if IsNull(raw) {
 		return network.NewMAC(), nil
@@ -19,7 +19,7 @@ func macOrRandom(raw json.RawMessage) (string, error) {
 	return MAC(raw)
 }
 
-// VNICType reads a type of virtual NIC, one of Neutron's.
+// VNICType reads the type of a virtual NIC, which must be one of Neutron's VNIC types.
 var VNICType = NotEmpty(OneOf("normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "vdpa",
 	"accelerator-direct", "accelerator-direct-physical", "remote-managed"))
 

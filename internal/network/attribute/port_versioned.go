@@ -140,7 +140,7 @@ func SegmentVersioned(n network.Network) map[string]any {
 		"description": "", "revision_number": n.Revision, "created_at": timestamp(n.CreatedAt), "updated_at": timestamp(n.UpdatedAt)})
 }
 
-// jsonText returns a dictionary as JSON text; the text of an empty one is "{}".
+// jsonText returns a dictionary as JSON text; the text of an empty dictionary is "{}".
 func jsonText(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil || string(raw) == "null" {

@@ -2,7 +2,7 @@ package oslomsg
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Reasons why the server dropped a message. These constants are label values of the metric berth_rpc_dropped_total.
+// Reasons why the server dropped a message. Each reason is a label value of the metric berth_rpc_dropped_total.
 const (
 	dropMalformed      = "malformed"      // the body has no envelope, or no call in it
 	dropDuplicate      = "duplicate"      // a message with this _unique_id was handled before

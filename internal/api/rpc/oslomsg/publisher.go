@@ -135,9 +135,9 @@ func (p *Publisher) DeclareExchange(name string) error {
 	return p.current.channel.ExchangeDeclare(name, "fanout", false, false, false, false, nil)
 }
 
-// Publish publishes messages in order and waits until RabbitMQ has confirmed all of them. If no queue is bound to the topic of a message,
-// RabbitMQ confirms the message and drops it, and Publish returns the topic. If this happens to several messages, Publish returns the topic
-// of one of them. Publish never returns the topic of a fanout message as unroutable.
+// Publish publishes messages in order and waits until RabbitMQ has confirmed every message. If no queue is bound to the topic of a message,
+// RabbitMQ confirms the message and drops it, and Publish returns the topic. If several messages have a topic without a queue, Publish
+// returns one of these topics. Publish never returns the topic of a fanout message as unroutable.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable string, err error) {
 	if len(messages) == 0 {
 		return "", nil
@@ -155,7 +155,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable
 	return unroutable, nil
 }
 
-// maxUnconfirmed is the maximum number of messages that are published before the publisher waits for their confirms.
+// maxUnconfirmed is the maximum number of messages that the publisher sends before it waits for RabbitMQ's confirms of these messages.
 const maxUnconfirmed = 256
 
 func (s *session) publishAll(ctx context.Context, exchange string, messages []Message) (unroutable string, err error) {
