@@ -51,7 +51,8 @@ func TestDocs_PathsExist(t *testing.T) {
 // madeByRuns lists files that the documentation names and that only commands create, so that they are not in the repository.
 var madeByRuns = map[string]bool{"bin/temporal": true, "bin/bench": true, "bench.json": true}
 
-// TestDocs_LinksResolve checks that every relative link names an existing file, and that every anchor names a heading of that file.
+// TestDocs_LinksResolve checks that every relative link names an existing file, and that every anchor of a link names a heading of the
+// link's file.
 func TestDocs_LinksResolve(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages(t) {

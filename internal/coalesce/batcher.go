@@ -19,7 +19,7 @@ var (
 	errUnfinished = errors.New("the operation returned no result")
 )
 
-// Config describes how a Batcher forms and runs batches. Only Run is required.
+// Config describes how a Batcher forms and runs batches. Every field of Config except Run is optional.
 type Config[T, R any] struct {
 	// Run handles one batch, whose calls are in the order of their arrival. Run calls Finish once for every call of the batch.
 	Run func(ctx context.Context, batch []*Call[T, R])

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// AddressFile is the name of the file, in the folder BERTH_DATA, with the addresses of a running development run.
+// AddressFile is the name of a file in the folder BERTH_DATA. While a development run (`worker --dev`) is running, the file contains the
+// addresses of its services.
 const AddressFile = "env"
 
 // WriteAddresses writes variables to the address file, as export commands of a shell. Shells and other programs read the address file to

@@ -31,7 +31,7 @@ func TestSettingsPage_EqualsTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(got), want); d != "" {
-		t.Errorf("docs/settings.md differs from the table of settings; run go test ./internal/config -run SettingsPage -update to update the page (-page +table):\n%s", d)
+		t.Errorf("docs/settings.md: got other settings than the table has; to update the page, run go test ./internal/config -run SettingsPage -update (-page +table):\n%s", d)
 	}
 }
 

@@ -206,8 +206,7 @@ type Nudge struct {
 	PortStatus *PortStatus
 }
 
-// HasOneExecution reports whether a workflow of the type that has completed is not started again, except by a nudge with
-// Restart.
+// HasOneExecution reports whether a completed workflow of the given type is started again only by a nudge with Restart.
 func HasOneExecution(workflow string) bool { return workflow == JournalEntry }
 
 // Note is a nudge that a relay has claimed and delivers to Temporal.

@@ -27,7 +27,7 @@ const (
 	keystoneTimeout = 10 * time.Second
 	// renewBefore is how long before the expiry of the service user's token berth renews this token.
 	renewBefore = time.Minute
-	// maxToken is the maximum length of a token, in bytes. Keystone's tokens are shorter.
+	// maxToken is the maximum length of a token, in bytes. The tokens that Keystone issues are shorter than maxToken.
 	maxToken = 4096
 	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid tokens. The cache of invalid
 	// tokens needs a limit because any client can fill it.

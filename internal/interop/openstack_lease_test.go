@@ -63,8 +63,8 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	})
 }
 
-// unloadable are commands that fail in newer clients whatever the server does: "reservation host unset" imports a Python class that does
-// not exist.
+// unloadable lists commands that fail in newer clients before they send a request: "reservation host unset" imports a Python class that
+// does not exist.
 var unloadable = map[string]bool{"reservation host unset": true}
 
 // leaseClient runs commands of the client. leaseClient replaces placeholders in the commands by values from the database.

@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestOpenStackSDK_Networks runs testdata/network_sdk.py, which calls every applicable method of openstacksdk's network proxy. openstacksdk
-// is unmodified.
+// TestOpenStackSDK_Networks runs testdata/network_sdk.py, which calls every applicable method of openstacksdk's network proxy. The test
+// uses the unmodified openstacksdk.
 func TestOpenStackSDK_Networks(t *testing.T) {
 	t.Parallel()
 	python, err := exec.CommandContext(t.Context(), "../../tools/openstack.sh").Output()

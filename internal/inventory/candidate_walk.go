@@ -70,7 +70,7 @@ func (s *Search) advance(w *walk, minSteps int) walkState {
 	}
 }
 
-// choose selects the current option of the walk and returns true, unless the option conflicts with the options chosen before.
+// If the current option of the walk does not conflict with the options chosen before, choose selects the option and returns true.
 func (s *Search) choose(w *walk) bool {
 	c := &w.choices[w.depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[w.depth]]

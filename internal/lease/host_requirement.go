@@ -18,8 +18,8 @@ var operators = []string{"=", "==", "!=", "<", "<=", ">", ">="}
 // nullValue is the value of a requirement that is equal to a property which the host does not have.
 const nullValue = "null"
 
-// ParseRequirements parses Blazar's requirement grammar, a JSON string: empty, one triple ["op","$key","value"], or
-// ["and", triple, …].
+// ParseRequirements parses requirements in Blazar's grammar. The text is empty or JSON: one triple ["op","$key","value"], or ["and",
+// triple, …].
 func ParseRequirements(text string) ([]Requirement, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

@@ -101,8 +101,8 @@ func changedByClient(was, is Lease) bool {
 	return old != nil && now != nil && !old.At.Equal(now.At) || slices.ContainsFunc(reservationPairs(was, is), reservationPair.draftChanged)
 }
 
-// healthChanged reports whether a health flag changed: of the lease (Degraded) or of a reservation (MissingResources,
-// ResourcesChanged).
+// healthChanged reports whether the lease's health flag Degraded changed, or a reservation's health flag MissingResources or
+// ResourcesChanged.
 func healthChanged(was, is Lease) bool {
 	return was.Degraded != is.Degraded || slices.ContainsFunc(reservationPairs(was, is), func(p reservationPair) bool {
 		return p.was.MissingResources != p.is.MissingResources || p.was.ResourcesChanged != p.is.ResourcesChanged

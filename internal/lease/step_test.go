@@ -209,7 +209,7 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 		}
 		seen[of(l)], reached[l.Status] = true, true
 		if err := CheckStatus(l); err != nil {
-			t.Errorf("sequence of steps reached a combination of statuses that is not allowed: %v", err)
+			t.Errorf("sequence of steps reached a wrong combination of statuses, want only allowed combinations: %v", err)
 		}
 		for _, next := range successors(t, l, late) {
 			checkTransitions(t, l, next)

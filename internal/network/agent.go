@@ -15,7 +15,7 @@ const (
 	DHCPAgent      = "DHCP agent"
 )
 
-// AgentDownTime is the maximum age of the last report of an agent that counts as alive (Neutron's agent_down_time).
+// AgentDownTime is Neutron's agent_down_time: an agent counts as alive if its last report is at most AgentDownTime old.
 const AgentDownTime = 75 * time.Second
 
 // Agent is a Neutron agent: a process on a host that configures ports or networks on this host.

@@ -41,7 +41,8 @@ type AgentNotification struct {
 	Age        time.Duration
 }
 
-// PortSideEffects says which other hosts and which security groups the update of a port affects. A port notification contains this data.
+// PortSideEffects says which other hosts and which security groups the update of a port affects. A port notification contains
+// PortSideEffects.
 type PortSideEffects struct {
 	PreviousHost   string      `json:"from,omitempty"`   // the previous host, if the port still has a binding there
 	AffectedGroups []uuid.UUID `json:"groups,omitempty"` // security groups whose members changed

@@ -96,8 +96,8 @@ func (p Port) isFromWiringAgent(r Report, pc PortContext) bool {
 		(r.Revision == 0 || r.Revision >= p.BindingRevision)
 }
 
-// addBlock adds the L2 block, or updates the last report of an existing one. The result `changed` is false if the port already had the L2
-// block with the same last report.
+// addBlock adds the L2 block to the port. If the port already has an L2 block, addBlock updates the block's last report. The result
+// `changed` is false if the port already had the L2 block with the same last report.
 func (p Port) addBlock(pc PortContext, state string, now time.Time) (_ Port, changed bool) {
 	at := p.blockIndex(L2)
 	if at < 0 {

@@ -82,7 +82,8 @@ func (p Port) bindByController(agents []HostAgent) (vif string, details json.Raw
 	return "", nil, false
 }
 
-// vifTypeFrom returns the VIF type that a controller names, or "ovs" if that type has a special meaning in berth.
+// vifTypeFrom returns the VIF type that a controller names. If the named type has a special meaning in berth, vifTypeFrom returns "ovs"
+// instead.
 func vifTypeFrom(name string) string {
 	if slices.Contains([]string{"", VIFUnbound, VIFFailed, VIFDistributed, VIFPhysical}, name) || strings.ContainsRune(name, 0) {
 		return VIFOVS
@@ -93,8 +94,8 @@ func vifTypeFrom(name string) string {
 // maxDeviceName is the maximum length of the name of a Linux network device.
 const maxDeviceName = 14
 
-// substitutePortID replaces $PORT_ID in the detail vhostuser_socket. substitutePortID shortens the ID so that port_prefix and the
-// ID together form a valid device name.
+// substitutePortID replaces $PORT_ID in the detail vhostuser_socket. substitutePortID shortens the port's ID so that port_prefix and the
+// shortened ID together form a valid device name.
 func (p Port) substitutePortID(name string, value any, all map[string]any) any {
 	path, ok := value.(string)
 	if name != "vhostuser_socket" || !ok {

@@ -29,7 +29,7 @@ type HostAgent struct {
 	NetworkType    string          `json:"network_type"`
 }
 
-// mechanism is a mechanism driver: one way to wire ports.
+// mechanism is a mechanism driver: the rules by which one type of agent wires ports.
 type mechanism struct {
 	name      string
 	agentType string // type of the agent that wires the port; empty if none has to
@@ -78,7 +78,7 @@ func AgentTypeByVIF() map[string]string {
 // L2AgentTypes returns the types of the agents that wire ports.
 func L2AgentTypes() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent, ODLAgent} }
 
-// wantsSwitchdev reports whether the binding profile asks for a virtual function with Open vSwitch hardware offload.
+// wantsSwitchdev reports whether the port's binding profile requests a virtual function with Open vSwitch hardware offload.
 func (p Port) wantsSwitchdev() bool {
 	var profile struct{ Capabilities []string }
 	return json.Unmarshal(p.Profile, &profile) == nil && slices.Contains(profile.Capabilities, "switchdev")

@@ -21,7 +21,7 @@ type Message struct {
 func ValidTopic(topic string) bool { return len(topic)+len(fanoutSuffix) <= MaxName }
 
 // Publisher publishes messages on one connection and waits for RabbitMQ's confirms. A Publisher has no connection to RabbitMQ until one of
-// its methods needs the connection. The methods of a Publisher are safe for concurrent use.
+// its methods needs the connection. A Publisher is safe for concurrent use.
 type Publisher struct {
 	mu       sync.Mutex
 	broker   Broker

@@ -29,7 +29,7 @@ type ServerOptions struct {
 	// error that is a *Failure, because the caller gets that *Failure. If the result `transient` is true, the server first repeats the
 	// method until the method succeeds or the timeout of the call ends, and then replies.
 	ErrorToFailure func(error) (f *Failure, transient bool)
-	// InternalFailure returns the failure that the caller gets after a panic of a method, or for a result that cannot be encoded.
+	// If a method panics or returns a result that cannot be encoded, InternalFailure returns the failure that the caller gets.
 	InternalFailure func(message string) *Failure
 	Metrics         prometheus.Registerer // may be nil
 }
@@ -128,7 +128,7 @@ func waitForCalls(running *sync.WaitGroup) {
 	}
 }
 
-// The time limits for retries of a method that failed with a transient error, most likely because the database is unavailable.
+// Time limits for retries. The server retries a method that failed with a transient error, most likely because the database is unavailable.
 const (
 	maxCallTimeout  = 60 * time.Second
 	firstRetryPause = 50 * time.Millisecond
