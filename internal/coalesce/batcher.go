@@ -36,8 +36,7 @@ type Config[T, R any] struct {
 	Timeout time.Duration
 	// Delay is the pause before each batch runs. Items that arrive during the Delay join the batch.
 	Delay time.Duration
-	// If Inline is true, the first caller of an idle queue runs its item without other items, in the goroutine and with the context of the
-	// caller.
+	// Inline makes the first caller of an idle queue run the caller's item alone, in the caller's goroutine and with the caller's context.
 	Inline bool
 	// Linger returns the maximum pause after a batch of several calls. The pause ends early when as many new calls wait as the previous
 	// batch had, because callers that got their results at the same time tend to call again at the same time. If the function Linger is

@@ -26,8 +26,8 @@ type LoopRun struct {
 // found any work. An error of a Step ends the loop.
 type Step func() (completed int, found bool, err error)
 
-// If the loop is running, Join joins it; otherwise Join starts the loop with the given step. Whether the loop is new or was running, the
-// step is called at least once after Join.
+// Join joins the running loop or, if the loop is not running, starts the loop with the given step. Whether the loop is new or was running,
+// the step is called at least once after Join.
 func (l *Loop) Join(step Step) *LoopRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()

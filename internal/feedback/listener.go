@@ -54,8 +54,8 @@ func New(o Options) *Listener {
 }
 
 const (
-	// When a host has had no host configuration on the controller for hostExpiry, the host's pseudo agent is deleted; if an event reports
-	// the deletion of the host configuration, the pseudo agent is deleted earlier.
+	// hostExpiry is the time after which the pseudo agent of a host is deleted if the controller has no host configuration of this host. If
+	// an event reports the deletion of the host configuration, the pseudo agent is deleted earlier.
 	hostExpiry = 10 * time.Minute
 	// maxPending is the maximum number of ports whose status waits to be read. If more ports are waiting, the Listener compares the status
 	// of all ports instead.

@@ -70,7 +70,8 @@ func (s *Search) advance(w *walk, minSteps int) walkState {
 	}
 }
 
-// If the current option of the walk does not conflict with the options chosen before, choose selects the option and returns true.
+// choose selects the current option of the walk and returns true. If the current option conflicts with the options chosen before, choose
+// returns false.
 func (s *Search) choose(w *walk) bool {
 	c := &w.choices[w.depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[w.depth]]
@@ -90,8 +91,8 @@ func (s *Search) choose(w *walk) bool {
 	return true
 }
 
-// If `sign` is 1, record adds the amounts of the option that the walk has chosen at the given depth to the option's provider; if `sign` is
-// -1, record subtracts these amounts.
+// record adds the amounts of the option that the walk has chosen at the given depth to the option's provider if `sign` is 1, and subtracts
+// these amounts if `sign` is -1.
 func (s *Search) record(w *walk, depth, sign int) {
 	c := &w.choices[depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[depth]]
@@ -128,7 +129,7 @@ func (w *walk) isLast() bool {
 	return true
 }
 
-// When the turn of a walk begins, resume records the walk's chosen options in the nodes.
+// resume records the chosen options of a walk in the nodes when the turn of this walk begins.
 func (s *Search) resume(w *walk) {
 	s.steps -= w.chosenCount()
 	for depth := range w.chosenCount() {
@@ -136,7 +137,7 @@ func (s *Search) resume(w *walk) {
 	}
 }
 
-// When the turn of a walk ends, suspend removes the walk's chosen options from the nodes.
+// suspend removes the chosen options of a walk from the nodes when the turn of this walk ends.
 func (s *Search) suspend(w *walk) {
 	for depth := range w.chosenCount() {
 		s.undo(w, depth)

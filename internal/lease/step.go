@@ -8,16 +8,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// If a lease waits for a host that another lease holds, RecheckInterval is the interval at which the waiting lease checks whether the host
-// has been released. When the other lease releases the host, the workflow of the waiting lease is nudged, so the waiting lease usually
-// checks before RecheckInterval has passed.
+// RecheckInterval is the interval at which a lease that waits for a host of another lease checks whether the host has been released. When
+// the other lease releases the host, the workflow of the waiting lease is nudged, so the waiting lease usually checks before
+// RecheckInterval has passed.
 const RecheckInterval = 10 * time.Second
 
 // ClockSkew is the assumed maximum difference between the clocks of two processes.
 const ClockSkew = 5 * time.Second
 
-// If many leases are due at the same instant, LeaderCount is the number of their workflows that wake up first. The first LeaderCount
-// workflows run the due step of all leases that are due, so that the other workflows can wake up later.
+// LeaderCount is the number of workflows that wake up first if many leases are due at the same instant. The workflows that wake up first
+// run the due steps of all leases that are due at this instant, so that the workflows of the other leases can wake up later.
 const LeaderCount = 4
 
 // Next returns the next step of a lease. Deletion has priority. If a step has begun, Next returns this step again, because the worker that
