@@ -104,7 +104,7 @@ func TestDocs_ArchitectureNamesEveryPackage(t *testing.T) {
 	text := prose(t, "docs/architecture.md")
 	for name := range packages(t) {
 		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("docs/architecture.md does not name the package `%s`, want every package", name)
+			t.Errorf("docs/architecture.md does not name the package `%s`, want every package named", name)
 		}
 	}
 }

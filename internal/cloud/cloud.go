@@ -48,7 +48,7 @@ const (
 	shareDelay = time.Millisecond
 	// freepool is the aggregate of the hosts that can be reserved and belong to no reservation.
 	freepool = "freepool"
-	// The constant `owner` is the metadata key under which an aggregate stores the project of its reservation.
+	// owner is the metadata key under which a reservation's aggregate stores the project of the reservation.
 	owner = "blazar:owner"
 )
 

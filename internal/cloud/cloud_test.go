@@ -47,7 +47,7 @@ func (k *killer) behind(h http.Handler) http.Handler {
 }
 
 // killed runs f, and cancels the context of f when Nova and Neutron have answered `after` requests. The result `lived` is true if f ended
-// before the cancellation.
+// before its context was cancelled.
 func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool) {
 	s.Helper()
 	ctx, kill := context.WithCancel(s.Context())

@@ -37,8 +37,8 @@ func (h hosts) removeFromFreepool(ctx context.Context, all map[string]aggregates
 }
 
 // addToFreepool adds a host to the freepool, unless a reservation of whole hosts has the host. While addToFreepool runs, a reservation of
-// whole hosts may move the host into its own aggregate. addToFreepool and apply both list the aggregates again after they have changed an
-// aggregate, so that the function that lists last sees both changes and removes the host from the freepool.
+// whole hosts may move the host into the aggregate of the reservation. addToFreepool and apply both list the aggregates again after they
+// have changed an aggregate, so that the function that lists last sees both changes and removes the host from the freepool.
 func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	all, err := h.aggregates(ctx)
 	if err != nil || exclusiveOwner(all, host) != "" {

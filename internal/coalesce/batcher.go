@@ -38,8 +38,8 @@ type Config[T, R any] struct {
 	Delay time.Duration
 	// Inline makes the first caller of an idle queue run the caller's item alone, in the caller's goroutine and with the caller's context.
 	Inline bool
-	// Linger returns the maximum pause after a batch of several calls. The pause ends early when as many new calls wait as the previous
-	// batch had, because callers that got their results at the same time tend to call again at the same time. If the function Linger is
+	// Linger returns the maximum pause after a batch of several calls. The pause after a batch ends early when as many new calls wait as
+	// the batch had, because callers that got their results at the same time tend to call again at the same time. If the function Linger is
 	// nil, there is no pause after a batch.
 	Linger func(calls int, took time.Duration) time.Duration
 }

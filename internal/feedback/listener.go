@@ -57,8 +57,8 @@ const (
 	// hostExpiry is the time after which the pseudo agent of a host is deleted if the controller has no host configuration of this host. If
 	// an event reports the deletion of the host configuration, the pseudo agent is deleted earlier.
 	hostExpiry = 10 * time.Minute
-	// maxPending is the maximum number of ports whose status waits to be read. If more ports are waiting, the Listener compares the status
-	// of all ports instead.
+	// maxPending is the maximum number of ports whose status waits to be read. If more than maxPending ports wait, the Listener compares
+	// the status of all ports instead.
 	maxPending = 50_000
 	// maxParallel is the maximum number of ports whose status the Listener reads from the controller at the same time.
 	maxParallel = 8
@@ -188,8 +188,8 @@ func (l *Listener) update(note func()) {
 	}
 }
 
-// processPending does the pending work. If processPending fails, the next run reads the controller's state and compares the status of all
-// ports again.
+// processPending does the pending work. If processPending fails, the next call of processPending reads the controller's state and compares
+// the status of all ports again.
 func (l *Listener) processPending(ctx context.Context) error {
 	l.mu.Lock()
 	pending, compareAll, refresh, removed := l.pending, l.compareAll, l.refresh, l.hostRemoved

@@ -45,8 +45,8 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 	return flush()
 }
 
-// eventOf translates a port's status on the controller into the event to report. The event also depends on whether the port waits for its
-// L2 block. If there is no event to report, the result `reportable` is false.
+// eventOf translates a port's status on the controller into the event to report. The event that eventOf returns also depends on whether the
+// port waits for its L2 block. If there is no event to report, the result `reportable` is false.
 func eventOf(status string, waits bool) (event string, reportable bool) {
 	switch {
 	case status == network.Active && waits:

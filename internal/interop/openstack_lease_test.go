@@ -31,7 +31,7 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	commands := c.commands("openstack.reservation.v1")
 	for _, command := range commands {
 		if !unloadable[command] && !slices.ContainsFunc(leaseCommands, func(s commandCase) bool { return commandOf(s.line, commands) == command }) {
-			t.Errorf("the table leaseCommands does not use the client's command %q, want every command", command)
+			t.Errorf("the table leaseCommands does not use the client's command %q, want every command used", command)
 		}
 	}
 	c.session("", func(run func(string) (int, string, string)) {

@@ -74,7 +74,7 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	turns := versionsOfCommands(placementCommands, commands)
 	for command, at := range turns {
 		if len(at) == 0 {
-			t.Errorf("the table placementCommands does not use the client's command %q, want every command", command)
+			t.Errorf("the table placementCommands does not use the client's command %q, want every command used", command)
 		}
 	}
 

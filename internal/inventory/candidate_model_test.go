@@ -141,8 +141,8 @@ func (c combination) fitsCapacity() bool {
 	return true
 }
 
-// isIsolated checks two conditions of the query. The first condition: with group_policy=isolate, the groups with a suffix must use
-// different providers. The second condition: with SingleProviders, the combination must not use two different providers of the same tree.
+// isIsolated checks two conditions of the query. If the query has group_policy=isolate, the groups with a suffix must use different
+// providers. If the query has SingleProviders, the combination must not use two different providers of the same tree.
 func (c combination) isIsolated() bool {
 	alone, byTree := map[*inventory.Node]int{}, map[*inventory.Tree]*inventory.Node{}
 	for g, nodes := range c.groups {

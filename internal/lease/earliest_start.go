@@ -25,9 +25,9 @@ func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 }
 
 // EarliestStart returns the earliest time at which a lease can start so that every reservation of the draft gets its hosts for the duration
-// of the schedule. The returned time is not before the start of the schedule and not after `latest`. EarliestStart chooses hosts by the
-// same rules as the creation of a lease does. EarliestStart tries only the start of the schedule and each later time at which a host
-// becomes free.
+// of the schedule. The time that EarliestStart returns is not before the start of the schedule and not after `latest`. EarliestStart
+// chooses hosts by the same rules as the creation of a lease does. EarliestStart tries only the start of the schedule and each later time
+// at which a host becomes free.
 func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []HostBooking) (time.Time, error) {
 	starts := []time.Time{s.Start}
 	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]HostBooking{}

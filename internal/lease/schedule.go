@@ -53,7 +53,8 @@ type Change struct {
 	Reservations []ReservationChange
 }
 
-// ReservationChange is the part of an update request that changes one reservation. An attribute whose field is nil stays as it is.
+// ReservationChange is the part of an update request that changes one reservation. If a field of ReservationChange is nil, the request does
+// not change the attribute.
 type ReservationChange struct {
 	ID                   string
 	Type                 *string // must equal the current type if given

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// RecheckInterval is the interval at which a lease that waits for a host of another lease checks whether the host has been released. When
-// the other lease releases the host, the workflow of the waiting lease is nudged, so the waiting lease usually checks before
+// RecheckInterval is the interval at which a lease that waits for a host of another lease checks whether the host has been released. When a
+// lease releases a host, the workflow of each lease that waits for this host is nudged, so a waiting lease usually checks before
 // RecheckInterval has passed.
 const RecheckInterval = 10 * time.Second
 

@@ -53,7 +53,8 @@ const (
 	AgentRevived = "revived"
 )
 
-// AgentChange holds the attributes that a request to update an agent sets. An attribute whose field is nil stays as it is.
+// AgentChange holds the attributes that a request to update an agent sets. If a field of AgentChange is nil, the request does not change
+// the attribute.
 type AgentChange struct {
 	AdminUp     *bool
 	Description *string

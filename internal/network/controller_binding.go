@@ -17,8 +17,8 @@ const controllerDriver = "opendaylight"
 const ODLAgentBinary = "neutron-odlagent-portbinding"
 
 // ReportsPortStatusKey is a key in the configurations of a pseudo agent. The value of the key ReportsPortStatusKey is true if the
-// controller reports to berth when a port is wired. If the value of the key is false, berth does not wait for the controller: ports on this
-// host have no L2 block.
+// controller reports to berth when a port is wired. If the value of ReportsPortStatusKey is false, berth does not wait for the controller:
+// the ports on the pseudo agent's host have no L2 block.
 const ReportsPortStatusKey = "reports_port_status"
 
 // hostConfiguration is the configuration of a host, in the form that networking-odl gives to its pseudo agents.

@@ -27,7 +27,8 @@ type Network struct {
 	UpdatedAt       time.Time
 }
 
-// NetworkChange holds the attributes that a request to update a network sets. An attribute whose field is nil stays as it is.
+// NetworkChange holds the attributes that a request to update a network sets. If a field of NetworkChange is nil, the request does not
+// change the attribute.
 type NetworkChange struct {
 	Project         *string
 	Name            *string

@@ -91,7 +91,7 @@ func references(parts []Check) (names []string) {
 }
 
 // claims returns the attributes of the caller to which rules may refer, with their values. If the caller lacks an attribute, the attribute
-// has no value, so every comparison with it is false.
+// has no value, so every comparison with the attribute is false.
 var claims = map[string]func(identity.Caller) []string{
 	"user_id":    func(c identity.Caller) []string { return nonEmpty(c.User) },
 	"project_id": func(c identity.Caller) []string { return nonEmpty(c.Project) },

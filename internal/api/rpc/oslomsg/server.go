@@ -29,7 +29,7 @@ type ServerOptions struct {
 	// error that is a *Failure, because the caller gets that *Failure. If the result `transient` is true, the server first repeats the
 	// method until the method succeeds or the timeout of the call ends, and then replies.
 	ErrorToFailure func(error) (f *Failure, transient bool)
-	// If a method panics or returns a result that cannot be encoded, InternalFailure returns the failure that the caller gets.
+	// InternalFailure returns the failure that the caller gets if a method panics or returns a result that cannot be encoded.
 	InternalFailure func(message string) *Failure
 	Metrics         prometheus.Registerer // may be nil
 }
