@@ -120,7 +120,7 @@ func (n Network) Check() error {
 	return nil
 }
 
-// SegmentInUseFault returns the fault for a segmentation ID that another network uses.
+// SegmentInUseFault returns the fault that says that another network already uses the segmentation ID of network n.
 func (n Network) SegmentInUseFault() error {
 	if n.Type == VLAN {
 		return Faultf(VLANInUse, "Unable to create the network. The VLAN %d on physical network %s is in use.", *n.Segment, n.PhysicalNetwork)

@@ -16,8 +16,8 @@ const (
 	NovaNetworkChanged = "network-changed"
 )
 
-// NovaEventForStatus returns the external event for a status transition of the port. The result ok is false if the transition has
-// no event, or if the port does not belong to a server.
+// NovaEventForStatus returns the external event for a status transition of the port. The result `ok` is false if Nova has no event for the
+// transition, or if the port does not belong to a server.
 func (p Port) NovaEventForStatus(from, to string) (e NovaEvent, ok bool) {
 	switch {
 	case from == Active && to == Down:
@@ -47,13 +47,13 @@ func (p Port) newNovaEvent(name, status string) (NovaEvent, bool) {
 	return NovaEvent{Server: server.String(), Name: name, Status: status, Tag: p.ID.String()}, true
 }
 
-// novaServerTimeout is the time for which Nova may answer 404 or 422 for a new server although it has already created a port for
-// it.
+// novaServerTimeout is the maximum time for which Nova answers 404 or 422 to an event about a new server although Nova has already created
+// a port for that server.
 const novaServerTimeout = 10 * time.Minute
 
-// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each event. A plugged event must
-// be sent again if Nova rejected it because Nova does not know the server yet or the server has no host yet. A plugged event is
-// not sent again if a later vif event of the port follows.
+// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each event. A plugged event must be sent
+// again if Nova rejected the event because Nova does not know the server yet or because the server has no host yet. A plugged event is not
+// sent again if `events` also contains a later vif event of the same port.
 func NovaEventsToResend(events []NovaEvent, codes []int) []NovaEvent {
 	var again []NovaEvent
 	for i, e := range events {

@@ -15,10 +15,10 @@ type Switch struct {
 	DeviceListens bool   `json:"listens"`          // the device, not the switch, is the server side of the socket
 }
 
-// defaultSwitch is the switch of agents whose configurations name no other switch.
+// defaultSwitch is the Open vSwitch that an agent uses if the agent's configurations do not name a datapath type or an integration bridge.
 var defaultSwitch = Switch{Datapath: "system", Bridge: "br-int"}
 
-// switchConfiguration is the part of an Open vSwitch agent's configurations that describes its switch.
+// switchConfiguration is the part of an Open vSwitch agent's `configurations` that describes the agent's switch.
 type switchConfiguration struct {
 	Datapath     string `json:"datapath_type"`
 	Bridge       string `json:"integration_bridge"`
@@ -62,7 +62,7 @@ func (a HostAgent) usesUserSpaceDatapath() bool {
 	return c.Datapath == "netdev" && slices.ContainsFunc(c.Capabilities.Interfaces, func(kind string) bool { return kind == switchListens || kind == deviceListens })
 }
 
-// switchFor returns the agent's switch as the port needs it; nil for the default switch.
+// switchFor returns the description of the agent's switch for the port's binding:vif_details, or nil if the agent uses the default switch.
 func (a HostAgent) switchFor(p Port) *Switch {
 	c, s := a.parseSwitchConfiguration(), defaultSwitch
 	if c.Datapath != "" {
@@ -86,7 +86,7 @@ func (a HostAgent) switchFor(p Port) *Switch {
 	return &s
 }
 
-// VIFDetails returns binding:vif_details of the port; nil if there are none.
+// VIFDetails returns binding:vif_details of the port, or nil if the port has no VIF details.
 func (p Port) VIFDetails() map[string]any {
 	s := defaultSwitch
 	if p.Switch != nil {

@@ -64,14 +64,14 @@ type Port struct {
 	AgentHealth          AgentHealth   // the agent that wired an ACTIVE port; informative, no rule depends on it
 }
 
-// AgentHealth says whether the agent that wired a port is silent or unregistered. A silent or unregistered agent cannot report
-// that the device is unplugged.
+// AgentHealth says whether the agent that wired a port is silent or unregistered. A silent or unregistered agent cannot report that the
+// port's device is unplugged.
 type AgentHealth struct {
 	SilentSince  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
 	Unregistered bool       `json:"orphan"` // the agent is no longer registered
 }
 
-// PortChange is an update of a port by a request; nil fields stay as they are.
+// PortChange contains the attributes of a port that a request sets; an attribute whose field is nil does not change.
 type PortChange struct {
 	Network        *uuid.UUID
 	Project        *string
@@ -92,15 +92,15 @@ type PortChange struct {
 	SecurityGroups *[]uuid.UUID
 }
 
-// NewPort returns the port that a create request describes, with Neutron's defaults. The new port has no addresses and no
-// binding.
+// NewPort returns the port that a create request describes, with Neutron's defaults. NewPort does not allocate addresses and does not bind
+// the port.
 func NewPort(id uuid.UUID, c PortChange) Port {
 	return Port{ID: id, AdminUp: true, VNIC: "normal", Profile: json.RawMessage(`{}`), VIF: VIFUnbound,
 		PortSecurity: true, SecurityGroups: []uuid.UUID{}, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
 }
 
-// With returns the port after the change of its plain attributes. With does not change the addresses, the extensions, the binding
-// and the blocks.
+// With returns the port after the change c, but applies only the simple attributes of c: it does not change the port's addresses,
+// extensions, binding and blocks.
 func (p Port) With(c PortChange) Port {
 	set(&p.Network, c.Network)
 	set(&p.Project, c.Project)

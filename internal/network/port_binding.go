@@ -10,7 +10,7 @@ import (
 // BindingInactive is the status of a binding to a host to which a port may move.
 const BindingInactive = "INACTIVE"
 
-// Binding is a port's binding to a host other than Port.Host. It is either the INACTIVE binding to the target of a live
+// Binding is a port's binding to a host other than Port.Host. Such a Binding is either the INACTIVE binding to the target of a live
 // migration, or one of several bindings (BUILD, then ACTIVE) of a distributed port.
 type Binding struct {
 	Host    string          `json:"host"`
@@ -22,14 +22,15 @@ type Binding struct {
 	Switch  *Switch         `json:"switch"`  // as Port.Switch
 }
 
-// BindingChange is a request for a binding; nil fields stay as they are.
+// BindingChange contains the attributes of a port binding that a request sets; an attribute whose field is nil does not change.
 type BindingChange struct {
 	Host    *string
 	VNIC    *string
 	Profile json.RawMessage
 }
 
-// AllBindings returns all bindings of a port that is not distributed: the active one first, if it has a host, then the others.
+// AllBindings returns all bindings of a port that is not distributed. If the port has a host, the active binding to that host is the first
+// one.
 func (p Port) AllBindings() []Binding {
 	var all []Binding
 	if p.Host != "" {
@@ -51,7 +52,7 @@ func (p Port) bindingAt(host string) int {
 	return slices.IndexFunc(p.Bindings, func(b Binding) bool { return b.Host == host })
 }
 
-// AddInactiveBinding returns the port with a new INACTIVE binding to another host. AddInactiveBinding fails if no agent on that
+// AddInactiveBinding returns the port with a new INACTIVE binding to another host. AddInactiveBinding fails if no agent on the requested
 // host can wire the port.
 func (p Port) AddInactiveBinding(c BindingChange, agents []HostAgent) (Port, error) {
 	if err := p.CheckMultipleBindings(); err != nil {
@@ -81,7 +82,7 @@ func (p Port) UpdateInactiveBinding(host string, c BindingChange, agents []HostA
 	return p, err
 }
 
-// updated returns the binding after the change. The agents on the host of the binding determine the VIF type again.
+// updated returns the binding after the change, with the VIF type that follows from the agents on the binding's host.
 func (b Binding) updated(p Port, c BindingChange, agents []HostAgent) (Binding, error) {
 	set(&b.VNIC, c.VNIC)
 	if c.Profile != nil {
@@ -97,8 +98,8 @@ func (b Binding) updated(p Port, c BindingChange, agents []HostAgent) (Binding, 
 	return b, nil
 }
 
-// ActivateBinding returns the port on the host of an INACTIVE binding, blocked until the agent there has wired it. The binding
-// to the previous host becomes INACTIVE and unbound.
+// ActivateBinding makes the INACTIVE binding to the given host the port's active binding; the port has a block until the agent on that host
+// has wired the port. ActivateBinding makes the binding to the port's previous host INACTIVE and unbound.
 func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now time.Time) (Port, error) {
 	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err
@@ -125,14 +126,15 @@ func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now t
 	return p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, Revision: revision}, now), nil
 }
 
-// BindToNewHost returns the port bound to its host by the agents there. BindToNewHost drops an INACTIVE binding to the same host.
+// BindToNewHost returns the port with a new binding to Port.Host, whose VIF type follows from the agents on that host. BindToNewHost
+// deletes an INACTIVE binding to the same host.
 func (p Port) BindToNewHost(agents []HostAgent) Port {
 	p = p.BindWith(agents)
 	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings), func(b Binding) bool { return b.Host == p.Host || b.Status != BindingInactive })
 	return p
 }
 
-// DeleteInactiveBinding returns the port without its INACTIVE binding to the host.
+// DeleteInactiveBinding returns the port without its INACTIVE binding to the given host.
 func (p Port) DeleteInactiveBinding(host string) (Port, error) {
 	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err
@@ -153,8 +155,8 @@ func (p Port) bindingNotFoundFault(host string) error {
 	return Faultf(BindingNotFound, "Binding for port %s for host %s could not be found.", p.ID, host)
 }
 
-// applyInactiveBindingReport applies a report from the host of an INACTIVE binding. Nova waits for the event about this report
-// before it migrates the server.
+// applyInactiveBindingReport applies an agent's report from the host of an INACTIVE binding. Before Nova migrates the server to that host,
+// Nova waits for the external event that follows from the report.
 func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	at := p.bindingAt(r.Host)
 	if r.Entity != L2 || at < 0 || p.Bindings[at].Status != BindingInactive || p.Bindings[at].VIF == VIFUnbound {
@@ -169,8 +171,9 @@ func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	return p, true
 }
 
-// NovaEvents returns the Nova external events for the difference between the port and its previous state. The parameter entity is
-// the entity of the last report, if any: during a live migration only L2 reports produce a plugged event.
+// NovaEvents returns the Nova external events for the difference between the port and its previous state `before`. The parameter `entity`
+// is the entity of the report that caused the difference, or empty, because during a live migration only L2 reports produce a plugged
+// event.
 func (p Port) NovaEvents(before Port, entity string) []NovaEvent {
 	var events []NovaEvent
 	migrating := p.migrating() && entity != L2 && p.Status == Active
@@ -190,7 +193,7 @@ func (p Port) NovaEvents(before Port, entity string) []NovaEvent {
 
 func (p Port) migrating() bool { return p.migratingTo() != "" }
 
-// migratingTo returns the target host of a live migration of the port's server; empty if there is none.
+// migratingTo returns the target host of the live migration of the port's server, or an empty string if no live migration is in progress.
 func (p Port) migratingTo() string {
 	var profile struct {
 		To string `json:"migrating_to"`
@@ -201,13 +204,13 @@ func (p Port) migratingTo() string {
 	return profile.To
 }
 
-// Distributed reports whether the port belongs to a distributed router and is wired on every host that asks for it.
+// Distributed reports whether the port belongs to a distributed router; such a port is wired on each host whose L2 agent reports it.
 func (p Port) Distributed() bool { return p.DeviceOwner == deviceOwnerDistributed }
 
 const deviceOwnerDistributed = "network:router_interface_distributed"
 
-// applyDistributedReport applies the report of one host's L2 agent to a distributed port: the agent begins, completes
-// or removes the wiring on its host.
+// applyDistributedReport applies the report of an L2 agent to a distributed port: the agent has begun, completed or removed the wiring of
+// the port on the agent's host.
 func (p Port) applyDistributedReport(r Report) (Port, bool) {
 	if r.Entity != L2 || r.Host == "" {
 		return p, false
@@ -230,8 +233,8 @@ func (p Port) applyDistributedReport(r Report) (Port, bool) {
 	return p, true
 }
 
-// distributedStatus returns the status of a distributed port: ACTIVE if it is wired on one host, BUILD if one host has
-// begun, else DOWN.
+// distributedStatus returns the status of a distributed port: ACTIVE if the port is wired on at least one host, otherwise BUILD if an agent
+// has begun to wire the port, otherwise DOWN.
 func (p Port) distributedStatus() string {
 	status := Down
 	for _, b := range p.Bindings {

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// AddressPair is an entry of allowed_address_pairs: an additional source address or prefix, and its MAC.
+// AddressPair is an entry of a port's allowed_address_pairs: an additional source IP address or prefix, and the source MAC that belongs to
+// the address.
 type AddressPair struct {
 	IP  netip.Prefix `json:"ip"`
 	MAC string       `json:"mac"` // empty in a request: the MAC of the port
@@ -50,8 +51,8 @@ func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) (
 	return all, nil
 }
 
-// WithExtensions applies the allowed address pairs and extra DHCP options of a change. WithExtensions returns a fault if the
-// pairs or the options are not valid.
+// WithExtensions applies the allowed address pairs and extra DHCP options of a change. WithExtensions returns a fault if the address pairs
+// or the DHCP options are not valid.
 func (p Port) WithExtensions(c PortChange) (Port, error) {
 	requested := p.AddressPairs
 	if c.AddressPairs != nil {
@@ -67,7 +68,8 @@ func (p Port) WithExtensions(c PortChange) (Port, error) {
 	return p, nil
 }
 
-// mergeDHCPOptions sets and removes the requested options. mergeDHCPOptions does not change the other options.
+// mergeDHCPOptions sets and removes those extra DHCP options of a port that the request contains. mergeDHCPOptions does not change options
+// that the request does not contain.
 func mergeDHCPOptions(options, requested []DHCPOption) []DHCPOption {
 	merged := slices.Clone(options)
 	for _, a := range requested {

@@ -167,7 +167,7 @@ var inputs = []input{
 	}, func(m *portModel) { m.clock++ }},
 }
 
-// start returns a new port on the host, and its model.
+// start returns a new port on the given host, and the portModel of that port.
 func start(host string) (portUnderTest, portModel) {
 	s := portUnderTest{pc: PortContext{DHCPHosts: []string{"n"}, HostAgents: []HostAgent{{Type: OVSAgent, Alive: true}},
 		BlockPolicy: BlockPolicy{"": {Limit: blockLimit * time.Second, Fatal: true}}}}
@@ -177,8 +177,8 @@ func start(host string) (portUnderTest, portModel) {
 	return s, portModel{host: host, adminUp: true, firstBinding: true, hasDHCP: true, waitsForDHCP: true}
 }
 
-// mismatch describes a difference between port and model, or a missing explanation why the port is not ACTIVE. mismatch returns
-// an empty string if port and model agree.
+// mismatch describes a difference between the port and its model, or says that the explanation why the port is not ACTIVE is missing.
+// mismatch returns an empty string if the port and the model agree.
 func mismatch(s portUnderTest, m portModel) string {
 	silent := s.StatusView().Reason == "" && len(s.StatusView().Waiting) == 0
 	switch {

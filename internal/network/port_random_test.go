@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomPort is a port with random attributes and agents, and the steps that were applied to it.
+// randomPort is a port with random attributes and agents, and the list of the steps that the test has applied to the port.
 type randomPort struct {
 	*rapid.T
 	Port
@@ -35,7 +35,7 @@ func (a *randomPort) randomAgents() []HostAgent {
 	}[a.draw("agents", "none", "alive", "alive", "silent", "a controller", "a silent controller")]
 }
 
-// recheck returns the port after its rules are applied again without any change.
+// recheck applies the rules about blocks and status to the port again, without any change of the port, and returns the port.
 func (a *randomPort) recheck() Port {
 	return a.RetryBinding(a.pc, a.Revision+1, a.clock).UpdateBlocks(a.pc, BlockTrigger{}, a.clock).UpdateStatus(a.clock)
 }
@@ -130,8 +130,8 @@ func (a *randomPort) violation() string {
 
 var deviceOwners = []string{"compute:nova", "compute:nova", "", "baremetal:none", DeviceOwnerSubport, DeviceOwnerDHCP, "network:router_interface", deviceOwnerDistributed, "network:distributed"}
 
-// The test applies random reports and updates to random ports: the status and its reason always agree, and applying the rules again
-// without any change changes nothing.
+// The test applies random reports and updates to random ports. The port's status and the reason for the status must always agree, and
+// applying the rules a second time must not change the port.
 func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Entities whose blocks the rules add and remove. A block of any other entity stays until this entity reports.
+// Entities whose provisioning blocks the rules add and remove. A block of any other entity stays until that other entity reports that its
+// work is complete.
 const (
 	DHCP = "DHCP"
 	L2   = "L2"
@@ -20,13 +21,14 @@ type Block struct {
 	Since       time.Time  `json:"since"`
 	Deadline    *time.Time `json:"deadline"`
 	Fatal       bool       `json:"fatal"` // the port's status becomes ERROR after the deadline
-	// AgentHosts are the hosts of the agents that can report. AgentHosts and the fields below it are informative; no rule depends
-	// on them.
+	// AgentHosts are the hosts of the agents whose report can remove the block. AgentHosts, SilentSince, AgentUnregistered and
+	// AgentDisabled are informative; no rule depends on them.
 	AgentHosts []string `json:"hosts"`
-	// SilentSince is the time of the last heartbeat of the agents that can report, if all of them have been silent for longer
-	// than AgentDownTime.
+	// SilentSince is the time of the last heartbeat of the agents whose report can remove the block. SilentSince is set only if all these
+	// agents have been silent for longer than AgentDownTime.
 	SilentSince *time.Time `json:"heard"`
-	// AgentUnregistered is true if no agent is registered that can report; AgentDisabled if an operator disabled all of them.
+	// AgentUnregistered is true if no agent is registered whose report can remove the block; AgentDisabled is true if an operator has
+	// disabled all such agents.
 	AgentUnregistered bool `json:"orphan"`
 	AgentDisabled     bool `json:"disabled"`
 }
@@ -37,8 +39,8 @@ type BlockTimeout struct {
 	Fatal bool          // the port's status becomes ERROR; otherwise the port keeps waiting
 }
 
-// BlockPolicy maps an entity to its block timeout. The empty key of a BlockPolicy applies to all entities without a key of their
-// own.
+// BlockPolicy maps an entity to its block timeout. The entry of a BlockPolicy with the empty key applies to each entity that has no entry
+// of its own.
 type BlockPolicy map[string]BlockTimeout
 
 // Limit returns the block timeout of an entity (0: none), and whether the port's status becomes ERROR afterwards.
@@ -50,7 +52,7 @@ func (p BlockPolicy) Limit(entity string) (limit time.Duration, fatal bool) {
 	return patience.Limit, patience.Fatal && patience.Limit > 0
 }
 
-// PortContext is the state outside of the port on which its blocks and status depend.
+// PortContext is the state outside a port on which the port's blocks and status depend.
 type PortContext struct {
 	DHCPHosts   []string    // hosts of the DHCP agents that serve the port's network and report; empty if none of its subnets has DHCP
 	HostAgents  []HostAgent // agents on the port's host
@@ -80,8 +82,9 @@ var ownersWithoutAgents = []string{
 	"network:floatingip_agent_gateway", "network:router_ha_interface", "network:floatingip",
 }
 
-// needsBlock reports whether the entity still has work to do for the port. The parameter state is the last report of the entity's
-// agent. Work that an agent has begun or lost must be completed, whatever the device owner of the port is.
+// needsBlock reports whether the entity still has work to do for the port. The parameter `state` is the last report of the entity's agent.
+// If an agent has begun its work for a port or has lost the finished work, the agent must complete the work, whatever the device owner of
+// the port is.
 func (p Port) needsBlock(entity, state string, pc PortContext) bool {
 	exempt := slices.Contains(ownersWithoutAgents, p.DeviceOwner) || p.VIF == VIFPhysical
 	switch entity {
@@ -94,8 +97,8 @@ func (p Port) needsBlock(entity, state string, pc PortContext) bool {
 	}
 }
 
-// UpdateBlocks returns the port with the blocks that follow from a change. UpdateBlocks removes blocks without remaining work and
-// adds a block for new work.
+// UpdateBlocks returns the port with the blocks that follow from a change. UpdateBlocks removes each block whose entity has no work left to
+// do for the port, and adds a block for each entity that has new work.
 func (p Port) UpdateBlocks(pc PortContext, c BlockTrigger, now time.Time) Port {
 	blocks := make([]Block, 0, len(p.Blocks)+2)
 	for _, b := range p.Blocks {
@@ -144,8 +147,8 @@ func (pc PortContext) withCurrentDeadline(b Block) Block {
 	return now
 }
 
-// RetryBinding returns the port after another attempt to bind it, if its last binding failed. The attempt succeeds once a
-// suitable agent is alive. The parameter revision is the revision of the port after the change.
+// RetryBinding tries to bind the port again if the port's last binding failed. RetryBinding can bind the port only if a suitable agent is
+// alive. The parameter `revision` is the revision number of the port after the change.
 func (p Port) RetryBinding(pc PortContext, revision int64, now time.Time) Port {
 	if p.VIF != VIFFailed || p.VIFTypeWith(pc.HostAgents) == VIFFailed {
 		return p
@@ -154,8 +157,8 @@ func (p Port) RetryBinding(pc PortContext, revision int64, now time.Time) Port {
 	return p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, Revision: revision}, now)
 }
 
-// UpdateStatus returns the port with its current status: ACTIVE if and only if it is bound, administratively up and has no block.
-// A port with a block is DOWN, BUILD while an agent is working on the port, or ERROR after the deadline of a fatal block.
+// UpdateStatus returns the port with its current status: ACTIVE if and only if the port is bound, is administratively up and has no block.
+// A port with a block is ERROR after the deadline of a fatal block, otherwise BUILD while an agent is working on the port, otherwise DOWN.
 func (p Port) UpdateStatus(now time.Time) Port {
 	was := p.Status
 	p.Status = Down
@@ -175,8 +178,8 @@ func (p Port) UpdateStatus(now time.Time) Port {
 
 func (b Block) overdue(now time.Time) bool { return b.Deadline != nil && !now.Before(*b.Deadline) }
 
-// NextDeadline returns the time at which the status changes without further input, because a fatal deadline passes; nil if none
-// is set.
+// NextDeadline returns the time at which the status of the port becomes ERROR because the deadline of a fatal block passes, or nil if no
+// fatal block has a deadline.
 func (p Port) NextDeadline() *time.Time {
 	var next *time.Time
 	for _, b := range p.Blocks {

@@ -18,7 +18,8 @@ func QuotaResources() []string {
 // Unlimited is the value of a limit that allows any number.
 const Unlimited = -1
 
-// Quota maps a resource to its limit for a project. A resource that is missing from a Quota is unlimited.
+// Quota maps the name of a resource to the maximum number of objects of this resource in a project. A resource that is missing from a Quota
+// is unlimited.
 type Quota map[string]int64
 
 // Limit returns the limit of a resource.
@@ -34,7 +35,7 @@ func OverQuota(resource string) *Fault {
 	return Faultf(QuotaExceeded, "Quota exceeded for resources: ['%s'].", resource)
 }
 
-// CheckUsage returns a fault if a limit is below the current usage of its resource.
+// CheckUsage returns a fault if the limit of a resource is below the project's current usage of that resource.
 func (q Quota) CheckUsage(used map[string]int64) error {
 	for _, resource := range QuotaResources() {
 		if limit := q.Limit(resource); limit != Unlimited && limit < used[resource] {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultGroup is the name of the security group that every project has. A port without security_groups in its request belongs to
-// the default group.
+// DefaultGroup is the name of the security group that every project has. If the request that creates a port has no security_groups, the
+// port belongs to the security group DefaultGroup of its project.
 const DefaultGroup = "default"
 
 // SecurityGroup is a Neutron security group.
@@ -28,7 +28,7 @@ type SecurityGroup struct {
 	UpdatedAt   time.Time
 }
 
-// SecurityGroupChange is an update of a security group by a request; nil fields stay as they are.
+// SecurityGroupChange contains the attributes of a security group that a request sets; an attribute whose field is nil does not change.
 type SecurityGroupChange struct {
 	Project     *string
 	Name        *string
@@ -105,8 +105,8 @@ func NewSecurityRule(id uuid.UUID, c SecurityRuleChange) (SecurityRule, error) {
 	return r, r.check()
 }
 
-// WithDefaultRules returns a new group with its default rules: all egress is allowed; a default group also allows ingress from
-// its own members.
+// WithDefaultRules returns the security group with the rules of a new group: all egress is allowed; the group named DefaultGroup also
+// allows ingress from its own members.
 func (g SecurityGroup) WithDefaultRules() SecurityGroup {
 	g.Rules = nil
 	for _, kind := range []string{IPv4, IPv6} {
@@ -171,12 +171,12 @@ func (r SecurityRule) checkPorts() error {
 	return nil
 }
 
-// Trusted reports whether the port belongs to the network itself (device_owner network:*). The traffic of a trusted port is not
-// filtered.
+// Trusted reports whether the port belongs to the network itself (device_owner network:*). Security groups do not filter the traffic of a
+// trusted port.
 func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:") }
 
-// WithSecurityGroups returns the port with the security groups of the change, or a fault. WithSecurityGroups does not check that
-// the groups exist.
+// WithSecurityGroups returns the port with the security groups of the change, or a fault. WithSecurityGroups does not check that the
+// security groups exist.
 func (p Port) WithSecurityGroups(c PortChange) (Port, error) {
 	if c.SecurityGroups != nil {
 		p.SecurityGroups = slices.Clone(*c.SecurityGroups)
@@ -193,7 +193,7 @@ func (p Port) WithSecurityGroups(c PortChange) (Port, error) {
 	}
 }
 
-// UsesDefaultGroup reports whether a new port belongs to the default group of its project.
+// UsesDefaultGroup reports whether a new port belongs to the default security group of its project.
 func (p Port) UsesDefaultGroup(c PortChange) bool {
 	return c.SecurityGroups == nil && p.PortSecurity && !p.Trusted()
 }

@@ -1,5 +1,5 @@
 // Package network holds the rules for networks, subnets, ports and agents: which provisioning blocks a port has, and what its
-// status is. The functions of package network do no I/O and read no clock.
+// status is. The functions of package network do no I/O and do not read a clock.
 package network
 
 import "time"
@@ -11,7 +11,7 @@ const (
 	ReportLost     = "lost"     // the port is no longer wired: the device is unplugged
 )
 
-// Report is an agent's report about its part of the work for a port.
+// Report is an agent's report about the agent's part of the work for a port.
 type Report struct {
 	Entity   string // DHCP, L2 …
 	Host     string // host of the agent
@@ -29,7 +29,7 @@ type Waiting struct {
 	Sentence string     // entity, host, since and deadline in one line of text for human readers
 }
 
-// StatusView is a snapshot of a port for its workflow and for the `why` query.
+// StatusView is a snapshot of a port for the port's workflow and for the workflow query `why`.
 type StatusView struct {
 	Deleted           bool // the row is deleted; only Events may be set
 	Name              string

@@ -41,7 +41,7 @@ type Subnet struct {
 	UpdatedAt   time.Time
 }
 
-// SubnetChange is an update of a subnet by a request; nil fields stay as they are.
+// SubnetChange contains the attributes of a subnet that a request sets; an attribute whose field is nil does not change.
 type SubnetChange struct {
 	Network     *uuid.UUID
 	Project     *string
@@ -208,8 +208,8 @@ func (s Subnet) checkPools() error {
 // Contains reports whether the address is in the pool.
 func (p Pool) Contains(a netip.Addr) bool { return !a.Less(p.Start) && !p.End.Less(a) }
 
-// isUsable reports whether a host can have the address: it is in the subnet and is neither the network address nor the IPv4
-// broadcast address. A block of size /31, /32, /127 or /128 has no network address and no broadcast address.
+// isUsable reports whether a host can have the address: the address is in the subnet and is neither the network address nor the IPv4
+// broadcast address. A subnet of size /31, /32, /127 or /128 has no network address and no broadcast address.
 func (s Subnet) isUsable(a netip.Addr) bool {
 	if !s.CIDR.Contains(a) {
 		return false

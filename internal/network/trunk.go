@@ -29,18 +29,18 @@ type Trunk struct {
 	UpdatedAt   time.Time
 }
 
-// Subport is a port on a trunk, with the segmentation that identifies its frames.
+// Subport is a port on a trunk, with the segmentation ID that identifies the port's frames.
 type Subport struct {
 	Port    uuid.UUID `json:"port_id"`
 	Type    string    `json:"segmentation_type"`
 	Segment int       `json:"segmentation_id"`
 }
 
-// InheritSegmentation is a segmentation type in a request: the subport uses the segmentation of its own network.
+// InheritSegmentation is the segmentation type in a request which says that a subport uses the segmentation of the subport's own network.
 const InheritSegmentation = "inherit"
 
-// ForTrunk returns the subport with an explicit segmentation, or a fault. The parameter n is the network of the subport, and
-// parent is the network of the trunk's parent port.
+// ForTrunk returns the subport with an explicit segmentation, or a fault. The parameter `n` is the network of the subport, and the
+// parameter `parent` is the network of the trunk's parent port.
 func (s Subport) ForTrunk(trunk uuid.UUID, n, parent Network) (Subport, error) {
 	if n.MTU > parent.MTU {
 		return s, Faultf(SubportMTU, "MTU %d of subport %s cannot be greater than MTU %d of trunk %s.", n.MTU, s.Port, parent.MTU, trunk)
@@ -74,7 +74,7 @@ const maxBridgeName = 14
 // BridgeName returns the name of the Open vSwitch bridge of the trunk.
 func (c TrunkDetails) BridgeName() string { return ("tbr-" + c.Trunk.String())[:maxBridgeName] }
 
-// TrunkChange is an update of a trunk by a request; nil fields stay as they are.
+// TrunkChange contains the attributes of a trunk that a request sets; an attribute whose field is nil does not change.
 type TrunkChange struct {
 	Project     *string
 	Name        *string
@@ -92,7 +92,7 @@ func NewTrunk(id uuid.UUID, c TrunkChange) Trunk {
 	return t.With(c)
 }
 
-// With returns the trunk after the change of its plain attributes. With does not change the ports of the trunk.
+// With returns the trunk after the change c. With does not change the parent port and the subports of the trunk.
 func (t Trunk) With(c TrunkChange) Trunk {
 	set(&t.Project, c.Project)
 	set(&t.Name, c.Name)
@@ -102,8 +102,8 @@ func (t Trunk) With(c TrunkChange) Trunk {
 	return t
 }
 
-// CheckAddSubports returns a fault if the subports cannot be added to the trunk. CheckAddSubports does not check whether other
-// trunks use the subports.
+// CheckAddSubports returns a fault if the subports cannot be added to the trunk. CheckAddSubports does not check whether a subport already
+// belongs to another trunk.
 func (t Trunk) CheckAddSubports(subports []Subport) error {
 	switch {
 	case len(subports) == 0:
@@ -151,9 +151,9 @@ type TrunkPort struct {
 	AdminUp bool   `json:"admin_up"`
 }
 
-// TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent is not bound or is administratively down. The trunk
-// is ERROR if the parent is in ERROR or the binding of a subport failed, and DEGRADED if another subport is in ERROR. The trunk
-// is ACTIVE if every port with admin_state_up is ACTIVE, and otherwise BUILD or DOWN.
+// TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent port is not bound or is administratively down. The trunk is
+// ERROR if the parent port is in ERROR or the binding of a subport failed; otherwise the trunk is DEGRADED if a subport is in ERROR.
+// Otherwise the trunk is ACTIVE if every port of the trunk with admin_state_up is ACTIVE, and BUILD or DOWN if one of these ports is not.
 func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
 	anyPort := func(is func(TrunkPort) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {
@@ -172,8 +172,8 @@ func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
 	}
 }
 
-// SubportHost returns the host to which the subports of the port's trunk must be bound: the target host during a live migration,
-// otherwise the port's host.
+// SubportHost returns the host to which the subports of the port's trunk must be bound: during a live migration the target host, otherwise
+// the port's current host.
 func (p Port) SubportHost() string {
 	if to := p.migratingTo(); to != "" && p.Host != "" {
 		return to

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Reason explains why the port is not ACTIVE, apart from its blocks. Reason returns an empty string if nothing apart from blocks
-// keeps the port from becoming ACTIVE.
+// Reason explains why the port is not ACTIVE, without regard to its provisioning blocks. Reason returns an empty string if only blocks, or
+// nothing, keep the port from becoming ACTIVE.
 func (p Port) Reason() string {
 	switch {
 	case !p.AdminUp:
@@ -24,7 +24,7 @@ func (p Port) Reason() string {
 	}
 }
 
-// Redacted returns the port without the name of its host, for readers without the right to see it.
+// Redacted returns the port without the name of its host, for clients that must not see the host.
 func (p Port) Redacted() Port {
 	if p.Host == "" {
 		return p
@@ -41,9 +41,9 @@ func (p Port) Redacted() Port {
 // maxNamedHosts is the maximum number of hosts that a status sentence lists.
 const maxNamedHosts = 3
 
-// WithAgentHosts sets the host of each block that a report of any one of several hosts can remove. WithAgentHosts sets the host
-// to a text that names or counts these hosts. Use WithAgentHosts for an answer to an API request only: workflows keep their
-// status view and would not notice a change of these agents.
+// WithAgentHosts sets the host of each block that agents on any one of several hosts can remove: the new value is a text that names or
+// counts the hosts of these agents. Use WithAgentHosts only for an answer to an API request, because a workflow keeps its StatusView and
+// would not notice that the agents have changed.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {
@@ -58,7 +58,7 @@ func (p Port) WithAgentHosts() Port {
 	return p
 }
 
-// StatusView returns a snapshot of the port. StatusView does not contain the events for Nova.
+// StatusView returns a snapshot of the port. The returned StatusView does not contain the events for Nova.
 func (p Port) StatusView() StatusView {
 	s := StatusView{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), StaleAgentWarning: p.staleAgentWarning(), IgnoredReports: p.IgnoredReports, NextDeadline: p.NextDeadline()}
 	for _, b := range p.Blocks {
@@ -67,8 +67,8 @@ func (p Port) StatusView() StatusView {
 	return s
 }
 
-// staleAgentWarning explains why the status of an ACTIVE port may be out of date. staleAgentWarning returns an empty string if
-// the agent that wired the port is alive.
+// staleAgentWarning explains why the status of an ACTIVE port may be out of date. staleAgentWarning returns an empty string if the port is
+// not ACTIVE or if the agent that wired the port is alive.
 func (p Port) staleAgentWarning() string {
 	switch {
 	case p.Status != Active || !p.AgentHealth.Unregistered && p.AgentHealth.SilentSince == nil:
@@ -82,8 +82,7 @@ func (p Port) staleAgentWarning() string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Sentence says in one line for which entity the block waits, since when and until when, and whether its agents are
-// alive.
+// Sentence says in one line for which entity the block waits, since when and until when, and whether the agents of that entity are alive.
 func (b Block) Sentence() string {
 	s := "it waits for " + b.Entity
 	if b.Host != "" {
@@ -119,7 +118,7 @@ func (s StatusView) Remaining() []string {
 	return names
 }
 
-// Sentence says in one line what the port's status is and for what it waits.
+// Sentence says in one line what the port's status is and for which entities the port waits.
 func (s StatusView) Sentence() string {
 	if s.Deleted {
 		return "deleted"

@@ -22,13 +22,14 @@ type EnforcementConfig struct {
 	Timeout  time.Duration
 }
 
-// Enforcement asks an external service whether a lease is allowed. It is safe for concurrent use.
+// Enforcement asks an external service whether a lease is allowed. Enforcement is safe for concurrent use.
 type Enforcement struct {
 	EnforcementConfig
 	http *http.Client
 }
 
-// NewEnforcement checks the configuration and returns the client. It does not connect to the service.
+// NewEnforcement checks the configuration and returns the client of the enforcement service. NewEnforcement does not connect to the
+// service.
 func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 	if _, err := NewWebhook(Config{URL: c.URL}); err != nil {
 		return nil, err
@@ -44,8 +45,8 @@ type EnforcementRequest struct {
 	CurrentLease  any // the lease before the update; nil if it is created or ends
 }
 
-// Check asks the service whether a lease is allowed. It returns the reason of the refusal, or an empty string if the lease is allowed. If
-// the service fails, the lease is allowed only if FailOpen is set.
+// Check asks the enforcement service whether a lease is allowed. Check returns the reason why the service refuses the lease, or an empty
+// string if the lease is allowed. If the enforcement service fails, the lease is allowed only if FailOpen is set.
 func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRequest) (refusal string) {
 	const generic = "The external service that decides on leases did not allow it."
 	status, answer, err := e.post(ctx, check, req)
@@ -66,7 +67,7 @@ func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRe
 	return generic
 }
 
-// Notify tells the service about an event. Notify returns no error; it only logs a failure.
+// Notify sends an event to the enforcement service. Notify returns no error, but logs a failure.
 func (e *Enforcement) Notify(ctx context.Context, event string, req EnforcementRequest) {
 	if status, _, err := e.post(ctx, event, req); err != nil || status/100 != 2 {
 		slog.WarnContext(ctx, "enforcement service was not notified", "event", event, "status", status, "error", err)

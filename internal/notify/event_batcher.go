@@ -10,8 +10,8 @@ import (
 // maxBatch is the maximum number of events in one request, unless a single caller has more.
 const maxBatch = 200
 
-// EventBatcher sends the events of concurrent callers in shared requests: events that arrive during a request go into the next
-// one. It stores nothing: each caller waits for the outcome of its own events and sends them again after an error.
+// EventBatcher sends the events of concurrent callers in shared requests: events that arrive while a request runs are sent in the next
+// request. EventBatcher stores no events: each caller waits for the outcome of its own events and sends its events again after an error.
 type EventBatcher struct {
 	send    func(ctx context.Context, events []Event) ([]int, error)
 	batcher *coalesce.Batcher[[]Event, []int]
@@ -19,8 +19,8 @@ type EventBatcher struct {
 
 type call = coalesce.Call[[]Event, []int]
 
-// NewEventBatcher returns a batcher that sends events with the function `send`, for example Nova.Send. The function must have a time-out
-// of its own.
+// NewEventBatcher returns a batcher that sends events with the function `send`, for example Nova.Send. The function `send` must have its
+// own time-out.
 func NewEventBatcher(send func(context.Context, []Event) ([]int, error)) *EventBatcher {
 	b := &EventBatcher{send: send}
 	b.batcher = coalesce.NewBatcher(coalesce.Config[[]Event, []int]{
@@ -31,8 +31,8 @@ func NewEventBatcher(send func(context.Context, []Event) ([]int, error)) *EventB
 	return b
 }
 
-// Send sends events and returns Nova's code for each. If ctx ends before the request with these events starts, they are
-// not sent.
+// Send sends events and returns Nova's code for each event. If ctx ends before the request with these events starts, the events are not
+// sent.
 func (b *EventBatcher) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -40,8 +40,8 @@ func (b *EventBatcher) Send(ctx context.Context, events []Event) ([]int, error) 
 	return b.batcher.Do(ctx, events)
 }
 
-// deliver sends the events of all calls in one request. If Nova rejects the whole request, it sends the events of each call
-// alone, so that one invalid event does not affect other callers.
+// deliver sends the events of all calls in one request. If Nova rejects the whole request, `deliver` sends the events of each call in a
+// separate request, so that one invalid event does not affect other callers.
 func (b *EventBatcher) deliver(ctx context.Context, calls []*call) {
 	var events []Event
 	for _, c := range calls {

@@ -1,6 +1,6 @@
 // Package notify sends notifications to other services: external events to Nova, lease notifications to a webhook, and checks
-// to an enforcement service. It sends each message once and returns the outcome; callers store messages and
-// send them again.
+// to an enforcement service. Package notify sends each message once and returns the outcome; the callers store the messages and, after an
+// error, send them again.
 package notify
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrRejected means that the receiver rejects the request permanently. All other errors are worth a retry.
+// ErrRejected means that the receiver rejects the request permanently. After any error other than ErrRejected, the caller can retry.
 var ErrRejected = errors.New("rejected permanently")
 
 // Event is an external event of Nova's API os-server-external-events.
@@ -34,8 +34,8 @@ type Config struct {
 	URL     string // of the compute endpoint, or of the webhook
 	Token   string
 	Timeout time.Duration // of one request; 0: ten seconds
-	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. `rejected` is the token that
-	// Nova has just rejected, or empty; TokenSource then returns another token.
+	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. The parameter `rejected` is empty,
+	// or it is the token that Nova has just rejected; in this second case TokenSource returns another token.
 	TokenSource func(ctx context.Context, rejected string) (string, error)
 }
 
@@ -45,14 +45,14 @@ const (
 	maxHypervisorsBody = 64 << 20 // for some kilobytes per hypervisor
 )
 
-// Nova sends external events and lists hypervisors. It is safe for concurrent use.
+// Nova sends external events and lists hypervisors. Nova is safe for concurrent use.
 type Nova struct {
 	base        string
 	tokenSource func(ctx context.Context, rejected string) (string, error)
 	http        *http.Client
 }
 
-// NewNova checks the configuration and returns the client. It does not connect to Nova.
+// NewNova checks the configuration and returns the client of Nova. NewNova does not connect to Nova.
 func NewNova(c Config) (*Nova, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -68,7 +68,7 @@ func NewNova(c Config) (*Nova, error) {
 	}, nil
 }
 
-// newClient returns an HTTP client that does not follow redirects. The timeout 0 means the default timeout.
+// newClient returns an HTTP client that does not follow redirects. If `timeout` is 0 or negative, the client uses defaultTimeout.
 func newClient(timeout time.Duration) *http.Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout
@@ -87,9 +87,9 @@ type wireEvent struct {
 	Tag    string `json:"tag,omitempty"`
 }
 
-// Send sends events in one request and returns Nova's code for each: 200 if Nova accepted the event, 404 if it does not know
-// the server; such an event needs no retry. A 404 for the whole request counts as 404 for each event only with Nova's error
-// body: any other 404 comes from a proxy or a wrong URL and is an error.
+// Send sends events in one request and returns Nova's code for each event, for example 200 if Nova accepted the event, or 404 if Nova does
+// not know the server. If Nova answers 404 to the whole request with Nova's error body, Send returns 404 for each event; any other 404
+// comes from a proxy or a wrong URL, and Send returns an error.
 func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -161,7 +161,7 @@ func (n *Nova) Hypervisors(ctx context.Context) (map[string]bool, error) {
 	return up, nil
 }
 
-// request sends a request. If Nova rejects the token, it gets another token and sends the request once more.
+// request sends a request. If Nova rejects the token, the method request gets another token and sends the HTTP request once more.
 func (n *Nova) request(ctx context.Context, method, path string, body []byte, maxSize int64) (int, []byte, error) {
 	token, err := n.tokenSource(ctx, "")
 	if err != nil {
@@ -203,7 +203,7 @@ func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte
 	return resp.StatusCode, answer, nil
 }
 
-// eventCodes reads the code of each event. Events without a code get defaultCode.
+// eventCodes reads the code of each event. For an event without a code, eventCodes returns defaultCode.
 func eventCodes(answer []byte, events, defaultCode int) []int {
 	var decoded struct {
 		Events []struct {

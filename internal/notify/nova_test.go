@@ -114,7 +114,8 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 	}
 }
 
-// A 404 from a proxy or from a wrong URL is an error, so that the caller keeps the events and sends them again.
+// If the response 404 comes from a proxy or a wrong URL, Nova.Send must return an error, so that the caller keeps the events and sends them
+// again.
 func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 	t.Parallel()
 	for body, knows := range map[string]bool{``: false, `<h1>404</h1>`: false, `{"message":"The resource could not be found."}`: false, `[]`: false, `{"itemNotFound":null}`: false,
@@ -238,7 +239,7 @@ func TestNovaSend_RenewsRejectedTokenOnce(t *testing.T) {
 		if token := next[rejected]; token != "" {
 			return token, nil
 		}
-		return "", errors.New("Keystone is away")
+		return "", errors.New("Keystone is not available")
 	}})
 	if err != nil {
 		t.Fatal(err)

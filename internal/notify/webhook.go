@@ -20,13 +20,14 @@ type Notification struct {
 	Payload   any
 }
 
-// Webhook sends notifications to one URL by POST. It is safe for concurrent use.
+// Webhook sends notifications to one URL by POST. Webhook is safe for concurrent use.
 type Webhook struct {
 	url, token string
 	http       *http.Client
 }
 
-// NewWebhook checks the configuration and returns the client. It does not connect to the URL. The URL may have a query.
+// NewWebhook checks the configuration and returns the client of the webhook. NewWebhook does not connect to the URL. The webhook's URL may
+// have a query.
 func NewWebhook(c Config) (*Webhook, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
@@ -46,7 +47,7 @@ type envelope struct {
 	Payload   any    `json:"payload"`
 }
 
-// Send sends a notification once. Any 2xx status is a success. ErrRejected means that a retry is useless.
+// Send sends a notification once. Send returns nil for any response with a 2xx status. If Send returns ErrRejected, a retry is useless.
 func (w *Webhook) Send(ctx context.Context, n Notification) error {
 	body, err := json.Marshal(envelope{ID: n.ID, Publisher: n.Publisher, Type: n.Type, Priority: "INFO",
 		Timestamp: n.At.UTC().Format("2006-01-02 15:04:05.000000"), Payload: n.Payload})

@@ -21,7 +21,7 @@ type Aggregate struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-// Flavor is a flavor with its extra specs and access list.
+// Flavor is a Nova flavor with its extra specs and access list.
 type Flavor struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -41,7 +41,8 @@ type ServerGroup struct {
 	Policies []string `json:"policies"`
 }
 
-// Server is a server. After a request has deleted the server, the next PollsUntilGone lists still contain it.
+// Server is a server in the stub of Nova. After a request has deleted the server, the next PollsUntilGone responses that list servers still
+// contain it.
 type Server struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -60,7 +61,7 @@ type ComputeState struct {
 	Images       []string      `json:"images"`
 }
 
-// compute is the state of the stub's compute API; ComputeState is its snapshot.
+// compute is the state of the compute API in the stub of Nova; ComputeState is a snapshot of this state.
 type compute struct {
 	lastID     int
 	aggregates []*Aggregate
@@ -95,7 +96,7 @@ func (n *Nova) ComputeState() ComputeState {
 	return c
 }
 
-// AddServer adds a server, with a new ID if it has none.
+// AddServer adds a server to the stub of Nova. If the server has no ID, AddServer gives the server a new ID.
 func (n *Nova) AddServer(s Server) Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Fault replaces the response to the next requests that match it.
+// Fault replaces the stub's response to the next requests that match the Fault.
 type Fault struct {
 	Request        string `json:"on,omitempty"`       // prefix of "METHOD /path", without the path of the endpoint; empty: external events
 	Times          int    `json:"times,omitempty"`    // number of requests; 0: one
@@ -34,8 +34,8 @@ func (q *faultQueue) add(faults []Fault) {
 	}
 }
 
-// take returns the first fault that matches a request, and decreases the number of requests for which this fault remains. It returns the
-// zero Fault if no fault matches.
+// take returns the first fault that matches a request, and decreases by one the number of further requests to which this fault applies.
+// take returns the zero Fault if no fault matches.
 func (q *faultQueue) take(what string) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()

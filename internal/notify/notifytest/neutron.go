@@ -23,7 +23,7 @@ type FloatingIP struct {
 	Tags        []string `json:"tags"`
 }
 
-// Neutron is a stub of Neutron with floating IPs only. The zero value is ready to use.
+// Neutron is a stub of Neutron with floating IPs only. The zero value of Neutron is ready to use.
 type Neutron struct {
 	mu          sync.Mutex
 	floatingIPs []*FloatingIP
@@ -42,7 +42,8 @@ func (n *Neutron) FloatingIPs() []FloatingIP {
 	return all
 }
 
-// PutFloatingIP adds a floating IP, or sets the port of an existing one with the same address and network.
+// PutFloatingIP adds a floating IP to the stub of Neutron. If the stub has a floating IP with the same address and network, PutFloatingIP
+// sets the port of that floating IP instead.
 func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,7 +57,7 @@ func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.floatingIPs = append(n.floatingIPs, &f)
 }
 
-// InjectFaults adds faults. Each request gets the first fault that matches it.
+// InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
 func (n *Neutron) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
 // ServeHTTP serves …/v2.0/floatingips.

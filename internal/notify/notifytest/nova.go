@@ -1,4 +1,5 @@
-// Package notifytest contains stubs of Nova, of Neutron and of a webhook. They record what they receive and inject faults.
+// Package notifytest contains stubs of Nova, of Neutron and of a webhook. The stubs record the requests that they receive, and answer with
+// the faults that a test injects.
 package notifytest
 
 import (
@@ -11,7 +12,7 @@ import (
 	"time"
 )
 
-// ReceivedEvent is an external event as Nova received it.
+// ReceivedEvent is an external event that the stub of Nova has received.
 type ReceivedEvent struct {
 	Server    string    `json:"server_uuid"`
 	Name      string    `json:"name"`
@@ -25,7 +26,7 @@ type ReceivedEvent struct {
 // maxEvents is the maximum number of events that the stub stores.
 const maxEvents = 100_000
 
-// Nova is a stub of Nova. The zero value is ready to use.
+// Nova is a stub of Nova. The zero value of Nova is ready to use.
 type Nova struct {
 	Token string // expected in X-Auth-Token; empty: any token
 
@@ -36,7 +37,8 @@ type Nova struct {
 	hypervisors map[string]string
 }
 
-// SetHypervisor sets the state of a hypervisor: up, down, or disabled (up, with its service disabled).
+// SetHypervisor sets the state of a hypervisor to "up", "down" or "disabled"; "disabled" means that the hypervisor is up but its compute
+// service is disabled.
 func (n *Nova) SetHypervisor(name, state string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -75,7 +77,7 @@ func (n *Nova) Events() []ReceivedEvent {
 	return append([]ReceivedEvent{}, n.events...)
 }
 
-// InjectFaults adds faults. Each request gets the first fault that matches it.
+// InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
 func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
 // ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, the part of the compute API that berth uses, and

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ReceivedNotification is a notification as the webhook received it.
+// ReceivedNotification is a notification that the stub of the webhook has received.
 type ReceivedNotification struct {
 	ID        string         `json:"message_id"`
 	Publisher string         `json:"publisher_id"`
@@ -17,7 +17,7 @@ type ReceivedNotification struct {
 	Payload   map[string]any `json:"payload"`
 }
 
-// Webhook is a stub of a webhook that receives lease notifications. The zero value is ready to use.
+// Webhook is a stub of a webhook that receives lease notifications. The zero value of Webhook is ready to use.
 type Webhook struct {
 	Token string // expected in X-Auth-Token; empty: any token
 
@@ -33,7 +33,8 @@ func (h *Webhook) Notifications() []ReceivedNotification {
 	return append([]ReceivedNotification{}, h.notifications...)
 }
 
-// InjectFaults adds faults. Requests get the faults in order. The webhook uses only Times, Status, DropConnection and Applied.
+// InjectFaults adds faults to the stub. The stub applies the faults to the next requests, in the order in which the faults were added. Of
+// each Fault, the stub uses only the fields Times, Status, DropConnection and Applied.
 func (h *Webhook) InjectFaults(faults ...Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +67,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record stores a notification, unless the next fault prevents it, and returns the fault.
+// record returns the next fault of the stub, and stores the notification if this fault does not make the request fail or has Applied set.
 func (h *Webhook) record(m ReceivedNotification) Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
