@@ -1,5 +1,5 @@
-// Package internal contains only tests of the whole source tree: which packages may import which, the sizes of files and
-// functions, and the names that the documentation mentions.
+// Package internal contains only tests of the whole source tree: they check which package imports which, how long files and functions are,
+// and whether the names in the documentation exist.
 package internal
 
 import (
@@ -26,8 +26,8 @@ type packageRule struct {
 	why    string   // the reason for the rule; a failing test prints it
 }
 
-// reserved contains external packages with the reason why they are reserved. Only a package whose rule names a reserved package may import
-// it.
+// reserved contains reserved external packages, each with the reason why it is reserved. A package may import a reserved package only if
+// the rule of the importing package names the reserved package.
 var reserved = map[string]string{
 	"github.com/jackc/pgx/v5":             "only the stores access the database",
 	"github.com/pressly/goose/v3":         "only internal/store/db migrates the schema",
@@ -51,7 +51,7 @@ var (
 	yaml       = "go.yaml.in/yaml/v3"
 )
 
-// packageRules contains the rule of each package, by its path in the module.
+// packageRules contains the import rule of each package, by the path of the package in the module.
 var packageRules = map[string]packageRule{
 	"worker": {may: []string{"internal/server"}, why: "contains only main: tests start the same server through internal/server"},
 	"internal/server": {
@@ -213,7 +213,7 @@ var packageRules = map[string]packageRule{
 	"internal/api/operator": apiRule("internal/inventory", "inventorystore"),
 }
 
-// storeRule returns the rule of a store. It may import its rules package and the given other stores.
+// storeRule returns the import rule of a store package. The store package may import the packages in `may`.
 func storeRule(may ...string) packageRule {
 	return packageRule{
 		may:    may,
@@ -223,8 +223,8 @@ func storeRule(may ...string) packageRule {
 	}
 }
 
-// apiRule returns the rule of an HTTP API. It may import its rules package, its store, and internal/store/db for errors and
-// listings.
+// apiRule returns the import rule of the package of an HTTP API. The package may import the API's package of rules, the API's store, and
+// internal/store/db for errors and listings.
 func apiRule(rules, store string, more ...string) packageRule {
 	return packageRule{
 		may: append([]string{"internal/api/osapi", "internal/identity", rules, "internal/store/" + store, "internal/store/db"}, more...),
@@ -238,7 +238,7 @@ func TestImports_FollowPackageRules(t *testing.T) {
 	for name, imports := range found {
 		r, ok := packageRules[name]
 		if !ok {
-			t.Errorf("packageRules has no rule for %s: add one, with the packages that it may import and the reason", name)
+			t.Errorf("packageRules has no rule for %s: add a rule with the packages that this package may import and the reason for the rule", name)
 			continue
 		}
 		for _, imported := range imports {
@@ -258,12 +258,12 @@ func TestPackageRules_NameRequiredModulesAndHaveReasons(t *testing.T) {
 	}
 	for name := range reserved {
 		if strings.Contains(name, ".") && !strings.Contains(string(modules), name) {
-			t.Errorf("%s is reserved, but go.mod does not require it", name)
+			t.Errorf("external package %s: the variable `reserved` names the package, but go.mod does not require it", name)
 		}
 	}
 	for name, r := range packageRules {
 		if r.why == "" {
-			t.Errorf("the rule for %s has no reason", name)
+			t.Errorf("rule of %s in packageRules: want a reason in the field `why`, got none", name)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func TestPurePackages_UseNoClockNetworkOrGoroutine(t *testing.T) {
 	}
 }
 
-// violation returns the reason why the package must not import the other package, or "" if it may.
+// violation returns the reason why the package of rule r must not import the package `imported`, or "" if the import is allowed.
 func (r packageRule) violation(imported string) string {
 	if internal, ok := strings.CutPrefix(imported, "berth/"); ok {
 		for _, may := range r.may {
@@ -313,13 +313,13 @@ func (r packageRule) violation(imported string) string {
 	return ""
 }
 
-// isWithin reports whether a package is the other package, or a package below it.
+// isWithin reports whether the package `imported` is the package `parent` or is below that package.
 func isWithin(imported, parent string) bool {
 	return imported == parent || strings.HasPrefix(imported, parent+"/")
 }
 
-// impurities returns the uses of clocks, goroutines and the network in a file of a pure package. The names of HTTP methods and
-// statuses are allowed.
+// impurities returns the uses of clocks, goroutines and the network in a file of a pure package. A pure package may use net/http's names of
+// HTTP methods and statuses.
 func impurities(t *testing.T, file string) []string {
 	t.Helper()
 	set := token.NewFileSet()

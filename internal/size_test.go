@@ -27,11 +27,11 @@ func TestPackagesAndFunctionsStaySmall(t *testing.T) {
 			}
 			lines += bytes.Count(text, []byte("\n"))
 			for _, f := range longFunctions(t, file) {
-				t.Errorf("%s is longer than %d lines: split it", f, maxFunctionLines)
+				t.Errorf("function %s is longer than %d lines: split the function", f, maxFunctionLines)
 			}
 		}
 		if lines > maxPackageLines {
-			t.Errorf("%s has %d lines, more than %d: split it by concern", name, lines, maxPackageLines)
+			t.Errorf("package %s has %d lines, more than %d: split the package by concern", name, lines, maxPackageLines)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package relay delivers notes from the outbox to Temporal. A note is an outbox row; it names a workflow that must run and read
-// its row again. The package needs no further knowledge of ports, leases or journal entries. It is harmless to deliver a note
-// twice, late or in another order.
+// Package relay delivers notes from the outbox to Temporal. A note is a row of the outbox; the note names a workflow that must run and read
+// its own database row again. Apart from the name of the workflow, package relay knows nothing about ports, leases or journal entries.
+// Because the workflow reads the current row, a note may be delivered twice, late or in another order.
 package relay
 
 import (
@@ -35,15 +35,15 @@ const (
 // Options are the dependencies of a Relay.
 type Options struct {
 	Store *outbox.Store
-	// Client must be the client that the workers in the same process use: Temporal starts a workflow eagerly only on a worker
-	// with the same client.
+	// Client must be the Temporal client that the workers in the same process use, because Temporal starts a workflow eagerly only on a
+	// worker of the client that starts the workflow.
 	Client    client.Client
 	Namespace string // of Client
 	Metrics   prometheus.Registerer
 }
 
-// Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a
-// relay of another namespace delivers nothing.
+// Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a relay whose
+// Client uses another namespace delivers nothing.
 type Relay struct {
 	Options
 	namespaceID string       // of the namespace to which this relay bound the database; empty before that
@@ -62,7 +62,7 @@ func New(o Options) *Relay {
 	return r
 }
 
-// Run delivers notes until ctx ends. Run logs errors of the database and of Temporal and continues.
+// Run delivers notes until ctx ends. If the database or Temporal returns an error, Run logs the error and continues.
 func (r *Relay) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	go r.listen(ctx, func() {
@@ -105,10 +105,10 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// bindDatabase reports whether the database is bound to this relay's Temporal namespace. A relay binds the database at most
-// once, after its start. Binding it to a new namespace creates a note for every row. If a relay of another namespace binds the
-// database later, bindDatabase returns an error until this process is restarted, so that two relays do not rebind the database
-// in turn.
+// bindDatabase reports whether the database is bound to this relay's Temporal namespace. A relay binds the database at most once, when the
+// relay starts. Binding the database to a new namespace creates a note for every row that has a workflow. If a relay of another namespace
+// binds the database later, bindDatabase returns an error until the process of the first relay is restarted, so that two relays do not
+// rebind the database in turn.
 func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	if r.namespaceID != "" {
 		if bound, err := r.Store.IsBoundTo(ctx, r.namespaceID); err != nil || bound {
@@ -149,7 +149,7 @@ func (r *Relay) pollDelay(ctx context.Context, err error) time.Duration {
 	return min(next, pollInterval)
 }
 
-// listen calls `wake` at each NOTIFY about new notes. It reconnects when the connection is lost.
+// listen calls the function `wake` at each NOTIFY about new notes. listen reconnects when the connection to PostgreSQL is lost.
 func (r *Relay) listen(ctx context.Context, wake func()) {
 	for ctx.Err() == nil {
 		err := r.Store.Listen(ctx, wake)
@@ -164,8 +164,8 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 	}
 }
 
-// Deliver delivers one batch of due notes and returns the number of notes that it claimed. A note whose delivery fails is
-// retried later, with exponential backoff, and does not delay the other notes.
+// Deliver claims one batch of due notes, delivers the notes, and returns the number of claimed notes. If the delivery of a note fails, the
+// relay delivers the note again later, with exponential backoff; the failure does not delay the other notes.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	notes, err := r.Store.Claim(ctx, r.namespaceID, batchSize, outbox.ClaimDuration)
 	if err != nil || len(notes) == 0 {
@@ -187,9 +187,10 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 // FreeDeliveries returns how many notes the caller may claim for DeliverClaimed.
 func (r *Relay) FreeDeliveries() int { return max(0, maxHandedOver-int(r.handedOver.Load())) }
 
-// DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. A note
-// whose delivery fails is deferred. The workflow settles a delivered note when it writes its row. If it does not, a relay
-// delivers the note again when the claim has expired.
+// DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. If the delivery of
+// a note fails, DeliverClaimed defers the note, so that a relay delivers the note again later. When a workflow writes its row, the workflow
+// also deletes its delivered note from the outbox. If the workflow does not write its row, a relay delivers the note again when the claim
+// of the note has expired.
 func (r *Relay) DeliverClaimed(notes []contract.Note) {
 	for _, n := range notes {
 		r.handedOver.Add(1)
@@ -236,8 +237,8 @@ func backoff(attempts int) time.Duration {
 	return min(100*time.Millisecond<<min(attempts, 10), maxBackoff)
 }
 
-// startOrSignal starts the workflow eagerly if the workflow cannot be running yet. Otherwise it calls
-// SignalWithStartWorkflow, which starts the workflow if it is not running.
+// startOrSignal starts the workflow eagerly if the workflow cannot be running yet. If the workflow may be running, startOrSignal calls
+// SignalWithStartWorkflow, which starts the workflow only if the workflow is not running.
 func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m, storetest.Main)) }
 // waitTimeout is the maximum time that a test waits for an expected event.
 const waitTimeout = 2 * time.Minute
 
-// createNetwork creates a network. Its journal entry leaves a note in the outbox.
+// createNetwork creates a network. The creation adds a journal entry, and a note for the workflow of this entry to the outbox.
 func createNetwork(t *testing.T, s *store.Store) {
 	t.Helper()
 	project, name := "p", "blue"
@@ -53,8 +53,8 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// startWorker starts a worker with a stub of the JournalEntry workflow. For each workflow run, the channel receives "started
-// KEY" or "signalled KEY".
+// startWorker starts a worker with a stub of the JournalEntry workflow. For each start of a workflow, the returned channel receives
+// "started KEY" or "signalled KEY", where KEY is the key of the journal entry.
 func startWorker(t *testing.T, c client.Client) <-chan string {
 	t.Helper()
 	reached := make(chan string, 100)
@@ -88,7 +88,7 @@ func awaitNoNotes(t *testing.T, s *store.Store) {
 			return
 		}
 	}
-	t.Error("notes are left in the outbox after the time limit")
+	t.Error("wait for the outbox to become empty: the outbox still contains notes after the time limit")
 }
 
 func receive(t *testing.T, reached <-chan string) string {
@@ -97,7 +97,7 @@ func receive(t *testing.T, reached <-chan string) string {
 	case how := <-reached:
 		return how
 	case <-time.After(waitTimeout):
-		t.Fatal("wait for a workflow to be started or signalled: none within the time limit")
+		t.Fatal("wait for a workflow to be started or signalled: no workflow was within the time limit")
 		return ""
 	}
 }

@@ -33,8 +33,8 @@ import (
 // shutdownTimeout is how long running requests and tasks may continue after the process begins to stop.
 const shutdownTimeout = 10 * time.Second
 
-// App is a process with the roles that its configuration names. Open connects the process to its services, Run
-// serves.
+// App is a process with the roles that its configuration names. Open connects the process to the services that it needs; Run serves
+// requests and tasks.
 type App struct {
 	cfg            config.Config
 	store          *store.Store
@@ -56,8 +56,8 @@ type App struct {
 	stopping       atomic.Bool
 }
 
-// Open connects to the database, creates all clients and listens. The listener accepts connections, but only Run
-// answers requests.
+// Open connects to the database, creates all clients and listens on the HTTP address. The listener accepts connections before Run is
+// called, but only Run answers requests.
 func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error) {
 	id, err := newAuthenticator(cfg)
 	if err != nil {
@@ -92,7 +92,7 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	return a, nil
 }
 
-// connect creates all clients and listeners of an App that already has its store and its Temporal client.
+// connect creates the remaining clients and all listeners of an App that already has a store and a Temporal client.
 func (a *App) connect(id identity.Authenticator, options activities.Options) error {
 	cfg := a.cfg
 	a.enforcement = options.Enforcement
@@ -172,8 +172,8 @@ func (a *App) Address() string { return a.listener.Addr().String() }
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
-// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Then it stops in this
-// order: accept no new requests, receive no new tasks from Temporal, finish the running tasks, close the connections.
+// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Then Run stops the process in this order: accept
+// no new requests, receive no new tasks from Temporal, finish the running tasks, close the connections.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	ctx, fail := context.WithCancelCause(ctx)

@@ -9,11 +9,12 @@ import (
 	"strconv"
 )
 
-// jsonListener translates error answers of net/http from plain text into JSON. net/http itself gives these answers to
-// bytes that it cannot parse as a request: a path with a bad percent encoding, a header that is too long, bytes that
-// are not HTTP. No handler sees such requests, and http.Server has no option that changes these answers.
+// jsonListener translates the error responses of package net/http from plain text into JSON. Package net/http itself sends these error
+// responses if it cannot parse the received bytes as a request: a path with a bad percent encoding, a header that is too long, bytes that
+// are not HTTP. No http.Handler sees a request that net/http cannot parse, and http.Server has no option that changes the error response to
+// such a request.
 //
-// This depends on the exact bytes that net/http writes, so bad_request_test.go fails when the version of Go changes.
+// jsonListener depends on the exact bytes that net/http writes, so bad_request_test.go fails when the version of Go changes.
 type jsonListener struct{ net.Listener }
 
 func (l jsonListener) Accept() (net.Conn, error) {
@@ -27,8 +28,8 @@ func (l jsonListener) Accept() (net.Conn, error) {
 // jsonConn embeds *net.TCPConn, because net/http looks for the method CloseWrite of a connection.
 type jsonConn struct{ *net.TCPConn }
 
-// plainTextHeader stands between the status line and the body in every error answer of net/http itself. An answer of
-// a handler also has a Date header.
+// plainTextHeader is the text between the status line and the body in every error response that net/http itself sends. The response of a
+// handler also has a Date header, so it does not contain plainTextHeader.
 const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
 // Write writes p, or the JSON translation if p is an error answer of net/http itself.
@@ -47,8 +48,8 @@ func (c jsonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// badRequest returns the whole HTTP response with the given error. The path is unreadable, so it is unknown which API
-// the client calls. The body therefore has the error members of every API.
+// badRequest returns the whole HTTP response with the given error. The body contains the error members of every API, because the path of
+// the request cannot be read and it is therefore unknown which API the client calls.
 func badRequest(status int, text string) []byte {
 	title := http.StatusText(status)
 	message := "The request could not be read: " + text

@@ -13,13 +13,13 @@ import (
 // goChecked is the minor version of Go for which jsonConn was last compared with net/http.
 const goChecked = "go1.26"
 
-// TestBadRequest_CheckedWithThisGo fails when the Go toolchain has another minor version. To repair it, compare net/http's `(*conn).serve`
-// (the answers to errTooLarge, unsupportedTEError, statusError and badRequestError) with plainTextHeader, run this file's tests and those of
-// internal/torture, and set goChecked.
+// TestBadRequest_CheckedWithThisGo fails when the Go toolchain has another minor version than goChecked. If the test fails, compare
+// net/http's `(*conn).serve` (the answers to errTooLarge, unsupportedTEError, statusError and badRequestError) with plainTextHeader, run
+// the tests in bad_request_test.go and in internal/torture, and set goChecked.
 func TestBadRequest_CheckedWithThisGo(t *testing.T) {
 	t.Parallel()
 	if v := runtime.Version(); v != goChecked && !strings.HasPrefix(v, goChecked+".") {
-		t.Errorf("bad_request.go was checked with %s, but the toolchain is %s: check the error answers of net/http and set goChecked", goChecked, v)
+		t.Errorf("bad_request.go was checked with %s, but the toolchain is %s: check the error responses of net/http and set goChecked", goChecked, v)
 	}
 }
 

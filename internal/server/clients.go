@@ -15,8 +15,8 @@ import (
 	"berth/internal/store"
 )
 
-// newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the lease webhook. A service without a URL gets
-// a client that sends nothing.
+// newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the lease webhook. If a service has no URL
+// in the configuration, newClients creates a client that sends nothing.
 func newClients(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
 	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
 	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator) error{addODL, addNova, addEnforcement, addWebhook, addCloud} {
@@ -47,8 +47,8 @@ func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator) 
 	return nil
 }
 
-// addNova adds the client of Nova's external events. It sends BERTH_NOVA_TOKEN if that is set, otherwise a token of the service user at
-// Keystone, which is renewed before it expires.
+// addNova adds the client of Nova's external events. The client sends BERTH_NOVA_TOKEN if this variable is set, otherwise a Keystone token
+// of the service user, which the client renews before the token expires.
 func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator) error {
 	c := cfg.Nova
 	if c.URL == "" {
@@ -113,8 +113,8 @@ func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticato
 	return nil
 }
 
-// newFeedbackListener returns the listener for the controller's reports about port status, hosts and its own state.
-// It returns nil if no controller is configured.
+// newFeedbackListener returns the listener for the OpenDaylight controller's reports about the status of ports, about hosts and about the
+// controller itself. newFeedbackListener returns nil if no controller is configured.
 func newFeedbackListener(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.Listener, error) {
 	if client == nil {
 		return nil, nil

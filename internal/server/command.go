@@ -1,5 +1,5 @@
 // Package server wires berth's processes: the HTTP API, the relay from the database to Temporal, the workers of every task queue, and the
-// answers to agents over RabbitMQ. It holds no logic beyond wiring; worker/main.go calls Main.
+// answers to agents over RabbitMQ. Package server only connects other packages and contains no rules of its own; worker/main.go calls Main.
 package server
 
 import (
@@ -36,7 +36,7 @@ func Main() {
 // errUsage means that the command line is invalid; the process then exits with code 2.
 var errUsage = errors.New("usage")
 
-// run runs the worker until ctx ends. It writes help and the progress of a development run to `out`, and the log to
+// run runs the worker until ctx ends. run writes help and the progress of a development run to `out`, and the log to
 // `logOutput`.
 func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) error {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)

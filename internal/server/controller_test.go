@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestController_TLSAndPortStatus connects to a controller with TLS and a password: the controller receives all changes, and its port status
-// makes a port on one of its hosts ACTIVE.
+// TestController_TLSAndPortStatus connects to a controller with TLS and a password: the controller receives all changes, and a port on one
+// of the controller's hosts becomes ACTIVE when the controller reports the port's status.
 func TestController_TLSAndPortStatus(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()

@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// devRun is a development run: one process with all roles, together with the servers that it needs. All data is in
-// one folder.
+// devRun is a development run: one process with all roles, together with the servers that it needs. A development run stores all its data
+// in one folder.
 type devRun struct {
 	cfg      config.Config
 	out      io.Writer
@@ -66,8 +66,8 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 	return d.serve(ctx)
 }
 
-// devRoles returns all roles. It omits rpc unless BERTH_RABBITMQ_URL is set, because a development run starts no
-// RabbitMQ.
+// devRoles returns the roles of a development run: all roles, but rpc only if BERTH_RABBITMQ_URL is set, because a development run does not
+// start RabbitMQ.
 func devRoles(cfg config.Config) []string {
 	roles := []string{config.API, config.Relay, config.Temporal}
 	if len(cfg.RabbitMQ) > 0 {
@@ -76,7 +76,7 @@ func devRoles(cfg config.Config) []string {
 	return roles
 }
 
-// printf prints a line. The line begins with the seconds since the start of the run.
+// printf prints a line that begins with the number of seconds since the start of the development run.
 func (d *devRun) printf(format string, args ...any) {
 	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -90,8 +90,8 @@ func (d *devRun) warnIgnoredSettings(environ []string) {
 	}
 }
 
-// awaitPorts returns an error if a port that a setting requests is in use. If a killed run left its address file, its
-// child processes may still hold their ports, so awaitPorts retries for 20 seconds.
+// awaitPorts returns an error if a port that a setting requests is in use. If an earlier development run was killed and left its address
+// file, its child processes may still listen on the ports, so awaitPorts retries for 20 seconds.
 func (d *devRun) awaitPorts(ctx context.Context) error {
 	timeout := time.Duration(0)
 	if left, _ := config.ReadAddresses(d.cfg.Dev.Data); left != nil {
@@ -165,13 +165,13 @@ func (d *devRun) start(ctx context.Context) error {
 		return err
 	}
 	d.printf("the stubs of OpenDaylight, Nova and Neutron are running")
-	// A profile of the temporal command line may name another server, so the run does not read profiles.
+	// A configuration profile of the `temporal` command may name another Temporal server, so the development run does not read profiles.
 	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 	d.app, err = Open(ctx, d.cfg, environ)
 	return err
 }
 
-// stop stops PostgreSQL, Temporal and the stubs. The caller must stop the app first.
+// stop stops PostgreSQL, Temporal and the stubs. The caller must stop the App before it calls stop.
 func (d *devRun) stop() {
 	for _, s := range []*devstack.Server{d.neutron, d.nova, d.odl} {
 		if s != nil {
@@ -191,7 +191,8 @@ func (d *devRun) stop() {
 	}
 }
 
-// serve runs the app and the demo. It returns when ctx ends, the app fails or a server ends by itself.
+// serve runs the App and the demo. serve returns when ctx ends, the App fails, or one of the servers that the development run has started
+// ends by itself.
 func (d *devRun) serve(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -254,7 +255,7 @@ func (d *devRun) awaitReady(ctx context.Context) error {
 	}
 }
 
-// addresses returns the environment variables with which programs in another terminal reach this run.
+// addresses returns the environment variables with which programs in another terminal find the servers of the development run.
 func (d *devRun) addresses() map[string]string {
 	return map[string]string{
 		"BERTH_LISTEN":       d.app.Address(),
@@ -287,7 +288,7 @@ func (d *devRun) printAddresses() {
 	}
 }
 
-// demo runs `starter demo` with the starter in the folder of this program, unless BERTH_DEMO is off.
+// demo runs `starter demo`, unless BERTH_DEMO is off; the program starter is in the folder of the program worker.
 func (d *devRun) demo(ctx context.Context) error {
 	if !d.cfg.Dev.Demo || ctx.Err() != nil {
 		return nil
@@ -313,8 +314,8 @@ func (d *devRun) demo(ctx context.Context) error {
 	return nil
 }
 
-// startStandIns starts stubs of OpenDaylight, Nova and Neutron. The stub of OpenDaylight keeps its objects in a file.
-// The other stubs lose their objects when the run ends.
+// startStandIns starts stubs of OpenDaylight, Nova and Neutron. The stub of OpenDaylight stores its objects in a file. The stubs of Nova
+// and Neutron lose their objects when the development run ends.
 func (d *devRun) startStandIns() error {
 	controller, err := odltest.OpenFile(filepath.Join(d.cfg.Dev.Data, "odl"))
 	if err != nil {

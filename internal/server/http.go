@@ -42,8 +42,8 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	}
 }
 
-// newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. It returns
-// nil if no enforcement service is configured.
+// newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. newEnforcementCheck returns nil if
+// no enforcement service is configured.
 func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 	if a.enforcement == nil {
 		return nil
@@ -56,7 +56,7 @@ func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 // WriteTimeout is the time from the end of a request's header to the end of the response.
 const WriteTimeout = 60 * time.Second
 
-// NewHTTPServer returns an HTTP server. Its limits bound the resources that a slow or hostile client can use.
+// NewHTTPServer returns an HTTP server. The limits of the returned server bound the resources that a slow or hostile client can use.
 func NewHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -69,7 +69,8 @@ func NewHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// Listen returns a listener on the address of BERTH_LISTEN. jsonListener describes what it does with the connections.
+// Listen returns a listener on the address of BERTH_LISTEN. The returned listener is a jsonListener, which translates error responses into
+// JSON.
 func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -86,8 +87,8 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("BERTH_LISTEN=%s: %w", address, err)
 }
 
-// newHandler routes requests by the first segments of the path as the client sent it. The path is not cleaned: OpenStack answers 404 to paths
-// such as //v2.0/ports.
+// newHandler routes requests by the first segments of the path as the client sent it. newHandler does not clean the path, because OpenStack
+// answers 404 to paths such as //v2.0/ports.
 func (a *App) newHandler(id identity.Authenticator) http.Handler {
 	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "berth_http_request_duration_seconds",
@@ -129,7 +130,7 @@ func parentPath(path string) string {
 	return path[:max(i, 0)]
 }
 
-// getOnly answers 405 to methods other than GET and HEAD.
+// getOnly returns a handler that answers 405 to methods other than GET and HEAD, and that passes GET and HEAD to the handler h.
 func getOnly(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -154,7 +155,7 @@ func (w *statusRecorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap returns the underlying writer, so that http.ResponseController finds it.
+// Unwrap returns the underlying http.ResponseWriter, so that http.ResponseController finds it.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // measureDuration measures how long the handler h takes for each request.
@@ -167,8 +168,8 @@ func measureDuration(h http.Handler, o prometheus.ObserverVec) http.Handler {
 	})
 }
 
-// methodLabel returns the HTTP method, or "other" for an unknown one. This bounds the number of the label's values,
-// because a client can send any word as the method.
+// methodLabel returns the HTTP method as the value of a metric's label, or "other" for an unknown method. Without the value "other", the
+// label could have any number of values, because a client can send any word as the method.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

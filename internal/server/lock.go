@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFolder locks the data folder of a development run, so that a second run cannot use it. The kernel releases the lock when the process ends.
+// lockFolder locks the data folder of a development run, so that a second run cannot use it. The kernel releases the lock on the data
+// folder when the process ends.
 func lockFolder(data string) (unlock func(), err error) {
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, fmt.Errorf("BERTH_DATA: %w", err)

@@ -13,7 +13,8 @@ import (
 	"berth/internal/store"
 )
 
-// registerJournalMetrics registers the metrics of attempts to send journal entries to the controller, and sets the callback that updates them.
+// registerJournalMetrics registers the metrics that count the attempts to send journal entries to the controller, and sets the callback
+// that updates these metrics.
 func registerJournalMetrics(o *activities.Options, controller *odl.Client, registry *prometheus.Registry) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_journal_attempts_total",
@@ -79,8 +80,8 @@ func (c *journalCollector) Describe(all chan<- *prometheus.Desc) {
 	all <- c.oldest
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, only these metrics are missing from the
-// scrape.
+// Collect implements prometheus.Collector. If the database does not answer, only the metrics of journalCollector are missing from the
+// response to the scrape.
 func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ func TestMetrics_OwnAndSDKMetricsExported(t *testing.T) {
 
 	for _, name := range []string{"go_goroutines", "process_open_fds", "temporal_request_total", "berth_notes_delivered_total"} {
 		if !strings.Contains(string(text), "\n"+name) {
-			t.Errorf("scrape /metrics: want the metric %s", name)
+			t.Errorf("scrape /metrics: want the metric %s, but the response does not contain it", name)
 		}
 	}
 }

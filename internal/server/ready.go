@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// maxNoteAge is the longest time that a due note may wait for its delivery to Temporal. If one waits longer, the
+	// maxNoteAge is the longest time that a due note may wait for its delivery to Temporal. If a due note waits longer than maxNoteAge, the
 	// process is not ready.
 	maxNoteAge = 10 * time.Second
 	// checkTimeout is the maximum duration of one check of readiness.
 	checkTimeout = 3 * time.Second
 )
 
-// serveHealth answers /healthz with 200: the process is alive. It does not check other services, because a restart of
-// this process does not repair them.
+// serveHealth answers /healthz with 200: the process is alive. serveHealth does not check other services, because a restart of this process
+// would not repair those services.
 func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	osapi.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
-// readinessCheck is one condition of readiness. Its function `run` returns nil, or the reason why the condition is
-// not met.
+// readinessCheck is one condition of readiness. The function `run` returns nil if the condition of readiness is met, otherwise the reason
+// why the condition is not met.
 type readinessCheck struct {
 	name string
 	run  func(context.Context) error
@@ -67,7 +67,7 @@ func (a *App) readinessChecks() []readinessCheck {
 	return checks
 }
 
-// checkNotes fails if a due note has waited longer than maxNoteAge for its delivery to Temporal.
+// checkNotes returns an error if a due note of the outbox has waited longer than maxNoteAge for its delivery to Temporal.
 func (a *App) checkNotes(ctx context.Context) error {
 	b, err := a.store.Outbox.Backlog(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *App) checkNotes(ctx context.Context) error {
 	return nil
 }
 
-// readiness maps each check to "ok" or to the reason why it failed.
+// readiness maps the name of each readiness check to "ok" or to the reason why the check failed.
 type readiness map[string]string
 
 // checkReadiness runs all checks concurrently.
@@ -116,7 +116,7 @@ func (r readiness) failures() []string {
 	return failures
 }
 
-// serveReadiness answers /readyz: 200 if all checks pass, otherwise 503. The body contains the result of each check.
+// serveReadiness answers /readyz: 200 if all checks pass, otherwise 503. The body of the response contains the result of each check.
 func (a *App) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	found := a.checkReadiness(r.Context())
 	status, code := "ready", http.StatusOK

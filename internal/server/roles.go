@@ -8,7 +8,7 @@ import (
 	"berth/internal/config"
 )
 
-// startRelay runs the relay until stop is called. Without the role relay it does nothing.
+// startRelay runs the relay until stop is called. If the process does not have the role relay, startRelay does nothing.
 func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.hasRole(config.Relay) {
 		return func() {}
@@ -27,8 +27,8 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	}
 }
 
-// startFeedback reads the controller's reports until stop is called. Without the role temporal or without a
-// controller it does nothing.
+// startFeedback reads the controller's reports until stop is called. If the process does not have the role temporal or if no controller is
+// configured, startFeedback does nothing.
 func (a *App) startFeedback(ctx context.Context) (stop func()) {
 	if a.feedback == nil || !a.hasRole(config.Temporal) {
 		return func() {}
@@ -42,8 +42,8 @@ func (a *App) startFeedback(ctx context.Context) (stop func()) {
 	}
 }
 
-// startRPC runs two parts over RabbitMQ until stop is called. With the role rpc it runs the server that answers
-// agents; with the role temporal it runs the publisher of notifications to agents.
+// startRPC runs the parts of the process that use RabbitMQ until stop is called. If the process has the role rpc, startRPC runs the server
+// that answers agents; if the process has the role temporal, startRPC runs the publisher of notifications to agents.
 func (a *App) startRPC(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup

@@ -13,11 +13,12 @@ import (
 	"berth/internal/contract"
 )
 
-// sweepInterval is the time between two sweeps. A sweep restarts the workflow of each row whose workflow was lost.
+// sweepInterval is the time between two sweeps. A sweep restarts the workflow of each database row that needs a workflow but has none
+// running in Temporal.
 const sweepInterval = time.Minute
 
-// createSweepSchedule creates the Temporal Schedule of the sweep. A schedule that already exists is not changed,
-// because operators may have changed or paused it.
+// createSweepSchedule creates the Temporal Schedule of the sweep. If the Schedule already exists, createSweepSchedule does not change it,
+// because an operator may have changed or paused the Schedule.
 func createSweepSchedule(ctx context.Context, c client.Client) error {
 	id := contract.MaintenanceID(contract.KeySweep)
 	_, err := c.ScheduleClient().Create(ctx, client.ScheduleOptions{

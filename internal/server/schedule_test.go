@@ -82,7 +82,7 @@ func post(t *testing.T, url string, body, answer any) {
 		t.Fatalf("POST %s: got %s %s, error %v; want a success", url, resp.Status, text, err)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		t.Fatalf("decode the response to POST %s: got error %v for the body %s", url, err, text)
+		t.Fatalf("decode the response to POST %s as JSON: got error %v for the body %s, want no error", url, err, text)
 	}
 }
 

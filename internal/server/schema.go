@@ -12,8 +12,8 @@ import (
 // databaseStartTimeout is how long a starting process waits until the database answers.
 const databaseStartTimeout = 30 * time.Second
 
-// checkSchema returns an error if the database lacks migrations that this program contains. It accepts a newer
-// schema, with more migrations.
+// checkSchema returns an error if the database lacks migrations that this program contains. checkSchema accepts a database with a newer
+// schema, to which more migrations are applied than this program contains.
 func checkSchema(ctx context.Context, url string) error {
 	all, err := readMigrations(ctx, url)
 	if err != nil {
@@ -31,8 +31,8 @@ func checkSchema(ctx context.Context, url string) error {
 	return nil
 }
 
-// readMigrations returns all migrations that this program contains, and which of them the database has. It retries
-// until databaseStartTimeout.
+// readMigrations returns all migrations that this program contains, and whether each migration is applied to the database. If the database
+// does not answer, readMigrations retries for the time databaseStartTimeout.
 func readMigrations(ctx context.Context, url string) ([]db.Migration, error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseStartTimeout)
 	defer cancel()

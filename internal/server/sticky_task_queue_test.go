@@ -18,9 +18,9 @@ import (
 // sdkChecked is the version of Temporal's Go SDK for which takeOverStickyQueue was last checked.
 const sdkChecked = "v1.50.0"
 
-// TestStickyQueueTakeover_CheckedWithThisSDK fails when the SDK has another version. To repair it, look in the SDK's
-// files internal_task_pollers.go and internal_worker.go for each use of getWorkerTaskQueue, and compare the uses with
-// takeOverStickyQueue. Then run TestAcknowledgedWrites_SurviveKillOfProcess of internal/torture, and set sdkChecked.
+// TestStickyQueueTakeover_CheckedWithThisSDK fails when the version of Temporal's Go SDK is not sdkChecked. If the test fails, look in the
+// SDK's files internal_task_pollers.go and internal_worker.go for each use of getWorkerTaskQueue, and compare the uses with
+// takeOverStickyQueue. After that comparison, run TestAcknowledgedWrites_SurviveKillOfProcess of internal/torture, and set sdkChecked.
 func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../../go.mod")
@@ -36,7 +36,7 @@ func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 			return
 		}
 	}
-	t.Error("go.mod does not name go.temporal.io/sdk")
+	t.Error("go.mod: want a line with the version of go.temporal.io/sdk, got none")
 }
 
 func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {

@@ -51,9 +51,9 @@ func blockPolicy(c config.Port) network.BlockPolicy {
 	return p
 }
 
-// startNudgingWaitingPorts nudges the workflows of waiting ports if the configured deadlines of blocks have changed.
-// The new deadlines then apply to ports that already waited. It retries until the database answers. It closes the
-// returned channel when it is done.
+// startNudgingWaitingPorts nudges the workflows of ports that have provisioning blocks if the configured deadlines of blocks have changed.
+// The nudged workflows apply the new deadlines to ports that were already waiting when the configuration changed. startNudgingWaitingPorts
+// retries until the database answers, and closes the returned channel when it is done.
 func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// environment contains the variables of the process as NAME=value pairs. It implements envconfig.EnvLookup. If a name
-// occurs twice, the first pair counts.
+// environment contains the variables of the process as NAME=value pairs. environment implements envconfig.EnvLookup. If a name occurs in
+// two pairs, the first pair counts.
 type environment []string
 
 // Environ returns all pairs.
@@ -34,10 +34,9 @@ func (e environment) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// dialTemporal returns the only Temporal client of the process, and its namespace. The relay and the workers share
-// this client, because a workflow can start eagerly only on a worker of the client that starts it. The client
-// connects at its first call, so that a process may start before Temporal does. The comment of workerSlot describes
-// the parameter `slot`.
+// dialTemporal returns the only Temporal client of the process, and the namespace of the client. The relay and the Temporal workers share
+// one client, because a workflow can start eagerly only on a worker of the client that starts the workflow. The client connects at its
+// first call, so that the process may start before the Temporal server. The parameter `slot` is the result of workerSlot.
 func dialTemporal(env environment, registry prometheus.Registerer, slot string) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {

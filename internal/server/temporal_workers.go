@@ -19,18 +19,18 @@ import (
 // taskQueues are the task queues that every process with the role temporal polls.
 var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
 
-// cachedWorkflows is how many workflow executions, of all task queues together, a process keeps in memory. At about
-// 45 KiB each, they take at most 250 MiB. The SDK evicts the least recently used execution. It replays that execution
-// from its history when the next task arrives.
+// cachedWorkflows is the maximum number of workflow executions, of all task queues together, that a process keeps in memory. At about 45
+// KiB each, the cached executions take at most 250 MiB. If the cache is full, the SDK evicts the least recently used execution. When the
+// next task of an evicted execution arrives, the SDK replays the execution from its history.
 const cachedWorkflows = 5000
 
-// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. It equals the time that
-// the Temporal server waits for a workflow task to be completed. The SDK's default of one second is too short on a
+// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. deadlockTimeout equals the time that
+// the Temporal server waits for a workflow task to be completed. The SDK's default for the deadlock timeout, one second, is too short on a
 // busy machine.
 const deadlockTimeout = 10 * time.Second
 
-// startTemporalWorkers starts a worker for each task queue as soon as Temporal and its namespace answer, so that a process may start before
-// Temporal does. Without the role temporal it does nothing.
+// startTemporalWorkers starts a worker for each task queue as soon as Temporal and its namespace answer, so that the process may start
+// before the Temporal server. If the process does not have the role temporal, startTemporalWorkers does nothing.
 func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.hasRole(config.Temporal) {
 		a.workersStarted.Store(true)
@@ -61,7 +61,8 @@ func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop 
 	}
 }
 
-// startWorkers starts all workers. If one worker does not start, startWorkers stops the others.
+// startWorkers starts all Temporal workers of the process. If one worker does not start, startWorkers stops the workers that have already
+// started.
 func startWorkers(ctx context.Context, c client.Client, acts *activities.Activities, fail func(error)) ([]worker.Worker, error) {
 	if err := awaitTemporal(ctx, c); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 	return started, nil
 }
 
-// stopWorkers stops all workers concurrently. Each worker waits until its running tasks have ended.
+// stopWorkers stops all Temporal workers of the process concurrently. Before a worker stops, it waits until its running tasks have ended.
 func stopWorkers(ws []worker.Worker) {
 	var wait sync.WaitGroup
 	for _, w := range ws {

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// StartApp runs an app with the roles inside the test process until the test ends. The app has its own database and
-// Temporal namespace. The given settings override the defaults.
+// StartApp runs a server.App with the given roles inside the test process until the test ends. The App has its own database and Temporal
+// namespace. The parameter `settings` overrides the default settings of the App.
 func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Helper()
 	n := temporaltest.New(t)
@@ -65,8 +65,8 @@ func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
 	return r.StatusCode, body
 }
 
-// AwaitReady waits until the app is ready. If the app is not ready after ten minutes, the test fails and prints the
-// checks.
+// AwaitReady waits until the App is ready. If the App is not ready after ten minutes, AwaitReady fails the test and prints the result of
+// each readiness check.
 func AwaitReady(t *testing.T, a *server.App) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -80,7 +80,7 @@ func AwaitReady(t *testing.T, a *server.App) {
 	}
 }
 
-// Await waits until the condition is true. If it is still false after ten minutes, the test fails.
+// Await waits until the condition is true. If the condition is still false after ten minutes, Await fails the test.
 func Await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {

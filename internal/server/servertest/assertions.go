@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Same fails the test with the difference between the expected and the actual value.
+// Same fails the test if the values `want` and `got` differ, and prints the difference.
 func (s *Deployment) Same(what string, want, got any) {
 	s.Helper()
 	if d := cmp.Diff(want, got); d != "" {
@@ -59,12 +59,12 @@ func (s *Deployment) AwaitNone(what, sql string) {
 // UnfinishedEntries is a query for the journal entries that are not completed.
 const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, operation, object_type, state, last_error) from journal_entry where state <> 'completed' order by seq limit 5`
 
-// Canary is the ID of the check network. Only the controller has this network; if it is missing, the controller has
-// lost its data. See journal.Canary.
+// Canary is the ID of the check network. Only the controller has the check network; if the check network is missing there, the controller
+// has lost its data. See journal.Canary.
 const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 
-// AwaitMirrored waits until all journal entries are completed. It checks that the controller applied each change once
-// and in the order of the journal, and that the controller's objects equal berth's.
+// AwaitMirrored waits until all journal entries are completed. AwaitMirrored then checks that the controller applied each change once and
+// in the order of the journal, and that the controller has the same objects as berth.
 func (s *Deployment) AwaitMirrored() {
 	s.Helper()
 	s.AwaitNone("all journal entries are completed", UnfinishedEntries)

@@ -19,11 +19,11 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// patience is how long Await waits at most. It is long because the machine that runs the tests may be slow.
+// patience is the maximum time that Await waits. The time is long because the machine that runs the tests may be slow.
 const patience = 10 * time.Minute
 
-// Deployment is a database, a stub of the controller and a stub of Nova, with the settings that berth's processes
-// need to use them. It continues when a process of berth is killed or restarted.
+// Deployment is a database, a stub of the controller and a stub of Nova, with the settings with which berth's processes connect to them.
+// The database and the stubs of a Deployment continue to run when a process of berth is killed or restarted.
 type Deployment struct {
 	*testing.T
 	Database   string
@@ -33,13 +33,13 @@ type Deployment struct {
 	Settings   []string
 }
 
-// NewDeployment creates a deployment that uses the given database. The parameter `temporal` has the settings of a
-// Temporal namespace. These settings override the other ones.
+// NewDeployment creates a deployment that uses the given database. The parameter `temporal` contains the settings of a Temporal namespace.
+// The settings in `temporal` override the other settings of the Deployment.
 func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	t.Helper()
 	s := &Deployment{T: t, Database: db, Controller: odltest.New(), Nova: &notifytest.Nova{}}
-	// The controller has the check network from the beginning. Otherwise the scheduled check could start a full sync
-	// during the test.
+	// The controller has the check network from the beginning. Without the check network, the scheduled check of the controller could start
+	// a full sync during the test.
 	s.Controller.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.BasePath+"/networks",
 		strings.NewReader(`{"network":{"id":"`+Canary+`"}}`)))
 	controller := Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	return s
 }
 
-// Serve serves the handler on a free port until the test ends, and returns its URL.
+// Serve serves the handler on a free port until the test ends, and returns the URL of the server.
 func Serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	server, err := devstack.Serve(0, h)
@@ -64,7 +64,7 @@ func Serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// NewNamespace creates a Temporal namespace with a paused sweep. It returns the namespace's client and the settings
+// NewNamespace creates a Temporal namespace with a paused sweep. NewNamespace returns the namespace's client and the settings
 // that select the namespace.
 func NewNamespace(t *testing.T) (client.Client, []string) {
 	t.Helper()
@@ -73,8 +73,8 @@ func NewNamespace(t *testing.T) (client.Client, []string) {
 	return n.Client, []string{"TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name}
 }
 
-// PauseSweep creates the sweep's schedule as paused. A running sweep would repair the damage that a fault causes, and
-// so hide it from the test.
+// PauseSweep creates the sweep's schedule as paused. The sweep must not run, because it would repair the damage that a fault causes, and so
+// hide the damage from the test.
 func PauseSweep(t *testing.T, c client.Client) {
 	t.Helper()
 	id := contract.MaintenanceID(contract.KeySweep)
@@ -85,7 +85,7 @@ func PauseSweep(t *testing.T, c client.Client) {
 	}
 }
 
-// SharedDeployment returns a deployment with its own database and namespace, on the servers that all tests of the run
+// SharedDeployment returns a Deployment with its own database and Temporal namespace, on the PostgreSQL and Temporal servers that all tests
 // share.
 func SharedDeployment(t *testing.T) (*Deployment, client.Client) {
 	t.Helper()
@@ -93,8 +93,8 @@ func SharedDeployment(t *testing.T) (*Deployment, client.Client) {
 	return NewDeployment(t, storetest.URL(t), settings...), c
 }
 
-// Await calls the function f until it returns "". Before that, f returns what is still missing. After ten minutes
-// Await reports this text and fails the test.
+// Await calls the function f repeatedly until f returns "". As long as the condition `what` is not met, f returns a text that says what is
+// still missing. If the condition is not met after ten minutes, Await fails the test and prints this text.
 func (s *Deployment) Await(what string, f func() string) {
 	s.Helper()
 	missing := ""

@@ -14,14 +14,16 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// mainVariable is the variable that makes the test binary run the worker. So the race detector of the test binary
-// also covers the worker.
+// mainVariable is the environment variable that makes the test binary run the worker. Because the worker runs in the test binary, the race
+// detector of the test binary also covers the worker.
 const mainVariable = "BERTH_TEST_WORKER_MAIN"
 
-// built returns the folder of the programs worker and starter. The first call builds the programs unless make has built them already.
+// built returns the folder of the programs worker and starter. The first call of built builds the programs worker and starter, unless
+// `make` has already built them.
 var built func() (string, error)
 
-// Main runs the tests of a package with a PostgreSQL server and a Temporal server. If mainVariable is set, it runs the worker instead.
+// Main runs the tests of a package with a PostgreSQL server and a Temporal server. If mainVariable is set, Main runs the worker instead of
+// the tests.
 func Main(m *testing.M) int {
 	if os.Getenv(mainVariable) != "" {
 		server.Main()

@@ -44,7 +44,7 @@ func StartDev(t *testing.T, settings ...string) *Process {
 	return StartProgram(t, os.Args[0], []string{"--dev"}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)
 }
 
-// StartProgram starts a program with the settings in its environment.
+// StartProgram starts a program; the parameter `settings` is added to the program's environment.
 func StartProgram(t *testing.T, program string, args []string, settings ...string) *Process {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -52,8 +52,8 @@ func StartProgram(t *testing.T, program string, args []string, settings ...strin
 	return StartCommand(t, cmd)
 }
 
-// StartCommand starts a command that ends with the test at the latest, even if the test process is killed. The kernel
-// kills the child when the thread that forked it ends, so that thread lives as long as the child.
+// StartCommand starts a command that ends with the test at the latest, even if the test process is killed. The kernel kills the command's
+// process when the thread that forked the process ends, so StartCommand keeps that thread until the process ends.
 func StartCommand(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	r := &Process{Cmd: cmd, Done: make(chan struct{})}
@@ -92,7 +92,7 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	}
 }
 
-// Addresses waits until a `worker --dev` is ready. It returns the addresses that the worker wrote into its data
+// Addresses waits until a `worker --dev` is ready. Addresses returns the addresses that the worker wrote into its data
 // folder.
 func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	t.Helper()
@@ -114,8 +114,8 @@ func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	return nil
 }
 
-// DataFolder returns a path for a new folder that unprivileged users, such as those of PostgreSQL and dnsmasq, can
-// enter. It does not create the folder.
+// DataFolder returns the path for a new data folder that unprivileged users, such as the users of PostgreSQL and dnsmasq, can enter.
+// DataFolder does not create the data folder.
 func DataFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := devstack.Scratch()

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Worker is a process of the program worker, with a client for its APIs.
+// Worker is a process of the program worker, with a client for the APIs of that process.
 type Worker struct {
 	*Process
 	T     *testing.T
@@ -22,8 +22,8 @@ type Worker struct {
 
 var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
 
-// StartWorker starts a worker process with the given roles and waits until the process serves HTTP. The process is
-// killed at the end of the test.
+// StartWorker starts a worker process with the given roles and waits until the process serves HTTP. StartWorker kills the process at the
+// end of the test.
 func (s *Deployment) StartWorker(roles string) *Worker {
 	s.Helper()
 	c := &Worker{Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...), T: s.T, Token: "admin"}
@@ -71,7 +71,7 @@ func (c *Worker) Kill() {
 // Object is a JSON object.
 type Object = map[string]any
 
-// Do sends a request as an administrator. An error means that no response came, or that its body was not JSON.
+// Do sends a request as an administrator. Do returns an error if no response came or if the body of the response was not JSON.
 func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	return answer.StatusCode, o, err
 }
 
-// Must sends a request and returns the response body. It fails the test unless the request succeeds.
+// Must sends a request and returns the response body. If the request does not succeed, Must fails the test.
 func (c *Worker) Must(method, path string, body any) Object {
 	c.T.Helper()
 	code, o, err := c.Do(method, path, body)
@@ -132,8 +132,8 @@ func SubnetBody(network string) Object {
 	return Object{"network_id": network, "ip_version": 4, "cidr": "10.20.0.0/24"}
 }
 
-// PortBody returns the request body that creates a server's port on host cmp-1. The port waits for the reports of the
-// DHCP agent and the L2 agent.
+// PortBody returns the request body that creates a server's port on host cmp-1. A port with this body becomes ACTIVE only after the reports
+// of the DHCP agent and the L2 agent.
 func PortBody(network string) Object {
 	return Object{"network_id": network, "binding:host_id": "cmp-1", "device_owner": "compute:nova", "device_id": uuid.NewString()}
 }
