@@ -1,5 +1,5 @@
-// Package db opens berth's PostgreSQL database, runs transactions and contains the schema. Package db reads none of berth's
-// tables: each table belongs to one of the store packages next to db.
+// Package db opens berth's PostgreSQL database, runs transactions and contains the schema. Package db does not read berth's tables, because
+// each table belongs to one of the store packages, such as internal/store/leasestore.
 package db
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// DB contains two pools of connections to berth's database. The URL sets the size of each pool.
+// DB contains two pools of connections to berth's database. The database URL sets the size of each of the two pools.
 type DB struct {
 	pool     *pgxpool.Pool
 	prepared *pgxpool.Pool // connections that use one generic plan for each prepared statement
@@ -22,8 +22,8 @@ type DB struct {
 	stopped  chan struct{}
 }
 
-// Time limits of berth's statements, lock waits and idle transactions. These limits release the locks of a client that hangs or
-// of a worker that is lost.
+// Time limits of berth's SQL statements, lock waits and idle transactions. If a client hangs or a worker is lost, these time limits make
+// PostgreSQL release its locks.
 const (
 	StatementTimeout = 30 * time.Second
 	idleTimeout      = 15 * time.Second
@@ -32,7 +32,7 @@ const (
 // NoteChannel is the PostgreSQL channel on which relays are notified of due notes.
 const NoteChannel = "berth_note"
 
-// Open connects to the database with the given URL. Open does not migrate the schema; see Migrate.
+// Open connects to the database with the given URL. Open does not migrate the schema; Migrate does.
 func Open(ctx context.Context, url string) (*DB, error) {
 	cfg, err := poolConfig(url)
 	if err != nil {
@@ -42,8 +42,8 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	// PostgreSQL would plan a statement with a list parameter anew each time, which takes longer than its execution. One
-	// generic plan suffices if it uses indexes even though it was made while a table was small.
+	// By default, PostgreSQL plans a statement with a list parameter again at each execution, which takes longer than the execution itself.
+	// With these settings PostgreSQL makes one generic plan, which uses indexes even if PostgreSQL makes the plan while a table is small.
 	cfg = cfg.Copy()
 	cfg.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	cfg.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
@@ -67,8 +67,8 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 	for name, value := range map[string]string{
 		"statement_timeout":                   fmt.Sprint(StatementTimeout.Milliseconds()),
 		"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
-		// A connection keeps the plans of its statements. With the default of random_page_cost, which is for rotating disks, a
-		// plan that is made for a small table reads the table sequentially. It still does so after the table has grown.
+		// A connection keeps the plans of its statements. The default of random_page_cost is for rotating disks: with this default, a plan
+		// that PostgreSQL makes for a small table reads the table sequentially, even after the table has grown.
 		"random_page_cost": "1.1",
 		// Compiling a plan (JIT) takes longer than any query of berth.
 		"jit": "off",
@@ -97,31 +97,31 @@ func (d *DB) Close() {
 // Ping returns an error unless the database answers.
 func (d *DB) Ping(ctx context.Context) error { return d.pool.Ping(ctx) }
 
-// Query runs one statement in a transaction of its own.
+// Query runs one SQL statement in its own transaction.
 func (d *DB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	return d.pool.Query(ctx, sql, args...)
 }
 
-// QueryRow runs one statement that returns at most one row, in a transaction of its own.
+// QueryRow runs one SQL statement that returns at most one row, in its own transaction.
 func (d *DB) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return d.pool.QueryRow(ctx, sql, args...)
 }
 
-// Exec runs one statement without a result, in a transaction of its own.
+// Exec runs one SQL statement without a result, in its own transaction.
 func (d *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	return d.pool.Exec(ctx, sql, args...)
 }
 
-// SendBatch runs a batch in a transaction of its own.
+// SendBatch runs a batch of SQL statements in its own transaction.
 func (d *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return d.pool.SendBatch(ctx, b)
 }
 
-// Acquire returns a connection of the pool. The caller must release the connection.
+// Acquire returns a connection from the pool of DB. The caller of Acquire must release the connection.
 func (d *DB) Acquire(ctx context.Context) (*pgxpool.Conn, error) { return d.pool.Acquire(ctx) }
 
-// NotifyRelays notifies the relays of every process that notes are due. Calls that arrive while a notification is being sent
-// share the next notification.
+// NotifyRelays notifies the relays of every process that notes are due. If NotifyRelays is called several times while a notification is
+// being sent, DB sends only one further notification for all these calls.
 func (d *DB) NotifyRelays() {
 	select {
 	case d.hasNotes <- struct{}{}:
@@ -129,9 +129,9 @@ func (d *DB) NotifyRelays() {
 	}
 }
 
-// notifyRelays sends a notification after the commit and not as part of it, because PostgreSQL commits transactions that
-// notify only one after another. If a crash between the commit and the notification loses the notification, the relays poll
-// and find the notes.
+// notifyRelays sends a NOTIFY after the commit of a transaction and not as part of the transaction, because PostgreSQL commits transactions
+// that contain a NOTIFY only one after another. If the process crashes between the commit and the NOTIFY, the relays find the notes when
+// they poll the outbox.
 func (d *DB) notifyRelays(ctx context.Context) {
 	defer close(d.stopped)
 	for {

@@ -18,7 +18,7 @@ type Listing struct {
 	Project string      // list only items that this project may see; empty: all items
 }
 
-// Condition requires that an item's field has one of the values. Each type of list defines the fields that a Condition may name.
+// Condition requires that an item's field has one of the values. The Columns of a ListQuery define the fields that a Condition may name.
 type Condition struct {
 	Field string
 	In    []string
@@ -45,14 +45,14 @@ type ListQuery struct {
 	Args    []any
 }
 
-// arg adds a parameter and returns its placeholder.
+// arg adds a parameter to the SQL query and returns the placeholder of the parameter, for example $3.
 func (l *ListQuery) arg(v any) string {
 	l.Args = append(l.Args, v)
 	return fmt.Sprintf("$%d", len(l.Args))
 }
 
-// Clauses returns the where, order by and limit clauses of the Listing. The parameter visible is an SQL condition with one %s for
-// the project. The SQL of a field comes from Columns only, so that no text of a client becomes SQL.
+// Clauses returns the where, order by and limit clauses of the Listing. The parameter `visible` is the SQL condition for the objects that a
+// project sees, with one %s for the project. The SQL for a field comes only from Columns, so that no text from a client becomes SQL.
 func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	where := []string{"true"}
 	if q.Project != "" {
@@ -114,7 +114,7 @@ func (l *ListQuery) after(keys []string, down []bool, marker uuid.UUID) string {
 	return "(" + strings.Join(ways, " or ") + ")"
 }
 
-// Page reverses the items of a reverse page, because they were read backwards from the marker.
+// Page reverses the items if q.Reverse is set, because the items of such a page were read backwards from the marker.
 func Page[T any](items []T, q Listing) []T {
 	if q.Reverse {
 		slices.Reverse(items)

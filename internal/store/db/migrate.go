@@ -15,15 +15,16 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migration describes one migration of the schema and whether it is applied to the database.
+// Migration describes one migration of the schema, and says whether the migration is applied to the database.
 type Migration struct {
 	Version int64  `json:"version"`
 	Name    string `json:"name"`
 	Applied bool   `json:"applied"`
 }
 
-// Migrate applies all pending migrations to the database with the given URL and returns them. A session lock makes a second
-// migrator wait. Migrations only go forward; both the previous and the new code work with the new schema.
+// Migrate applies all pending migrations to the database with the given URL and returns these migrations. If another process is already
+// migrating the database, Migrate waits for that process, because Migrate needs a session lock. There are no migrations to an older schema,
+// because both the previous and the new version of berth work with the new schema.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	p, closeDB, err := migrator(url)
 	if err != nil {
@@ -41,7 +42,7 @@ func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	return taken, nil
 }
 
-// Migrations lists every migration and whether it is applied to the database.
+// Migrations lists every migration of the schema, and says whether the migration is applied to the database.
 func Migrations(ctx context.Context, url string) ([]Migration, error) {
 	p, closeDB, err := migrator(url)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// InPipelinedTx does the same as InTx for a transaction of two round trips. The batch that `reads` fills is sent together with
-// `begin`, and the batch that `decide` fills is sent together with `commit`. If `decide` queues nothing, the transaction is
-// rolled back. The transaction therefore holds its locks for about one round trip only. Every statement must be able to use an
-// index, and none may enqueue notes.
+// InPipelinedTx does the same as InTx, but with a transaction of two round trips to PostgreSQL. InPipelinedTx sends `begin` together with
+// the batch that the function `reads` fills, and then the batch that the function `decide` fills together with `commit`. If `decide` queues
+// no statement, InPipelinedTx rolls the transaction back. Because there are only two round trips, the transaction holds its locks for about
+// the time of one round trip. Every statement in the two batches must be able to use an index, and no statement may enqueue notes.
 func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	return retry(func() error {
 		return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
@@ -20,9 +20,9 @@ func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide f
 	})
 }
 
-// InBatch does the same as InTx for a transaction of one round trip: the batch that `queue` fills, which implies begin and
-// commit. Every statement must be able to use an index. If a statement enqueues notes, the caller calls NotifyRelays
-// afterwards.
+// InBatch does the same as InTx, but with a transaction of one round trip to PostgreSQL: the transaction consists of the batch that the
+// function `queue` fills, without explicit begin and commit. Every statement in the batch must be able to use an index. If a statement in
+// the batch enqueues notes, the caller of InBatch must call NotifyRelays afterwards.
 func (d *DB) InBatch(ctx context.Context, queue func(*pgx.Batch)) error {
 	return retry(func() error {
 		batch := &pgx.Batch{}
@@ -31,12 +31,14 @@ func (d *DB) InBatch(ctx context.Context, queue func(*pgx.Batch)) error {
 	})
 }
 
-// TryBatch does the same as InBatch, but does not retry the transaction.
+// TryBatch runs a batch of statements as one transaction, as InBatch does, but does not retry the transaction after a deadlock or
+// serialization failure.
 func (d *DB) TryBatch(ctx context.Context, batch *pgx.Batch) error {
 	return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, batch).Close() })
 }
 
-// withPreparedConn calls f with a connection of the pool with prepared plans. All calls on the connection fail when ctx ends.
+// withPreparedConn calls f with a connection that uses one generic plan for each prepared statement. When ctx ends, all calls on this
+// connection fail.
 func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
 	conn, err := d.prepared.Acquire(ctx)
 	if err != nil {
@@ -51,8 +53,8 @@ func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxp
 	return err
 }
 
-// failWhenDone makes every call that waits on the connection fail when ctx ends, until the connection is released. failWhenDone
-// replaces the goroutines with which pgx watches the context of each statement.
+// failWhenDone ensures that, when ctx ends, every call that waits on the connection fails; the returned function `release` ends this
+// effect. With failWhenDone, pgx needs no goroutine that watches the context of each statement.
 func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
 	stop := context.AfterFunc(ctx, func() {
 		_ = conn.Conn().PgConn().Conn().SetDeadline(time.Unix(1, 0))

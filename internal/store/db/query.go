@@ -22,7 +22,7 @@ func QueryAll[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], sql 
 	return pgx.CollectRows(rows, scan)
 }
 
-// QueryOne reads the only row of a query. If the query has no row, QueryOne returns the error `missing`, which may be nil.
+// QueryOne reads the only row of a query. If the result of the query has no row, QueryOne returns the error `missing`, which may be nil.
 func QueryOne[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], missing error, sql string, args ...any) (T, error) {
 	var zero T
 	rows, err := q.Query(ctx, sql, args...)
@@ -36,7 +36,7 @@ func QueryOne[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], miss
 	return v, err
 }
 
-// EqualJSON reports whether two texts are the same JSON value.
+// EqualJSON reports whether two texts represent the same JSON value.
 func EqualJSON(a, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)

@@ -36,15 +36,15 @@ func TestSchema_EqualsMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(got), want); d != "" {
-		t.Fatalf("schema.sql is outdated; run go test ./internal/store/db -run Schema -update:\n%s", d)
+		t.Fatalf("schema.sql is outdated; run go test ./internal/store/db -run Schema -update (-schema.sql +schema after all migrations):\n%s", d)
 	}
 
-	// The dump is complete enough to create the same schema again.
+	// The statements in schema.sql must create the same schema as the migrations.
 	created := emptyDatabase(t)
 	storetest.Exec(t, created, `create table goose_db_version ()`)
 	storetest.Exec(t, created, want)
 	if d := cmp.Diff(want, schemaHead+dumpSchema(t.Context(), t, storetest.Connect(t, created))); d != "" {
-		t.Errorf("schema.sql creates another schema than the migrations (- is wanted):\n%s", d)
+		t.Errorf("schema.sql creates another schema than the migrations (-migrations +schema.sql):\n%s", d)
 	}
 }
 

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// sessionCheck is the interval at which a process checks that the session that holds its lock is still connected.
+// sessionCheck is the interval at which InOneProcess checks whether the PostgreSQL session that holds the advisory lock is still connected.
 const sessionCheck = 5 * time.Second
 
-// InOneProcess runs f in at most one process at a time, and returns false if another process runs it. The advisory lock
-// belongs to a session of PostgreSQL: it is released when the process ends, and the context of f ends if the session is
-// lost.
+// InOneProcess runs f in at most one process at a time, and returns false if another process is running f. A PostgreSQL session holds an
+// advisory lock while f runs: when the process ends, PostgreSQL releases the lock, and if the session is lost, the context of f ends.
 func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {
@@ -19,7 +18,8 @@ func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Conte
 	}
 	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	// With these TCP settings, PostgreSQL notices within half a minute, and not after hours, that the client's machine has died.
+	// With these TCP settings, PostgreSQL notices within half a minute that the client's machine has died; with the default settings, this
+	// takes hours.
 	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
 		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}

@@ -13,14 +13,14 @@ import (
 var (
 	// ErrNotFound means that the requested row does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict means that another writer was faster, or that the row is in another state than the writer expected.
+	// ErrConflict means that another writer has changed the row first, or that the row is not in the state that the writer expected.
 	ErrConflict = errors.New("conflict")
-	// ErrRetry means that another writer has created a row that this transaction did not see. A transaction that fails with
-	// ErrRetry is retried.
+	// ErrRetry means that another writer has created a row that the transaction did not see. If a transaction fails with ErrRetry, InTx and
+	// InPipelinedTx retry the transaction.
 	ErrRetry = errors.New("another writer was faster")
 )
 
-// Tx is a transaction of berth. A function with a Tx parameter runs as part of its caller's transaction.
+// Tx is a transaction of berth. A function with a parameter of type Tx runs as part of its caller's transaction.
 type Tx interface {
 	pgx.Tx
 	// NotifyRelays requests that, after the commit, the relays are notified of due notes.
@@ -30,13 +30,13 @@ type Tx interface {
 // retries is the maximum number of retries of a transaction after a deadlock or serialization failure.
 const retries = 5
 
-// InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure, InTx runs f again; f
-// must therefore have no effect outside the transaction.
+// InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure, InTx runs f again; therefore f
+// must not have an effect outside the transaction.
 func (d *DB) InTx(ctx context.Context, f func(Tx) error) error {
 	return d.inTx(ctx, d.pool, f)
 }
 
-// InPreparedTx does the same as InTx on a connection that plans each statement once. Each statement of f must be able to
+// InPreparedTx does the same as InTx, but on a connection that plans each statement only once. Each statement that f runs must be able to
 // use an index.
 func (d *DB) InPreparedTx(ctx context.Context, f func(Tx) error) error {
 	return d.inTx(ctx, d.prepared, f)
@@ -53,13 +53,14 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) err
 	})
 }
 
-// InSnapshot runs f in a read-only transaction whose queries all see the same snapshot of the database.
+// InSnapshot runs f in a read-only transaction; all queries of this transaction see the same snapshot of the database.
 func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, d.pool, readOnly, func(tx pgx.Tx) error { return f(&transaction{tx, new(bool)}) })
 }
 
-// Savepoint runs f in a savepoint. If f fails, its writes are rolled back and the transaction continues.
+// Savepoint runs f in a savepoint. If f returns an error, Savepoint rolls the writes of f back, and the caller can continue the
+// transaction.
 func Savepoint(ctx context.Context, tx Tx, f func(Tx) error) error {
 	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return f(inner.(Tx)) })
 }
@@ -73,7 +74,7 @@ func retry(f func() error) error {
 	}
 }
 
-// transaction is a Tx that records whether it has enqueued notes that are due immediately.
+// transaction is a Tx that records whether notes that are due immediately were enqueued in the transaction.
 type transaction struct {
 	pgx.Tx
 	hasNotes *bool
@@ -81,7 +82,7 @@ type transaction struct {
 
 func (t *transaction) NotifyRelays() { *t.hasNotes = true }
 
-// Begin creates a savepoint. Notes that are enqueued in the savepoint count as notes of the transaction.
+// Begin creates a savepoint. If notes are enqueued in the savepoint, they count as notes of the transaction.
 func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	tx, err := t.Tx.Begin(ctx)
 	if err != nil {
@@ -90,9 +91,9 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	return &transaction{tx, t.hasNotes}, nil
 }
 
-// SendBatch sends a batch. If the database and a callback report errors, the result returns the database's error. The server runs
-// the whole batch even if a callback fails: a deadlock after the failure of a callback aborts the transaction, so that it must be
-// retried.
+// SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, the result returns PostgreSQL's error.
+// PostgreSQL runs the whole batch even if a callback fails; if a deadlock follows, it aborts the transaction, and the deadlock's error must
+// be returned so that the transaction is retried.
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	r := &batchResults{}
 	for _, q := range b.QueuedQueries {
@@ -108,8 +109,8 @@ type batchResults struct {
 	firstError error
 }
 
-// keepFirstError wraps a callback. The wrapper stores the callback's error. The wrapper does not call the callback if an earlier
-// callback has failed. The results after the failure are still read.
+// keepFirstError returns a callback of a batch that calls `callback` and stores its error. If an earlier callback of the batch has failed,
+// the returned callback does not call `callback`, but still reads the result of its statement.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {
@@ -129,8 +130,8 @@ func (r *batchResults) Close() error {
 	return r.firstError
 }
 
-// Transient reports whether a retry of the transaction may succeed: PostgreSQL reported it (serialization failure,
-// deadlock), or another writer was faster (ErrRetry).
+// Transient reports whether a retry of the transaction may succeed, because the error is a serialization failure or a deadlock in
+// PostgreSQL, or because another writer has created a row first (ErrRetry).
 func Transient(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -139,11 +140,12 @@ func Transient(err error) bool {
 	return errors.Is(err, ErrRetry)
 }
 
-// isCreatedTwice reports whether another writer has created the same consumer meanwhile. The package db must know the constraint
-// consumer_uuid, because the commit of a pipelined transaction may report the violation after all callbacks have run.
+// isCreatedTwice reports whether the error means that another writer has created the same consumer since the transaction began. The
+// constraint consumer_uuid must be known in package db, because the violation of this constraint may be reported only at the commit of a
+// pipelined transaction, after all callbacks have run.
 func isCreatedTwice(err error) bool { return Violates(err, "consumer_uuid") }
 
-// WasOvertaken reports whether a transaction failed because another writer created the same row.
+// WasOvertaken reports whether a transaction failed with the error err because another writer created the same row first.
 func WasOvertaken(err error) bool { return errors.Is(err, ErrRetry) || isCreatedTwice(err) }
 
 // Violates reports whether err is a violation of the constraint with the given name.

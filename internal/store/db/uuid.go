@@ -5,8 +5,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// encodeUUIDs makes pgx send UUIDs in their binary form. Without encodeUUIDs, pgx formats and parses each UUID as text, because
-// uuid.UUID is a driver.Valuer.
+// encodeUUIDs makes pgx send UUIDs in binary form. Without encodeUUIDs, pgx converts each uuid.UUID to text and back, because the type
+// uuid.UUID implements driver.Valuer.
 func encodeUUIDs(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 		id, ok := value.(uuid.UUID)
@@ -17,7 +17,7 @@ func encodeUUIDs(m *pgtype.Map) {
 	}}, m.TryWrapEncodePlanFuncs...)
 }
 
-// uuidPlan encodes a UUID with pgx's plan for its own UUID type.
+// uuidPlan encodes a value of type uuid.UUID with the encode plan for pgx's own UUID type.
 type uuidPlan struct{ next pgtype.EncodePlan }
 
 // SetNext sets the plan of pgx's own UUID type. Only pgx calls SetNext.

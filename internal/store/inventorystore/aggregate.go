@@ -27,9 +27,9 @@ func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggr
 	return a, nil
 }
 
-// SetAggregates replaces the aggregates of a provider and returns the provider's generation. If `expected` is not nil, the
-// provider must have this generation, and its generation is increased by one; for another generation, SetAggregates returns a
-// fault of kind ConcurrentUpdate. If `expected` is nil, the generation does not change.
+// SetAggregates replaces the aggregates of a provider and returns the provider's generation. If `expected` is not nil and is the provider's
+// current generation, SetAggregates increases the generation by one; if the provider has another generation, SetAggregates returns a fault
+// of kind ConcurrentUpdate. If `expected` is nil, SetAggregates does not change the provider's generation.
 func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates []string, expected *int64) (int64, error) {
 	if aggregates == nil {
 		aggregates = []string{}

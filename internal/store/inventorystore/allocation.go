@@ -11,14 +11,14 @@ import (
 )
 
 // PutAllocations replaces the allocations of one consumer if the consumer is in the state that the writer expects. If the write
-// is not allowed, PutAllocations returns an *inventory.Fault. The fault has the kind ConcurrentUpdate if the writer should read
-// the consumer again and retry.
+// is not allowed, PutAllocations returns an *inventory.Fault. If the fault has the kind ConcurrentUpdate, the writer should read the
+// consumer again and retry the write.
 func (s *Store) PutAllocations(ctx context.Context, w inventory.ConsumerWrite) error {
 	return s.ReplaceAllocations(ctx, []inventory.ConsumerWrite{w})
 }
 
-// ReplaceAllocations replaces the allocations of several consumers, as PutAllocations does for one. Either all writes succeed
-// or none does.
+// ReplaceAllocations replaces the allocations of several consumers, as PutAllocations does for one. ReplaceAllocations either executes all
+// writes or, if one write fails, none of them.
 func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.ConsumerWrite) error {
 	w := NewAllocationWrite(ctx, writes)
 	var err error
@@ -45,8 +45,9 @@ func (s *Store) runSingleWrite(ctx context.Context, w *AllocationWrite) error {
 	return s.runAllocationTx(ctx, w)
 }
 
-// runAllocationTx runs writes in one transaction of two round trips. The first round trip locks and reads the rows, the second
-// one writes. Between the two, each write is checked; if a write is not allowed, its Fault is set.
+// runAllocationTx runs writes in one transaction of two round trips. The first round trip locks and reads the rows, and the second round
+// trip writes the rows. Between the two round trips, runAllocationTx checks each write, and sets the field Fault of each write that is not
+// allowed.
 func (s *Store) runAllocationTx(ctx context.Context, writes ...*AllocationWrite) error {
 	var t *allocationTx
 	err := s.db.InPipelinedTx(ctx, func(reads *pgx.Batch) {
@@ -66,15 +67,15 @@ func (s *Store) runAllocationTx(ctx context.Context, writes ...*AllocationWrite)
 	return nil
 }
 
-// ReplaceAllocations replaces the allocations of consumers in the caller's transaction. Each consumer occurs in at most one
-// write. A consumer without new allocations is deleted. The generations of each consumer, of each provider of the new
-// allocations, and of each provider of a deleted consumer are increased by one. If one write is not allowed, nothing is
-// written.
+// ReplaceAllocations replaces the allocations of consumers in the caller's transaction. No consumer may occur in more than one element of
+// `writes`. If a write contains no new allocations for a consumer, ReplaceAllocations deletes the consumer. ReplaceAllocations increases by
+// one the generation of each consumer, of each provider of the new allocations, and of each provider of a deleted consumer. If one write is
+// not allowed, ReplaceAllocations writes nothing.
 //
-// Every transaction locks rows in the same order: first consumers by UUID, then providers by ID. It reads all rows after it has
-// locked them. Each of several concurrent writers therefore either sees the current rows or gets an *inventory.Fault. A caller
-// that already holds the lock of a provider must not call ReplaceAllocations for consumers that other transactions may write:
-// the two can deadlock.
+// Every transaction that writes allocations locks rows in the same order: first consumers by UUID, then providers by ID. ReplaceAllocations
+// reads a row only after it has locked the row. Because of these locks, each of several concurrent writers either sees the current rows or
+// gets an *inventory.Fault. If the caller's transaction already holds the lock of a provider, the caller must not call ReplaceAllocations
+// for consumers that other transactions may write, because the transactions can deadlock.
 func ReplaceAllocations(ctx context.Context, tx db.Tx, writes ...*AllocationWrite) error {
 	t := newAllocationTx(writes)
 	batch := &pgx.Batch{}

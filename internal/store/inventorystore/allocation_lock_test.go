@@ -183,15 +183,15 @@ func TestAllocations_DeadlockIsRetried(t *testing.T) {
 	}
 }
 
-// TestBatch_DeadlockAfterACallbackErrorIsRetried runs a batch of two statements: the callback of the first one returns an
-// error, and the second one fails with a simulated deadlock.
+// TestBatch_DeadlockAfterACallbackErrorIsRetried runs a batch of two statements: the callback of the first statement returns an error, and
+// the second statement fails with a simulated deadlock.
 func TestBatch_DeadlockAfterACallbackErrorIsRetried(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	db := createDeadlockTrigger(t, url)
 	storetest.Exec(t, url, `create trigger give_up before delete on allocation execute function give_up()`)
-	stale := errors.New("stale")
+	stale := errors.New("error of the callback")
 
 	err := inventorystore.RunBatch(t.Context(), s.Inventory, func(b *pgx.Batch) {
 		b.Queue(`select 1`).QueryRow(func(pgx.Row) error { return stale })

@@ -13,11 +13,11 @@ import (
 	"berth/internal/inventory"
 )
 
-// allocationStatement allocates amounts of one or more resource classes of one provider to a new consumer. It writes either
-// everything or nothing. It writes only if three conditions hold: the consumer does not exist, the amounts fit the inventories
-// that the statement sees, and the provider, once locked, still has the generation that the statement has seen. The generation
-// shows a concurrent allocation, because every allocation from a provider increments it. The conditions on the amounts are
-// those of inventory.CheckCapacity.
+// allocationStatement is a SQL statement that allocates amounts of one or more resource classes of one provider to a new consumer. The
+// statement allocates either all amounts or none. The statement allocates the amounts only if three conditions hold: the consumer does not
+// exist, the amounts fit the inventories in the snapshot of the statement, and the provider, once locked, still has the same generation as
+// in that snapshot. A changed generation shows a concurrent allocation, because every allocation from a provider increments the provider's
+// generation. The statement checks the amounts by the same conditions as inventory.CheckCapacity.
 const allocationStatement = `
 	with requested as (
 		select p.id, p.uuid, p.generation, i.class_id, new.amount
@@ -55,9 +55,10 @@ const allocationStatement = `
 	select @cause, @actor, @consumer, 1, uuid, generation - 1, generation
 	from updated_provider`
 
-// tryAllocationStatement runs a write of one provider and one new consumer, the most frequent kind, as one statement. It
-// reports whether the statement has written the allocations. If not, the caller runs the write with runAllocationTx, which
-// needs one more round trip and returns the reason if the write is not allowed.
+// tryAllocationStatement runs a write of one provider and one new consumer, which is the most frequent kind of write, as one SQL statement.
+// tryAllocationStatement reports whether the statement has written the allocations. If the statement has not written the allocations, the
+// caller runs the write with runAllocationTx, which needs one more round trip to PostgreSQL and returns the reason if the write is not
+// allowed.
 func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) (done bool, err error) {
 	if len(w.Writes) != 1 || !w.Writes[0].Expect.ExpectsAbsent() {
 		return false, nil

@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// drawInventory draws a small inventory, so that writes often exceed its total or violate min_unit, max_unit or step_size.
+// drawInventory draws a random inventory with a small total, so that random writes often exceed the total or violate min_unit, max_unit or
+// step_size.
 func drawInventory(t *rapid.T, name string) inventory.Inventory {
 	i := inventory.Inventory{Total: rapid.Int64Range(1, 20).Draw(t, name+" total"), MinUnit: rapid.Int64Range(1, 3).Draw(t, name+" min"),
 		StepSize:        rapid.SampledFrom([]int64{1, 1, 2, 3}).Draw(t, name+" step"),
@@ -92,7 +93,7 @@ func TestAllocationStatement_WritesNothingIfUncertain(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(before, dumpRows(t, db)); diff != "" {
-		t.Errorf("rows changed by statements that must not write (-before +after):\n%s", diff)
+		t.Errorf("rows after statements that must not write: want no difference (-before +after):\n%s", diff)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// faultKind returns the kind of an *inventory.Fault, or -1 for other errors.
+// faultKind returns the kind of the error if the error is an *inventory.Fault, otherwise -1.
 func faultKind(err error) inventory.Kind {
 	var p *inventory.Fault
 	if errors.As(err, &p) {
@@ -22,8 +22,8 @@ func faultKind(err error) inventory.Kind {
 	return -1
 }
 
-// raceWriters calls f in n goroutines at the same time and returns the number of calls that succeed. Every error must be a
-// fault of one of the given kinds.
+// raceWriters calls f in n goroutines at the same time and returns the number of calls that succeed. If a call fails, its error must be an
+// *inventory.Fault of one of the given kinds.
 func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Kind) int {
 	t.Helper()
 	var won atomic.Int64

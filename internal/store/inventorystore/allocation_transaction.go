@@ -13,8 +13,8 @@ import (
 )
 
 // allocationTx is the state of a transaction that replaces allocations. The transaction locks and reads the rows that the
-// writes affect, checks the writes in order, and writes all results in one batch. Each write is checked against the state after
-// the writes before it. No consumer occurs in two writes.
+// writes affect, checks the writes in order, and writes all results in one batch. The transaction checks each write against the state after
+// the earlier writes of the same transaction. No consumer occurs in two writes of the transaction.
 type allocationTx struct {
 	writes      []*AllocationWrite
 	consumers   map[string]consumerRow                      // existing consumers by UUID
@@ -29,13 +29,14 @@ type allocationTx struct {
 // consumerRow is the row of an existing consumer.
 type consumerRow struct{ id, generation int64 }
 
-// providerState is a locked provider. Its generation includes the increments by the writes that were applied so far.
+// providerState is a locked provider. The field `generation` includes the increments by the writes of the transaction that have been
+// applied so far.
 type providerState struct {
 	id, generation int64
 	increments     int64 // number of writes that increased the generation
 }
 
-// inventoryState is an inventory and its usage. The field `used` includes the writes that were applied so far.
+// inventoryState is an inventory and its usage. The field `used` includes the writes of the transaction that have been applied so far.
 type inventoryState struct {
 	providerID int64
 	classID    int32
@@ -53,7 +54,8 @@ func newAllocationTx(writes []*AllocationWrite) *allocationTx {
 	}
 }
 
-// apply checks the writes in order. It applies each allowed write to the state t, and sets the Fault of each other write.
+// apply checks the writes of the transaction in order. If a write is allowed, apply applies the write to the state t; if a write is not
+// allowed, apply sets the field Fault of the write.
 func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 	for _, w := range t.writes {
 		w.Fault = nil // an earlier attempt may have set it
@@ -74,9 +76,10 @@ func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 	return nil
 }
 
-// retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of a rejected write after this
-// transaction took its locks. The next attempt then reports the generation conflict, which is the cause of the rejection. An
-// allowed write needs no such check, because inserting its consumer fails.
+// retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of the rejected write w after the transaction locked
+// its rows. The retried transaction then reports the conflict of the consumer's generation, which is the true reason for the rejection. An
+// allowed write does not need retryIfConsumerAppeared, because the transaction fails when it inserts a consumer that another writer has
+// created.
 func (t *allocationTx) retryIfConsumerAppeared(ctx context.Context, q db.Querier, w *AllocationWrite) error {
 	absent := slices.DeleteFunc(w.consumers(), func(consumer string) bool {
 		_, exists := t.consumers[consumer]
@@ -122,7 +125,7 @@ func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWri
 }
 
 // capacities returns the inventories that a write allocates from, and the classes of the requested inventories that do not
-// exist. UsedByOthers does not include the current allocations of the write's own consumers.
+// exist. The field UsedByOthers of the returned capacities does not include the current allocations of the write's own consumers.
 func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.InventoryKey]inventory.Capacity, missing []string) {
 	capacities = map[inventory.InventoryKey]inventory.Capacity{}
 	for _, c := range w.Writes {
@@ -177,7 +180,7 @@ func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	}
 }
 
-// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs. These are the
+// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs. The affected providers are the
 // providers of the new allocations or, if the write deletes the consumer, the providers of the consumer's current allocations.
 func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
 	all := c.Allocations.Providers()

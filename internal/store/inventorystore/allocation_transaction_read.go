@@ -43,8 +43,8 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	t.queueInventories(batch)
 }
 
-// hasUUIDOrConsumer is a SQL condition for a provider: its UUID is one of $1, or one of the consumers $2 has allocations from
-// it.
+// hasUUIDOrConsumer is a SQL condition for a provider: the provider's UUID is one of $1, or one of the consumers $2 has an allocation from
+// the provider.
 const hasUUIDOrConsumer = `
 		id = any (array(
 			select id from provider where uuid = any($1)
@@ -55,8 +55,8 @@ const hasUUIDOrConsumer = `
 			where c.uuid = any($2)))`
 
 // queueProviders queues the statement that locks the providers of the new allocations and of the deleted consumers'
-// allocations. In a standalone transaction with a single provider, the update that increments the generation also takes the
-// lock. This saves a statement, because most writes are allowed and need the increment anyway.
+// allocations. In a standalone transaction with a single provider, the update that increments the provider's generation also locks the
+// provider. Locking with the update saves a statement, because most writes are allowed and need the increment of the generation anyway.
 func (t *allocationTx) queueProviders(batch *pgx.Batch, deleted []string) {
 	const lock = `
 		select uuid, id, generation
@@ -154,7 +154,7 @@ func (t *allocationTx) readAllocations(rows pgx.Rows) error {
 	return err
 }
 
-// inventoryRow is a result row with an inventory and its usage; its fields are scanned by column name.
+// inventoryRow is a row of a query result with an inventory and its usage; pgx assigns the columns to the fields by name.
 type inventoryRow struct {
 	Provider   string
 	Class      string

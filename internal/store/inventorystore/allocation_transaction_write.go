@@ -9,8 +9,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// queueWrites queues the statements that write the results of the allowed writes. If nothing changes, it queues no statement,
-// and the transaction is rolled back.
+// queueWrites queues the statements that write the results of the allowed writes. If the allowed writes change nothing, queueWrites queues
+// no statement, and the transaction is rolled back.
 func (t *allocationTx) queueWrites(ctx context.Context, batch *pgx.Batch) {
 	if len(t.changes) == 0 {
 		return
@@ -29,8 +29,8 @@ func (t *allocationTx) queueWrites(ctx context.Context, batch *pgx.Batch) {
 }
 
 // queueConsumers queues the statements that create the new consumers, update the existing consumers, delete their current
-// allocations, and delete the consumers without new allocations. If another writer has created one of the new consumers after
-// the reads, the transaction fails and runs again.
+// allocations, and delete the consumers without new allocations. If another writer creates one of the new consumers after the transaction
+// has read its rows, the transaction fails and is retried.
 func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.ConsumerWrite) {
 	var uuids, projects, users []string
 	var types []*string
@@ -87,8 +87,8 @@ func (t *allocationTx) queueAllocations(batch *pgx.Batch, writes []inventory.Con
 		consumers, providers, classes, amounts)
 }
 
-// queueGenerations queues the statements that increase the generations of the providers. Providers with the same number of
-// writes share one statement.
+// queueGenerations queues the statements that increase the generations of the providers. One statement increases the generations of all
+// providers that have the same number of writes.
 func (t *allocationTx) queueGenerations(batch *pgx.Batch) {
 	providers := map[int64][]int64{} // IDs by increment
 	for _, p := range t.providers {

@@ -9,7 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// AllocationWrite is a write that replaces the allocations of one or more consumers: either of all of them or of none.
+// AllocationWrite is a write that replaces the allocations of one or more consumers. If the write fails for one consumer, it changes none
+// of the consumers.
 type AllocationWrite struct {
 	actor  string
 	Writes []inventory.ConsumerWrite // sorted by consumer

@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// createTrees creates provider trees. Each tree has a root with inventories of VCPU, MEMORY_MB and DISK_GB, and the given
-// number of child providers with an inventory of VGPU. Every hundredth root has the trait CUSTOM_RARE and an inventory of the
-// class CUSTOM_RARE. All roots are in the same aggregate.
+// createTrees creates provider trees. Each provider tree has a root provider with inventories of VCPU, MEMORY_MB and DISK_GB, and the given
+// number of child providers, each with an inventory of VGPU. Every hundredth root provider has the trait CUSTOM_RARE and an inventory of
+// the class CUSTOM_RARE. All root providers are in the same aggregate.
 func createTrees(t *testing.T, url string, trees, children int) {
 	t.Helper()
 	for _, sql := range []string{

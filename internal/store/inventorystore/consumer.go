@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// DeleteAllocations deletes a consumer with all its allocations, whatever generation the consumer has. It returns
+// DeleteAllocations deletes a consumer and all its allocations, whatever the generation of the consumer is. DeleteAllocations returns
 // db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	tag, err := s.db.Exec(ctx, `
@@ -44,8 +44,8 @@ type allocationRow struct {
 	CreatedAt          time.Time
 }
 
-// Allocations returns a consumer with its allocations. If the consumer does not exist, the result is the zero value with empty
-// maps.
+// Allocations returns a consumer with its allocations. If the consumer does not exist, Allocations returns the zero value of
+// inventory.ConsumerAllocations, but with empty maps instead of nil.
 func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.ConsumerAllocations, error) {
 	rows, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[allocationRow], `
 		select coalesce(k.project, '') as project, coalesce(k.user_id, '') as "user", k.type, k.generation,

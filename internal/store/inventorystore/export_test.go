@@ -36,7 +36,7 @@ func WaitingWrites(s *Store) int { return s.groupCommit.Waiting() }
 // GroupCommitQueues returns the number of group commit queues with a running or waiting write.
 func GroupCommitQueues(s *Store) int { return s.groupCommit.Queues() }
 
-// RunBatch sends a batch of statements in its own transaction.
+// RunBatch runs a batch of SQL statements in its own transaction.
 func RunBatch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		batch := &pgx.Batch{}

@@ -70,7 +70,7 @@ func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 		s.Inventory.DeleteProvider(ctx, a),
 	} {
 		if err != nil {
-			t.Fatalf("step %d: %v", i, err)
+			t.Fatalf("step %d of the writes to the generation history: got error %v, want no error", i, err)
 		}
 	}
 	refused := s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 200, inventory.ExpectAbsent()))
@@ -97,8 +97,8 @@ func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 		got += formatChanges(t, changes, names) + "\n"
 	}
 
-	// If one write changes several consumers, their history entries are sorted by the consumers' UUIDs, which are random in
-	// this test.
+	// If one write changes several consumers, the history entries of these consumers are sorted by the consumers' UUIDs, which are random
+	// in this test.
 	both := []string{"ann/demo: allocations, one 1 to 2, B 2 to 3", "ann/demo: allocations, two none to 1, B 2 to 3"}
 	emptied := []string{"ann/demo: allocations, one 2 to none, B 3 to 4", "ann/demo: allocations, two 1 to 2, B 3 to 4"}
 	if one > two {

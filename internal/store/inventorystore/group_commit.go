@@ -21,17 +21,19 @@ const (
 	maxGroupCommitWait = 2 * time.Millisecond
 )
 
-// groupCommit has one queue of writes for each provider. A transaction holds the lock of its provider until PostgreSQL has
-// written the commit to disk. Writes that arrive meanwhile share the next transaction, so that they wait for one common disk
-// write instead of one disk write each. Between processes, the row locks of the database decide the order of the writes.
+// groupCommit has one queue of writes for each provider. A transaction that writes allocations holds the lock of its provider until
+// PostgreSQL has written the commit to disk. All writes that arrive while such a transaction runs share the next transaction, so that they
+// wait for one common disk write instead of one disk write each. If several processes write allocations of the same provider, PostgreSQL's
+// row locks decide the order of the writes.
 type groupCommit = coalesce.Batcher[*AllocationWrite, struct{}]
 
 // queuedWrite is a write of allocations in the queue of its provider.
 type queuedWrite = coalesce.Call[*AllocationWrite, struct{}]
 
-// newGroupCommit returns the group commit queues of a store. The first write of an idle queue runs immediately. After a shared
-// transaction, the queue waits for a quarter of that transaction's duration, because the same writers tend to write again soon.
-// Without this wait, the writers would form two alternating groups of half the size.
+// newGroupCommit returns the group commit queues of a store. If a queue is empty, a write that arrives runs immediately. After a
+// transaction that several writes shared, the queue waits for a quarter of the transaction's duration before it starts the next
+// transaction, because the same writers tend to write again soon. Without this wait, the writers would form two groups of half the size
+// that take turns.
 func newGroupCommit(s *Store) *groupCommit {
 	return coalesce.NewBatcher(coalesce.Config[*AllocationWrite, struct{}]{
 		Run:       s.runGroupCommit,
@@ -44,8 +46,8 @@ func newGroupCommit(s *Store) *groupCommit {
 	})
 }
 
-// runGroupCommit runs a batch of writes of one provider in one transaction. If PostgreSQL rejects the transaction, each write
-// runs in its own transaction, so that an invalid write does not make the others fail.
+// runGroupCommit runs a batch of writes of one provider in one transaction. If PostgreSQL rejects the transaction, runGroupCommit runs each
+// write in its own transaction, so that one invalid write does not make the other writes fail.
 func (s *Store) runGroupCommit(ctx context.Context, batch []*queuedWrite) {
 	if len(batch) == 1 {
 		batch[0].Finish(struct{}{}, s.runSingleWrite(ctx, batch[0].Item))

@@ -44,8 +44,8 @@ func dumpRows(t *testing.T, db *pgx.Conn) []string {
 	return all
 }
 
-// drawWrite draws a random write for one consumer and one provider. Some of the requested resource classes have no inventory or
-// do not exist.
+// drawWrite draws a random write for one consumer and one provider. The provider has no inventory of some of the requested resource
+// classes, or the classes do not exist.
 func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
 	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.ExpectAbsent(), inventory.ExpectGeneration(1)}).Draw(t, "expect")
 	w := inventory.ConsumerWrite{Consumer: consumer, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), User: "u", Expect: expect}
@@ -92,7 +92,7 @@ func TestGroupCommit_ResultsEqualThoseOfSeparateTransactions(t *testing.T) {
 			for i, writes := range all {
 				want := inTurn.Inventory.ReplaceAllocations(t.Context(), writes)
 				if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got[i])); diff != "" {
-					rt.Errorf("result of write %d in a shared transaction differs from its result in a separate transaction (-separate +shared):\n%s",
+					rt.Errorf("result of write %d in a shared transaction: want the same as in a separate transaction (-separate +shared):\n%s",
 						i, diff)
 				}
 			}
@@ -100,13 +100,13 @@ func TestGroupCommit_ResultsEqualThoseOfSeparateTransactions(t *testing.T) {
 	})
 
 	if diff := cmp.Diff(dumpRows(t, inTurnDB), dumpRows(t, togetherDB)); diff != "" {
-		t.Errorf("rows after shared transactions differ from rows after separate transactions (-separate +shared):\n%s", diff)
+		t.Errorf("rows after shared transactions: want the same as after separate transactions (-separate +shared):\n%s", diff)
 	}
 }
 
-// queueWriters starts writers of a provider that a competing transaction has locked. The first writer waits for the lock, the
-// others wait in the group commit queue, in order. When all writers wait, queueWriters calls `meanwhile`, commits the competing
-// transaction, and returns the writers' errors.
+// queueWriters starts writers of a provider that a competing transaction has locked. The first writer waits for the provider's lock; the
+// other writers wait in the group commit queue, in the order of the parameter `writers`. When all writers wait, queueWriters calls the
+// function `meanwhile`, commits the competing transaction, and returns the errors of the writers.
 func queueWriters(t *testing.T, s *store.Store, url, provider string, meanwhile func(), writers ...func() error) []error {
 	t.Helper()
 	r := storetest.NewRival(t, url)

@@ -11,8 +11,8 @@ import (
 )
 
 // SetInventory creates or replaces a provider's inventory of one resource class and increments the provider's generation, in
-// the caller's transaction. Existing allocations are kept, even if they exceed the new capacity. SetInventory returns
-// db.ErrNotFound for an unknown provider, and an *inventory.Fault for an unknown class.
+// the caller's transaction. SetInventory does not change existing allocations, even if they exceed the capacity of the new inventory.
+// SetInventory returns db.ErrNotFound for an unknown provider, and an *inventory.Fault for an unknown resource class.
 func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inventory.Inventory) error {
 	p, err := lockProvider(ctx, tx, provider)
 	if err != nil {

@@ -19,8 +19,8 @@ func (s *Store) ProviderInventories(ctx context.Context, provider string) (inven
 	return providerInventories(ctx, s.db, provider)
 }
 
-// providerInventoryRow is a result row with one inventory of a provider. For a provider without inventories, there is one row
-// in which every field except Generation is null.
+// providerInventoryRow is a row of a query result with one inventory of a provider. If a provider has no inventories, the result has one
+// row in which every field except Generation is null.
 type providerInventoryRow struct {
 	Generation                                  int64
 	Class                                       *string
@@ -63,8 +63,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// CreateInventory creates a provider's inventory of a resource class. It returns a fault if the provider already has an
-// inventory of the class.
+// CreateInventory creates a provider's inventory of a resource class. CreateInventory returns a fault if the provider already has an
+// inventory of the resource class.
 func (s *Store) CreateInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if slices.Contains(p.classes, class) {
@@ -76,8 +76,8 @@ func (s *Store) CreateInventory(ctx context.Context, provider, class string, i i
 	})
 }
 
-// UpdateInventory changes a provider's inventory of a resource class; the provider must have the given generation. It returns a
-// fault of kind UnknownClass for an unknown class, and a fault of kind Missing if the provider has no inventory of the class.
+// UpdateInventory changes a provider's inventory of a resource class; the provider must have the given generation. UpdateInventory returns
+// a fault of kind UnknownClass for an unknown resource class, and a fault of kind Missing if the provider has no inventory of the class.
 func (s *Store) UpdateInventory(ctx context.Context, provider string, generation int64, class string,
 	i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -95,8 +95,8 @@ func (s *Store) UpdateInventory(ctx context.Context, provider string, generation
 	})
 }
 
-// ReplaceInventories replaces all inventories of a provider; the provider must have the given generation. It returns a fault of
-// kind InventoryInUse if an inventory that has allocations is not in the new set.
+// ReplaceInventories replaces all inventories of a provider; the provider must have the given generation. If a present inventory has
+// allocations and the new inventories do not contain its resource class, ReplaceInventories returns a fault of kind InventoryInUse.
 func (s *Store) ReplaceInventories(ctx context.Context, provider string, generation int64,
 	classes map[string]inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -117,8 +117,8 @@ func (s *Store) ReplaceInventories(ctx context.Context, provider string, generat
 	})
 }
 
-// DeleteInventory deletes a provider's inventory of a resource class. It returns a fault of kind Missing if the provider has no
-// such inventory, and a fault of kind InventoryInUse if the inventory has allocations.
+// DeleteInventory deletes a provider's inventory of a resource class. DeleteInventory returns a fault of kind Missing if the provider has
+// no inventory of the class, and a fault of kind InventoryInUse if the inventory has allocations.
 func (s *Store) DeleteInventory(ctx context.Context, provider, class string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {
@@ -129,8 +129,8 @@ func (s *Store) DeleteInventory(ctx context.Context, provider, class string) err
 	return err
 }
 
-// DeleteInventories deletes all inventories of a provider. It returns a fault of kind InventoryInUse if one of the inventories
-// has allocations.
+// DeleteInventories deletes all inventories of a provider. DeleteInventories returns a fault of kind InventoryInUse if one of the
+// inventories has allocations.
 func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		return p.QueueDelete(ctx, tx, batch, p.classes)
@@ -140,14 +140,14 @@ func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
 
 const staleGenerationMessage = "resource provider generation conflict"
 
-// LockedInventories is a locked provider with the resource classes of its inventories, in the order of the class IDs.
+// LockedInventories is a locked provider with the resource classes of the provider's inventories, in the order of the IDs of the classes.
 type LockedInventories struct {
 	LockedProvider
 	classes []string
 }
 
-// changeInventories changes the inventories of a provider: it locks the provider, calls `prepare`, which checks and queues the
-// change, increments the provider's generation, and returns the new inventories.
+// changeInventories locks a provider, calls the function `prepare`, which checks and queues the change of the provider's inventories, then
+// increments the provider's generation, and returns the new inventories.
 func (s *Store) changeInventories(ctx context.Context, provider string,
 	prepare func(db.Tx, LockedInventories, *pgx.Batch) error) (inventory.ProviderInventories, error) {
 	var after inventory.ProviderInventories
@@ -170,7 +170,7 @@ func (s *Store) changeInventories(ctx context.Context, provider string,
 	return after, err
 }
 
-// LockInventories locks a provider and reads the classes of its inventories.
+// LockInventories locks a provider and reads the resource classes of the provider's inventories.
 func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInventories, error) {
 	p := LockedInventories{}
 	var err error
@@ -192,8 +192,8 @@ func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInve
 	return p, nil
 }
 
-// checkNewClasses returns a fault if one of the resource classes does not exist. It does not check classes of which the
-// provider already has an inventory.
+// checkNewClasses returns a fault if one of the resource classes does not exist. If the provider already has an inventory of a class,
+// checkNewClasses does not check the class, because it exists.
 func (p LockedInventories) checkNewClasses(ctx context.Context, tx db.Tx, classes ...string) error {
 	unknown := slices.DeleteFunc(slices.Clone(classes), func(class string) bool { return slices.Contains(p.classes, class) })
 	if len(unknown) == 0 {

@@ -9,8 +9,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// nameIndex maps the names of resource classes or traits to their IDs and back. For each name, it also contains the number of
-// providers with that class or trait, counted up to maxRareCount.
+// nameIndex maps the names of resource classes or traits to their IDs and back. For each name, nameIndex also contains the number of
+// providers with this class or trait, counted only up to maxRareCount.
 type nameIndex struct {
 	names  map[int32]string
 	ids    map[string]int32
@@ -33,7 +33,7 @@ func (x nameIndex) read(rows pgx.Rows) error {
 	return err
 }
 
-// namesOf returns the names that belong to the IDs, in the same order.
+// namesOf returns the names of the resource classes or traits with the given IDs, in the order of the IDs.
 func (x nameIndex) namesOf(ids []int32) []string {
 	if len(ids) == 0 {
 		return nil
@@ -45,7 +45,8 @@ func (x nameIndex) namesOf(ids []int32) []string {
 	return all
 }
 
-// idsOf returns the IDs that belong to the names, in the same order. All names must be in the index.
+// idsOf returns the IDs of the resource classes or traits with the given names, in the order of the names. All given names must be in the
+// index.
 func (x nameIndex) idsOf(names []string) []int32 {
 	all := make([]int32, len(names))
 	for i, name := range names {
@@ -54,8 +55,8 @@ func (x nameIndex) idsOf(names []string) []int32 {
 	return all
 }
 
-// check returns a fault of the given kind if some of the names are not in the index. The parameter `format` is the fault's
-// message; it has one verb for the list of these names.
+// check returns a fault of the given kind if some of the names are not in the index. The parameter `format` is the message of the fault,
+// with one formatting verb for the list of the names that are not in the index.
 func (x nameIndex) check(names []string, kind inventory.Kind, format string) error {
 	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, exists := x.ids[name]

@@ -12,13 +12,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeLock is the key of the advisory lock that protects the parents of all providers. A transaction that adds a child provider
-// takes the lock in shared mode. A transaction that moves a subtree takes the lock in exclusive mode, so that it sees all
-// descendants.
+// treeLock is the key of the advisory lock that protects the parents of all providers. A transaction that adds a child provider takes
+// treeLock in shared mode. A transaction that moves a provider with its descendants takes treeLock in exclusive mode, so that no other
+// transaction adds a descendant meanwhile.
 const treeLock = 0x62657274
 
-// CreateProvider creates a provider. It returns a fault of kind DuplicateName if the name or UUID is in use, and a fault of
-// kind Invalid if the parent does not exist.
+// CreateProvider creates a provider. CreateProvider returns a fault of kind DuplicateName if another provider has the same name or UUID,
+// and a fault of kind Invalid if the parent provider does not exist.
 func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (inventory.Provider, error) {
 	var created inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -32,14 +32,14 @@ func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (
 	return created, err
 }
 
-// DeleteProvider deletes a provider with its inventories, traits and aggregates. It returns a fault of kind HasChildren if the
+// DeleteProvider deletes a provider with its inventories, traits and aggregates. DeleteProvider returns a fault of kind HasChildren if the
 // provider has children, and a fault of kind ProviderInUse if consumers have allocations from it.
 func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return removeProvider(ctx, tx, uuid) })
 }
 
-// AddProvider creates a provider in the caller's transaction, as CreateProvider does in its own. After a fault of kind
-// DuplicateName, the transaction can only be rolled back.
+// AddProvider does the same as CreateProvider, but in the caller's transaction. If AddProvider returns a fault of kind DuplicateName, the
+// caller can only roll the transaction back.
 func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error {
 	if p.Parent != "" {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared($1)`, treeLock); err != nil {
@@ -76,8 +76,7 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 	return nil
 }
 
-// DropProvider deletes a provider in the caller's transaction, as DeleteProvider does in its own. It returns nil if the
-// provider does not exist.
+// DropProvider does the same as DeleteProvider, but in the caller's transaction, and returns nil if the provider does not exist.
 func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	if err := removeProvider(ctx, tx, uuid); !errors.Is(err, db.ErrNotFound) {
 		return err
@@ -118,15 +117,15 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	return nil
 }
 
-// LockedProvider is a provider whose row the transaction has locked. While the transaction runs, no other transaction can
-// change the generation, inventories, traits or aggregates of the provider.
+// LockedProvider is a provider whose row the current transaction has locked. Until the transaction ends, no other transaction can change
+// the generation, inventories, traits or aggregates of a LockedProvider.
 type LockedProvider struct {
 	id         int64
 	uuid       string
 	generation int64
 }
 
-// lockProvider locks the row of a provider, so that other writers of the provider wait until the transaction ends.
+// lockProvider locks the row of a provider, so that other writers of the provider wait until the caller's transaction ends.
 func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, error) {
 	p := LockedProvider{uuid: uuid}
 	err := tx.QueryRow(ctx, `
@@ -149,7 +148,8 @@ func (p LockedProvider) checkGeneration(generation int64, message string) error 
 	return nil
 }
 
-// QueueGeneration queues the increment of a locked provider's generation, and an entry about it in the generation history.
+// QueueGeneration queues two statements: one increments the generation of a locked provider, the other adds an entry about the increment to
+// the generation history.
 func (p *LockedProvider) QueueGeneration(ctx context.Context, batch *pgx.Batch, cause inventory.Cause) {
 	before := p.generation
 	p.generation++

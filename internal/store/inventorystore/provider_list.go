@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// providerSelect is the beginning of a SQL query; it selects the columns that scanProvider reads.
+// providerSelect is the beginning of a SQL query for providers. The query selects the columns that scanProvider reads.
 const providerSelect = `
 	select p.uuid, p.name, p.generation, coalesce(parent.uuid, ''), root.uuid, coalesce(p.updated_at, p.created_at)
 	from provider p
@@ -41,7 +41,7 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 	return p, err
 }
 
-// Providers returns the providers that match a filter, oldest first. It returns a fault of kind UnknownClass for an unknown
+// Providers returns the providers that match a filter, oldest first. Providers returns a fault of kind UnknownClass for an unknown
 // resource class, and a fault of kind Invalid for an unknown trait.
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
@@ -69,8 +69,8 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 	return providers, nil
 }
 
-// providerConditions returns the SQL where clause of a filter, for a provider table with the alias p, and the arguments of the
-// clause. The clause checks that the provider has inventories of the requested classes, but not that the requested amounts are
+// providerConditions returns the SQL where clause of a filter, for the table `provider` with the alias p, and the arguments of the clause.
+// The where clause checks that a provider has inventories of the requested resource classes, but not that the requested amounts are
 // available.
 func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (where string, args []any) {
 	var conditions []string
@@ -107,7 +107,7 @@ func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (
 	return where, args
 }
 
-// filterNames returns the IDs of the classes and traits in a filter, or a fault if one of them does not exist.
+// filterNames returns the IDs of the resource classes and traits in a filter, or a fault if one of these classes or traits does not exist.
 func filterNames(ctx context.Context, tx db.Tx, f inventory.ProviderFilter) (classes, traits nameIndex, err error) {
 	classes, traits = newNameIndex(), newNameIndex()
 	requested := slices.Sorted(maps.Keys(f.Resources))

@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// UpdateProvider renames a provider. If the change names another parent, it also moves the provider with its subtree. The
-// generation of the provider does not change.
+// UpdateProvider renames a provider. If the change names another parent, UpdateProvider also moves the provider and its descendants below
+// that parent. UpdateProvider does not change the generation of the provider.
 func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -32,8 +32,8 @@ func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) 
 	return changed, err
 }
 
-// moveProvider moves a provider to the parent that the change names. Most changes name the current parent; for these,
-// moveProvider does not lock the provider trees.
+// moveProvider moves a provider to the parent that the change names. Most changes name the current parent of the provider; for such a
+// change, moveProvider does not take treeLock.
 func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) error {
 	current, err := provider(ctx, tx, c.UUID)
 	if err != nil || c.Parent == nil || *c.Parent == current.Parent {
@@ -58,8 +58,8 @@ func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) err
 	return reparent(ctx, tx, c.UUID, *c.Parent)
 }
 
-// reparent moves a provider and its descendants to another parent or, if `parent` is empty, makes them a separate tree. The
-// caller must hold treeLock.
+// reparent moves a provider and its descendants below the provider `parent` or, if `parent` is empty, makes the provider the root of a
+// separate tree. The caller of reparent must hold treeLock in exclusive mode.
 func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 	rows, err := tx.Query(ctx, `
 		with recursive subtree as (

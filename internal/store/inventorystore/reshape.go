@@ -13,11 +13,11 @@ import (
 	"berth/internal/store/db"
 )
 
-// Reshape replaces the inventories of providers and the allocations of consumers in one transaction. It adds the new
-// inventories, replaces the allocations, and then deletes the inventories that the request does not contain. Reshape returns an
-// *inventory.Fault if the request is not allowed.
+// Reshape replaces the inventories of providers and the allocations of consumers in one transaction. Reshape first adds the new
+// inventories, then replaces the allocations, and then deletes those inventories of the providers that the request does not contain.
+// If the request is not allowed, Reshape returns an *inventory.Fault.
 //
-// As in Placement, a reshape increases the generation of a provider by one when it adds inventories, by one when it writes
+// As in OpenStack Placement, Reshape increases the generation of a provider by one when it adds inventories, by one when it writes
 // allocations, and by one when it deletes inventories.
 func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -50,8 +50,8 @@ func reshapeConflict(what string) error {
 }
 
 // checkInventoryProviders returns a fault if a provider of the new inventories does not exist or does not have the expected
-// generation. It runs before any row is locked: the transaction locks consumers before providers, but a fault about a provider
-// must be reported first.
+// generation. checkInventoryProviders runs before the transaction locks rows, because the transaction locks consumers before providers, but
+// must report a fault about a provider first.
 func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
 	known, err := providersWhere(ctx, tx, `uuid = any($1)`, shape.InventoryProviders())
 	if err != nil {
@@ -71,8 +71,8 @@ func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 	return nil
 }
 
-// providersWhere reads the providers that meet a SQL condition and returns them by UUID. The condition may end with a locking
-// clause.
+// providersWhere reads the providers that meet a SQL condition and returns them by UUID. The parameter `condition` may end with a locking
+// clause such as "for update".
 func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any) (map[string]LockedProvider, error) {
 	rows, err := tx.Query(ctx, `select id, uuid, generation from provider where `+condition, args...)
 	if err != nil {
@@ -96,8 +96,8 @@ type reshapeTx struct {
 	providers map[string]LockedProvider // providers of the inventories, of the new allocations and of the deleted consumers' allocations
 }
 
-// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if a consumer or provider does not
-// have the expected generation.
+// lockReshape locks the consumers and then the providers of a reshape. If a consumer or provider does not have the generation that the
+// reshape request expects, lockReshape returns a fault.
 func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
 	var deleted []string
 	for _, w := range shape.Writes {
@@ -127,8 +127,8 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 	return &reshapeTx{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
 }
 
-// lockConsumers locks the rows of the consumers that the writes change. It returns a fault if a consumer is not in the state
-// that its write expects.
+// lockConsumers locks the rows of the consumers that the writes change. If a consumer is not in the state that the write of the consumer
+// expects, lockConsumers returns a fault.
 func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWrite) error {
 	names := make([]string, len(writes))
 	for i, w := range writes {
@@ -160,7 +160,8 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 	return nil
 }
 
-// addInventories creates or replaces the requested inventories of the providers. It does not yet delete the other inventories.
+// addInventories creates or replaces the requested inventories of the providers. addInventories does not delete the inventories that the
+// request does not contain, because the present allocations may still use them.
 func (r *reshapeTx) addInventories(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	for _, name := range r.InventoryProviders() {
@@ -204,7 +205,7 @@ func (r *reshapeTx) deleteInventories(ctx context.Context) error {
 	return nil
 }
 
-// leftOver returns the inventories of the providers that the reshape request does not contain, as provider IDs and class IDs.
+// leftOver returns those inventories of the request's providers that the reshape request does not contain, as provider IDs and class IDs.
 // If one of these inventories has allocations, leftOver returns a fault of kind InventoryInUse.
 func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []int32, err error) {
 	rows, err := r.tx.Query(ctx, `

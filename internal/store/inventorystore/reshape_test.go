@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// randomReshape runs a reshape that replaces the inventories of up to two random providers, without changing their total of
-// VCPU. If the consumer of w exists, the reshape also contains the write w.
+// randomReshape runs a reshape that replaces the inventories of one or two random providers, without changing the total of VCPU of each
+// provider. If the write w expects an existing consumer, the reshape also contains the write w.
 func randomReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.ConsumerWrite, providers []string) error {
 	t.Helper()
 	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{}}
@@ -38,8 +38,8 @@ func randomReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.Consu
 	return s.Inventory.Reshape(t.Context(), shape)
 }
 
-// moveVGPUs returns a reshape that moves the VGPU inventory of a host, and the VGPU allocations of the consumers in `holders`,
-// to another provider. The host must have the given generation.
+// moveVGPUs returns a reshape that moves the VGPU inventory of the provider `host`, and the VGPU allocations of the consumers in `holders`,
+// to the provider `child`. The reshape is allowed only if the provider `host` has the given generation.
 func moveVGPUs(host, child string, generation int64, holders ...string) inventory.Reshape {
 	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{
 		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)}},
@@ -65,8 +65,8 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 			storetest.Allocate(t, s, w)
 		}
 
-		// Two of the concurrent writers do not reshape: one allocates from the host, the other one changes the allocations of a
-		// consumer.
+		// Two of the ten concurrent writers do not reshape: one writer allocates from the host, and another writer changes the allocations
+		// of a consumer.
 		generation := generationOf(t, s, host)
 		newcomer, rewritten, reshapes := uuid.NewString(), atomic.Bool{}, atomic.Int64{}
 		raceWriters(t, 10, func(i int) error {

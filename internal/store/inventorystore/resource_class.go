@@ -64,7 +64,7 @@ func (s *Store) RenameClass(ctx context.Context, name, newName string) error {
 	})
 }
 
-// DeleteClass deletes a custom resource class. It returns a fault of kind Conflict if a provider has an inventory of the class.
+// DeleteClass deletes a custom resource class. If a provider has an inventory of the class, DeleteClass returns a fault of kind Conflict.
 func (s *Store) DeleteClass(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		id, err := lockClass(ctx, tx, name)
@@ -84,7 +84,7 @@ func lockClass(ctx context.Context, tx db.Tx, name string) (int32, error) {
 	return id, db.NotFoundOr(err, "no resource class %s", name)
 }
 
-// EnsureClass creates a resource class unless it exists, in the caller's transaction.
+// EnsureClass creates a resource class in the caller's transaction, unless the class exists.
 func EnsureClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := addClass(ctx, tx, name)
 	return err
@@ -103,8 +103,8 @@ func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err err
 	return tag.RowsAffected() == 1, nil
 }
 
-// DropClass deletes a custom resource class if it exists, in the caller's transaction. It returns a fault of kind Conflict if a
-// provider has an inventory of the class.
+// DropClass deletes a custom resource class if it exists, in the caller's transaction. If a provider has an inventory of the class,
+// DropClass returns a fault of kind Conflict.
 func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
 	if db.Violates(err, "inventory_class") {
@@ -116,8 +116,8 @@ func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	return nil
 }
 
-// checkClasses returns a fault if one of the names is not a resource class. It locks the existing classes, so that they cannot
-// be deleted until the transaction ends.
+// checkClasses returns a fault if one of the names is not a resource class. checkClasses locks the existing resource classes, so that no
+// other transaction can delete them until the caller's transaction ends.
 func checkClasses(ctx context.Context, q db.Querier, names []string) error {
 	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {

@@ -18,9 +18,9 @@ type rootQuery struct {
 	done       bool     // all trees are read
 }
 
-// newRootQuery returns the query for the trees that may serve the request. These are the trees named by in_tree, the trees with
-// a provider that meets the rarest requirement of the request, or all trees. Trees with sharing providers are left out, because
-// they have been read before.
+// newRootQuery returns the query for the provider trees that may serve the request. If the request names trees in in_tree, the query
+// selects these trees; otherwise it selects the trees with a provider that meets the rarest requirement of the request, or all trees if no
+// requirement is rare. The query does not select trees with sharing providers, because readSharingTrees has already read them.
 func (r *treeReader) newRootQuery(size int) *rootQuery {
 	q := &rootQuery{after: math.MinInt64, size: size, aggregates: append([]string{}, r.query.AggregateNames()...)}
 	known := []int64{}
@@ -54,8 +54,8 @@ func (r *treeReader) newRootQuery(size int) *rootQuery {
 	return q
 }
 
-// requirement is a list of traits, aggregates or resource classes. A tree can serve the request only if one of its providers,
-// or of the providers that share with it, has a value of the list.
+// requirement is a list of traits, aggregates or resource classes. A provider tree can serve the request only if a provider of the tree, or
+// a provider that shares its resources with the tree, has one of the traits, aggregates or classes in the list.
 type requirement struct {
 	providers string // SQL of the providers q that have one of the values
 	values    any    // IDs, or names of aggregates
@@ -68,9 +68,9 @@ const (
 	providersWithClass     = `inventory x join provider q on q.id = x.provider_id where x.class_id =`
 )
 
-// rarestRequirement returns the requirement of the request that the fewest providers meet. It ignores requirements that at
-// least maxRareCount providers meet, or that a provider in a tree with sharing providers meets. If no requirement is left, it
-// returns nil.
+// rarestRequirement returns the requirement of the request that the fewest providers meet. rarestRequirement ignores each requirement that
+// at least maxRareCount providers meet, and each requirement that a provider in a tree with sharing providers meets. If rarestRequirement
+// ignores all requirements of the request, it returns nil.
 func (r *treeReader) rarestRequirement() *requirement {
 	var rarest *requirement
 	consider := func(providers string, names []string, values any, counts map[string]int, has func(*inventory.Node, string) bool) {

@@ -1,6 +1,6 @@
 // Package inventorystore stores the data of the Placement API in PostgreSQL: resource providers with their inventories, traits
-// and aggregates, consumers with their allocations, and the history of generations. Where the Placement API requires it, a
-// write checks that the generation has not changed since its writer has read it. The package also searches allocation
+// and aggregates, consumers with their allocations, and the history of generations. If the Placement API requires a generation in a
+// request, the write checks that the generation in the database is still the same. Package inventorystore also searches allocation
 // candidates.
 package inventorystore
 

@@ -69,7 +69,7 @@ func (s *Store) EnsureTrait(ctx context.Context, name string) (t inventory.Trait
 	return t, created, err
 }
 
-// DeleteTrait deletes a custom trait. It returns a fault of kind Conflict if a provider has the trait.
+// DeleteTrait deletes a custom trait. If a provider has the trait, DeleteTrait returns a fault of kind Conflict.
 func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		var id int32
@@ -125,8 +125,8 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 	return traits, nil
 }
 
-// SetProviderTraits replaces the traits of a provider; the provider must have the given generation. The generation is increased
-// by one only if the traits change.
+// SetProviderTraits replaces the traits of a provider; the provider must have the given generation. SetProviderTraits increases the
+// provider's generation by one only if the traits change.
 func (s *Store) SetProviderTraits(ctx context.Context, provider string, generation int64, names []string) (inventory.Traits, error) {
 	var after inventory.Traits
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -160,8 +160,8 @@ func (s *Store) ClearProviderTraits(ctx context.Context, provider string) error 
 	})
 }
 
-// replaceTraits replaces the traits of a locked provider, and increments the provider's generation if the traits change. All
-// new traits must exist.
+// replaceTraits replaces the traits of a locked provider, and increments the provider's generation if the traits change. All traits in
+// `names` must exist.
 func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []string) error {
 	changes := int64(0)
 	count := func(tag pgconn.CommandTag) error {
@@ -194,8 +194,8 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 	return nil
 }
 
-// checkTraits returns a fault if some of the names are not traits. It locks the existing traits, so that they cannot be deleted
-// until the transaction ends.
+// checkTraits returns a fault if some of the names are not traits. checkTraits locks the existing traits, so that no other transaction can
+// delete them until the caller's transaction ends.
 func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"berth/internal/inventory"
 )
 
-// nodeQuery returns a SQL query for the providers of the trees whose root providers the query `roots` selects. The arguments of
-// the returned query are those of `roots`, the IDs of the traits to read, and the aggregates to read (null: all).
+// nodeQuery returns a SQL query for the providers of the trees whose root providers the query `roots` selects. The arguments of the
+// returned query are the arguments of `roots`, then the IDs of the traits to read, then the aggregates to read; null instead of the
+// aggregates means all aggregates.
 func nodeQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -29,8 +30,8 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// inventoryQuery returns a SQL query for the inventories of the trees whose root providers the query `roots` selects. The
-// arguments of the returned query are those of `roots`, and the IDs of the resource classes to read (null: all).
+// inventoryQuery returns a SQL query for the inventories of the trees whose root providers the query `roots` selects. The arguments of the
+// returned query are the arguments of `roots`, then the IDs of the resource classes to read; null instead of the IDs means all classes.
 func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -66,8 +67,8 @@ type treeBatch struct {
 	err     error
 }
 
-// read reads the trees whose root providers the query `roots` selects. Of the aggregates of each provider, it reads only the
-// given ones (nil: all).
+// read reads the trees whose root providers the query `roots` selects. Of the aggregates of each provider, `read` reads only the aggregates
+// in the parameter `aggregates`, or all aggregates if the parameter is nil.
 func (r *treeReader) read(ctx context.Context, roots string, args []any, aggregates []string) *treeBatch {
 	b := &treeBatch{reader: r, nodes: map[int64]*inventory.Node{}}
 	batch := &pgx.Batch{}

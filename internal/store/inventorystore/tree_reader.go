@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeReader reads provider trees. It reads only the data that a query for allocation candidates needs.
+// treeReader reads provider trees. treeReader reads only the data that the search for allocation candidates needs.
 type treeReader struct {
 	tx           db.Tx
 	query        inventory.CandidateQuery // InTree of its groups is replaced by the UUID of the tree's root
@@ -25,12 +25,12 @@ type treeReader struct {
 	sharingTrees []*inventory.Tree
 }
 
-// maxRareCount is the limit of rarity: a resource class, trait or aggregate is rare if fewer than maxRareCount providers have
-// it. If a request requires something rare, only the trees of the providers that have it are read.
+// maxRareCount is the limit below which a resource class, trait or aggregate is rare: it is rare if fewer than maxRareCount providers have
+// it. If a request requires a rare class, trait or aggregate, treeReader reads only the trees of the providers that have it.
 const maxRareCount = 512
 
-// prepare reads the IDs of the resource classes and traits in the query, the root providers of the trees named by in_tree, and
-// the trees with sharing providers.
+// prepare reads the IDs of the resource classes and traits in the request, the root providers of the trees that the request names in
+// in_tree, and the trees with sharing providers.
 func (r *treeReader) prepare(ctx context.Context) error {
 	r.classes, r.traits, r.aggregates = newNameIndex(), newNameIndex(), newNameIndex()
 	classes, traits := r.query.ClassNames(), append(r.query.TraitNames(), inventory.TraitSharesViaAggregate)
@@ -62,8 +62,8 @@ func (r *treeReader) prepare(ctx context.Context) error {
 	return r.readSharingTrees(ctx)
 }
 
-// readSharingTrees reads the trees with sharing providers. If there are no sharing providers, as in most deployments, it runs
-// no query.
+// readSharingTrees reads the trees with sharing providers. If there are no sharing providers, as in most deployments, readSharingTrees runs
+// no SQL query.
 func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	r.traitIDs = r.traits.idsOf(append(r.query.TraitNames(), inventory.TraitSharesViaAggregate))
 	r.classIDs = r.classes.idsOf(r.query.ClassNames())
@@ -73,8 +73,8 @@ func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	if r.traits.counts[inventory.TraitSharesViaAggregate] == 0 {
 		return nil
 	}
-	// The trait's ID is part of the SQL text and not an argument, because the best query plan depends on the number of
-	// providers with this trait.
+	// The ID of the trait MISC_SHARES_VIA_AGGREGATE is part of the SQL text and not an argument, because the best query plan depends on the
+	// number of providers with this trait.
 	b := r.read(ctx, fmt.Sprintf(`
 		select distinct p.root_id as id, p.root_id as key
 		from provider_trait pt

@@ -22,7 +22,7 @@ func (s *Store) FloatingIPs(ctx context.Context) ([]lease.ReservableFloatingIP, 
 	return readFloatingIPs(ctx, s.db, `true`)
 }
 
-// FloatingIP returns the reservable floating IP with the given ID. It returns db.ErrNotFound if there is no such floating IP.
+// FloatingIP returns the reservable floating IP with the given ID. FloatingIP returns db.ErrNotFound if there is no such floating IP.
 func (s *Store) FloatingIP(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
 	all, err := readFloatingIPs(ctx, s.db, `f.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -76,7 +76,7 @@ func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip ne
 	return a, err
 }
 
-// findSubnet returns the ID of the subnet that contains a floating IP. It returns a *lease.Fault if the address cannot be made
+// findSubnet returns the ID of the subnet that contains a floating IP. findSubnet returns a *lease.Fault if the address cannot be made
 // reservable.
 func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
 	rows, err := tx.Query(ctx, `
@@ -116,7 +116,7 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 	return *all[i].id, nil
 }
 
-// DeleteFloatingIP deletes a reservable floating IP. It returns a *lease.Fault if the address is allocated to a current or
+// DeleteFloatingIP deletes a reservable floating IP. DeleteFloatingIP returns a *lease.Fault if the address is allocated to a current or
 // future reservation.
 func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)

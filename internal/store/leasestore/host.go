@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// Host returns the reservable host with the given ID. It returns db.ErrNotFound if there is no such host.
+// Host returns the reservable host with the given ID. Host returns db.ErrNotFound if there is no such host.
 func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	all, err := readHosts(ctx, s.db, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -63,7 +63,7 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 	return h, err
 }
 
-// UpdateHost adds capabilities to a host or changes their values. It returns a *lease.Fault if the value of a capability would
+// UpdateHost adds capabilities to a host or changes their values. UpdateHost returns a *lease.Fault if the value of a capability would
 // change that a reservation of the host requires.
 func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
@@ -95,7 +95,7 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 	return h, err
 }
 
-// DeleteHost deletes a host from the reservable hosts. It returns a *lease.Fault if the host is allocated to a current or
+// DeleteHost deletes a host from the reservable hosts. DeleteHost returns a *lease.Fault if the host is allocated to a current or
 // future reservation, or if consumers have allocations from its providers in Placement.
 func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
@@ -134,7 +134,7 @@ const treeUsedSQL = `exists (select from allocation a join provider t on t.id = 
 
 func hostNotFound(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
 
-// readHypervisor reads the root provider of a hypervisor that is to be registered as a host. It returns a *lease.Fault if the
+// readHypervisor reads the root provider of a hypervisor that is to be registered as a host. readHypervisor returns a *lease.Fault if the
 // hypervisor is already registered or in use.
 func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
 	h := lease.Host{HypervisorType: "QEMU", Reservable: true}

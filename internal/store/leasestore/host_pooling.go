@@ -10,7 +10,7 @@ import (
 )
 
 // enqueuePoolUpdate stores in the caller's transaction that a host has to be added to Nova's aggregate "freepool" or removed
-// from it. It nudges the workflow that updates the aggregate.
+// from it. enqueuePoolUpdate nudges the workflow that updates the aggregate.
 func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service string) error {
 	if !s.config.PoolHosts {
 		return nil
@@ -27,7 +27,7 @@ func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service 
 }
 
 // PendingPoolUpdate returns whether a host is registered as reservable, and the version of the host's pending update of Nova's
-// aggregate "freepool". It returns db.ErrNotFound if no update is pending.
+// aggregate "freepool". PendingPoolUpdate returns db.ErrNotFound if no update is pending.
 func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservable bool, version int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (select from host h where h.service_name = p.service_name), p.version

@@ -12,9 +12,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// HostAllocations returns the hosts that match the filter with their reservations, sorted by host ID and start date. It also
-// returns hosts without reservations. Unless the filter names a lease or a reservation, the reservations of leases that have
-// ended are left out.
+// HostAllocations returns the hosts that match the filter with their reservations, sorted by host ID and start date. HostAllocations also
+// returns hosts without reservations. Unless the filter names a lease or a reservation, the reservations of leases that have ended are left
+// out.
 func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
@@ -53,7 +53,7 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 	return all, nil
 }
 
-// HostProperties returns the host properties, sorted by name, each with the values that hosts have. It includes private
+// HostProperties returns the host properties, sorted by name, each with the values that hosts have. HostProperties includes private
 // properties only if the parameter `private` is true.
 func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostProperty, error) {
 	rows, err := s.db.Query(ctx, `

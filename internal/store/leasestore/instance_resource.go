@@ -153,8 +153,8 @@ func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) (
 	return all, nil
 }
 
-// readHostUsage returns, by host, the resources that other instance reservations use at the requested dates. It also returns
-// the hosts that a physical:host reservation has for itself. Reservations whose end has failed still count.
+// readHostUsage returns, by host, the resources that other instance reservations use at the requested dates. readHostUsage also returns the
+// hosts that a physical:host reservation has for itself. Reservations whose end has failed still count.
 func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
@@ -185,9 +185,8 @@ func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (u
 	return uses, alone, nil
 }
 
-// readHostCapacities returns, by host, the capacity for each resource class that an instance needs. It leaves out hosts that
-// are too small for one instance, hosts that lack a trait required by the flavor, and hosts that have a trait forbidden by the
-// flavor.
+// readHostCapacities returns, by host, the capacity for each resource class that an instance needs. readHostCapacities leaves out hosts
+// that are too small for one instance, hosts that lack a trait required by the flavor, and hosts that have a trait forbidden by the flavor.
 func readHostCapacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
 	required, forbidden := []string{}, []string{}
 	if d.Flavor != nil {

@@ -136,7 +136,7 @@ func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (
 }
 
 // writeSlotInventory changes the inventories of nested providers in Placement from `have` to `want`, and increments the
-// generation of each changed provider. It calls `onUsed` for an inventory that should be deleted but still has allocations.
+// generation of each changed provider. writeSlotInventory calls `onUsed` for an inventory that should be deleted but still has allocations.
 func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation, want, have slotCounts,
 	onUsed func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
 	ctx = h.withActor(ctx)
@@ -173,7 +173,7 @@ func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation
 	return nil
 }
 
-// keepUsedSlots keeps the inventory of a failed host, because its present servers still have allocations. It sets `reserved` to
+// keepUsedSlots keeps the inventory of a failed host, because its present servers still have allocations. keepUsedSlots sets `reserved` to
 // the total, so that no further server gets an allocation.
 func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
 	i := inventory.NewInventory(total)

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Lease returns the lease with the given ID. It returns db.ErrNotFound if the lease does not exist or is deleted.
+// Lease returns the lease with the given ID. Lease returns db.ErrNotFound if the lease does not exist or is deleted.
 func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	all, err := s.leases(ctx, `id = $1`, id)
 	if err != nil {

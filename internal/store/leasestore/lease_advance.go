@@ -28,11 +28,11 @@ type StartedStep struct {
 	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
 }
 
-// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction, ends before starts. It allocates
-// the resources of the starting leases in Placement, and skips leases that another transaction has locked. The result `started`
-// contains all steps that have begun. The result `ready` contains the steps that can now be applied at Nova and Neutron and
-// then finished; a lease whose allocation failed is only in `started`. If `withCloudReservations` is true, the steps in `ready`
-// contain the data of their reservations for Nova and Neutron.
+// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction, ends before starts. BeginDueLeases allocates
+// the resources of the starting leases in Placement, and skips leases that another transaction has locked. The result `started` contains
+// all steps that have begun. The result `ready` contains the steps that can now be applied at Nova and Neutron and then finished; a lease
+// whose allocation failed is only in `started`. If `withCloudReservations` is true, the steps in `ready` contain the data of their
+// reservations for Nova and Neutron.
 func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
@@ -107,8 +107,8 @@ func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedS
 }
 
 // bisect calls `do` for all items in a savepoint. If `do` fails, bisect rolls back to the savepoint and repeats the call for
-// each half of the items, until it has isolated the items that fail. It returns the items for which `do` succeeded. It returns
-// an error only if the database connection fails or ctx ends.
+// each half of the items, until it has isolated the items that fail. bisect returns the items for which `do` succeeded. bisect returns an
+// error only if the database connection fails or ctx ends.
 func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(context.Context, *transaction, []T) error) (succeeded []T, err error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -135,7 +135,7 @@ func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(cont
 }
 
 // lockDueLeases locks leases in a stable status whose start or end is due, and returns their IDs, ends first, and the database
-// time. It leaves out starting leases that wait until another lease releases a host, and ending leases whose before-end action
+// time. lockDueLeases leaves out starting leases that wait until another lease releases a host, and ending leases whose before-end action
 // is in progress.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `

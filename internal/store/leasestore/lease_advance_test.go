@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// applyFunc replaces the calls to Nova and Neutron in a test. It returns the steps whose calls succeeded.
+// applyFunc replaces the calls to Nova and Neutron in a test. applyFunc returns the steps whose calls succeeded.
 type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
 
 // sweepResult is the result of one round of the lease sweep.
@@ -44,7 +44,7 @@ func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 	return r, err
 }
 
-// sweep runs rounds of the lease sweep until no lease is due. It returns the number of finished steps.
+// sweep runs rounds of the lease sweep until no lease is due. sweep returns the number of finished steps.
 func (t *fixture) sweep(apply applyFunc) (finished int, err error) {
 	for {
 		r, err := t.sweepOnce(apply)

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// CreateLease creates a lease with its events and reservations, and allocates resources to the reservations. It returns a
+// CreateLease creates a lease with its events and reservations, and allocates resources to the reservations. CreateLease returns a
 // *lease.Fault if the draft is invalid or if there are not enough free resources.
 func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
@@ -55,7 +55,7 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	return l, enqueueNotifications(ctx, tx, notificationSet{l, lease.NotificationsFor(lease.Lease{}, l)})
 }
 
-// UpdateLease changes the name, dates or reservations of a lease. It returns a *lease.Fault if the lease is in a transitional
+// UpdateLease changes the name, dates or reservations of a lease. UpdateLease returns a *lease.Fault if the lease is in a transitional
 // status, if the change is invalid, or if there are not enough free resources.
 func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
@@ -65,8 +65,8 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 	return l, err
 }
 
-// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that the change would return. It rolls the
-// change back.
+// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that the change would return. PlanUpdate rolls the change
+// back.
 func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if l, err = s.updateLease(ctx, tx, id, c); err != nil {

@@ -69,8 +69,8 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 	return all, nil
 }
 
-// DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. It ignores IDs that do not
-// exist.
+// DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. DeleteLeaseNotifications ignores IDs that do
+// not exist.
 func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete lease notifications: %w", err)

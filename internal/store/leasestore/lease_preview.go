@@ -16,7 +16,7 @@ import (
 var errPlanned = errors.New("the preview is rolled back")
 
 // PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault that CreateLease would
-// return. It rolls the creation back, so that no row, note or notification remains. If `latest` is not nil, PlanLease chooses
+// return. PlanLease rolls the creation back, so that no row, note or notification remains. If `latest` is not nil, PlanLease chooses
 // the earliest possible start from the draft's start until `latest`.
 func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
@@ -75,7 +75,7 @@ func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.
 // maxSlotAttempts is the maximum number of start dates that tryStarts tries.
 const maxSlotAttempts = 500
 
-// tryStarts returns the draft with its dates shifted to the first start at which the lease can be created. It tries to create
+// tryStarts returns the draft with its dates shifted to the first start at which the lease can be created. tryStarts tries to create
 // the lease at the draft's start and at each time at which another reservation releases a resource. For resources that
 // reservations share, such as hosts of instances, there is no simpler rule.
 func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {

@@ -58,7 +58,7 @@ type transition struct {
 	failed        map[uuid.UUID]string // error texts by reservation
 }
 
-// finishTransitions saves the transitions of locked leases to stable statuses. It checks that started leases have their
+// finishTransitions saves the transitions of locked leases to stable statuses. finishTransitions checks that started leases have their
 // resources, and releases the resources of ended leases. If it fails for one lease, it fails for all.
 func finishTransitions(ctx context.Context, tx *transaction, all []transition) error {
 	var started, ended []*transition
@@ -256,8 +256,8 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 	return outbox.Enqueue(ctx, tx, followers...)
 }
 
-// removeUnusedFromInventory removes the reservations of a lease whose start has failed from Placement. It does not remove a
-// reservation whose resources servers use, because the servers have to be deleted first.
+// removeUnusedFromInventory removes the reservations of a lease whose start has failed from Placement. removeUnusedFromInventory does not
+// remove a reservation whose resources servers use, because the servers have to be deleted first.
 func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lease) error {
 	for _, h := range reservationsOf(l) {
 		var fault *lease.Fault

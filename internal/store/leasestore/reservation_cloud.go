@@ -15,7 +15,7 @@ import (
 
 // AddToInventory adds the resources of a reservation to Placement. For reserved hosts, these are allocations from the hosts'
 // nested providers; for instances, they are inventories of the reservation's resource class. A repeated call changes nothing.
-// AddToInventory returns db.ErrConflict if the lease is not starting or active. It returns a *lease.Fault of kind HostInUse if
+// AddToInventory returns db.ErrConflict if the lease is not starting or active. AddToInventory returns a *lease.Fault of kind HostInUse if
 // another consumer uses a host; a later attempt may then succeed.
 func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
@@ -131,7 +131,7 @@ type batchSender interface {
 }
 
 // SaveCloudIDs stores the IDs of the objects that were created in Nova for a reservation, and the revision of the reservation
-// that Nova and Neutron have. It returns db.ErrConflict if the lease is no longer starting or active. If the revision is older
+// that Nova and Neutron have. SaveCloudIDs returns db.ErrConflict if the lease is no longer starting or active. If the revision is older
 // than the stored one, nothing changes.
 func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {

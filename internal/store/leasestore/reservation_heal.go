@@ -49,9 +49,9 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 	return failed, recovered, nil
 }
 
-// UnhealthyReservations returns the reservations with a failed host or with missing resources, sorted by start date. It returns
-// only reservations of pending or active leases that start within the duration `horizon` from now (0: no limit). Later leases
-// are left out, because their hosts may recover before the start.
+// UnhealthyReservations returns the reservations with a failed host or with missing resources, sorted by start date. UnhealthyReservations
+// returns only reservations of pending or active leases that start within the duration `horizon` from now (0: no limit). Later leases are
+// left out, because their hosts may recover before the start.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
@@ -81,7 +81,7 @@ func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration
 }
 
 // HealReservation replaces the failed host of a reservation, or allocates the reservation's missing resources, as far as
-// resources are free. It updates the health flags of the reservation and the lease. If the reservation has become healthy, or
+// resources are free. HealReservation updates the health flags of the reservation and the lease. If the reservation has become healthy, or
 // if its lease is in a transitional status, HealReservation does nothing.
 func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservation) error {
 	return s.inTx(ctx, func(tx *transaction) error {
@@ -130,7 +130,7 @@ func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r l
 }
 
 // restoreResources replaces a failed host of the i-th reservation of a lease. If `host` is 0, it allocates the missing
-// resources of the reservation instead. It returns the changed lease, or nil if nothing changes.
+// resources of the reservation instead. restoreResources returns the changed lease, or nil if nothing changes.
 func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	if host == 0 {

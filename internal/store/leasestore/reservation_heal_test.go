@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`. It returns the number
-// of these reservations.
+// updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`. updateHostsAndHeal returns the
+// number of these reservations.
 func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) (healed int) {
 	t.Helper()
 	if _, _, err := t.Lease.UpdateHostStates(t.Context(), up); err != nil {

@@ -25,16 +25,16 @@ type resource interface {
 	// hosts do not have enough free resources, replaceHost allocates nothing and `whole` is false. Resources that do not belong
 	// to a host do not change.
 	replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error)
-	// addToInventory adds the resources of reservations to Placement. It returns a *lease.Fault if another consumer uses one of
+	// addToInventory adds the resources of reservations to Placement. addToInventory returns a *lease.Fault if another consumer uses one of
 	// the resources.
 	addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// removeFromInventory removes the resources of reservations from Placement. It returns a *lease.Fault if a server still
-	// uses one of the resources.
+	// removeFromInventory removes the resources of reservations from Placement. removeFromInventory returns a *lease.Fault if a server
+	// still uses one of the resources.
 	removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
 	// missingInInventory returns the reservations whose resources in Placement differ from the resources that are allocated to
 	// them.
 	missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) ([]leaseReservation, error)
-	// release deletes all allocations of the reservations. It is the last action at the end of a reservation.
+	// release deletes all allocations of the reservations. release is the last action at the end of a reservation.
 	release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error
 }
 
