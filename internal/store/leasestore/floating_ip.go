@@ -22,7 +22,8 @@ func (s *Store) FloatingIPs(ctx context.Context) ([]lease.ReservableFloatingIP, 
 	return readFloatingIPs(ctx, s.db, `true`)
 }
 
-// FloatingIP returns the reservable floating IP with the given ID. FloatingIP returns db.ErrNotFound if there is no such floating IP.
+// FloatingIP returns the reservable floating IP with the given ID. FloatingIP returns db.ErrNotFound if no reservable floating IP has the
+// ID.
 func (s *Store) FloatingIP(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
 	all, err := readFloatingIPs(ctx, s.db, `f.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -50,8 +51,8 @@ func readFloatingIPs(ctx context.Context, q db.Querier, where string, args ...an
 	return all, nil
 }
 
-// RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the network, but must not
-// be in an allocation pool or be the gateway of the subnet. Neutron therefore never allocates the address by itself.
+// RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the network, but must not be the
+// subnet's gateway and must not be in an allocation pool, because Neutron could otherwise allocate the address to a port.
 func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		subnet, err := findSubnet(ctx, tx, network, ip)
@@ -76,8 +77,8 @@ func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip ne
 	return a, err
 }
 
-// findSubnet returns the ID of the subnet that contains a floating IP. findSubnet returns a *lease.Fault if the address cannot be made
-// reservable.
+// findSubnet returns the ID of the subnet that contains a floating IP. If the address of the floating IP cannot be made reservable,
+// findSubnet returns a *lease.Fault.
 func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
 	rows, err := tx.Query(ctx, `
 		select n.id, s.id, s.cidr >> $2::inet, s.gateway = $2::inet,
@@ -116,8 +117,8 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 	return *all[i].id, nil
 }
 
-// DeleteFloatingIP deletes a reservable floating IP. DeleteFloatingIP returns a *lease.Fault if the address is allocated to a current or
-// future reservation.
+// DeleteFloatingIP deletes a reservable floating IP. DeleteFloatingIP returns a *lease.Fault if the floating IP is allocated to a current
+// or future reservation.
 func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)
 	switch {
@@ -131,8 +132,8 @@ func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// floatingIPResource implements the interface resource for reservations of the type virtual:floatingip. Placement has no
-// inventory of floating IPs, so the inventory methods do nothing.
+// floatingIPResource implements the interface resource for reservations of the type virtual:floatingip. Placement has no inventory of
+// floating IPs, so the methods of floatingIPResource that change Placement do nothing.
 type floatingIPResource struct{}
 
 func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -147,8 +148,8 @@ func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b alloc
 	return insertFloatingIPs(ctx, tx, b, picked)
 }
 
-// reallocate keeps the reservation's addresses that are free at the new dates, up to the requested number, and adds further
-// addresses if the number is not reached.
+// reallocate keeps those floating IPs of the reservation that are free at the new dates, up to the requested number. If it keeps fewer
+// floating IPs than requested, reallocate allocates further ones.
 func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	held, err := readFloatingIPs(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
@@ -188,9 +189,9 @@ func insertFloatingIPs(ctx context.Context, tx *transaction, b allocationRequest
 	return nil
 }
 
-// readFloatingIPCandidates returns the floating IPs of a reservation's network. For each address, it says whether other
-// reservations have it and whether it is free at the requested dates. If the end of a lease has failed, its addresses are not
-// free.
+// readFloatingIPCandidates returns the floating IPs of a reservation's network. For each floating IP, the result says whether other
+// reservations have the floating IP, and whether it is free at the requested dates. If the end of a lease has failed, the floating IPs of
+// this lease are not free.
 func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.FloatingIPCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// Host returns the reservable host with the given ID. Host returns db.ErrNotFound if there is no such host.
+// Host returns the reservable host with the given ID. Host returns db.ErrNotFound if no reservable host has the ID.
 func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	all, err := readHosts(ctx, s.db, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -34,8 +34,8 @@ func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
 }
 
 // RegisterHost makes a hypervisor reservable. The parameter `name` is the name or UUID of the hypervisor's root provider in
-// Placement; the root provider must have no allocations. RegisterHost creates a nested provider below the root provider, for
-// one reservation at a time.
+// Placement; the root provider must have no allocations. RegisterHost creates a nested provider below the root provider. When a lease with
+// a reservation of the host is active, the reservation uses this nested provider.
 func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
@@ -63,8 +63,8 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 	return h, err
 }
 
-// UpdateHost adds capabilities to a host or changes their values. UpdateHost returns a *lease.Fault if the value of a capability would
-// change that a reservation of the host requires.
+// UpdateHost adds capabilities to a host or changes their values. If a reservation of the host requires a capability, UpdateHost does not
+// change the value of this capability, but returns a *lease.Fault.
 func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
@@ -95,8 +95,8 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 	return h, err
 }
 
-// DeleteHost deletes a host from the reservable hosts. DeleteHost returns a *lease.Fault if the host is allocated to a current or
-// future reservation, or if consumers have allocations from its providers in Placement.
+// DeleteHost makes a host no longer reservable. DeleteHost returns a *lease.Fault if the host is allocated to a current or future
+// reservation, or if consumers have allocations from the host's providers in Placement.
 func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		h, err := lockHost(ctx, tx, id)
@@ -128,14 +128,13 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	})
 }
 
-// treeUsedSQL is a SQL condition; it is true if a consumer has an allocation from the root provider p or from a provider below
-// p.
+// treeUsedSQL is a SQL condition that is true if a consumer has an allocation from the root provider p or from a provider below p.
 const treeUsedSQL = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
 
 func hostNotFound(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
 
 // readHypervisor reads the root provider of a hypervisor that is to be registered as a host. readHypervisor returns a *lease.Fault if the
-// hypervisor is already registered or in use.
+// hypervisor is already registered as a host, or if consumers have allocations from its providers in Placement.
 func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
 	h := lease.Host{HypervisorType: "QEMU", Reservable: true}
 	var registered, used bool
@@ -226,7 +225,7 @@ func setCapabilities(ctx context.Context, tx *transaction, id int64, capabilitie
 	return nil
 }
 
-// lockHost locks the row of a host, so that no other transaction allocates the host, and reads the host.
+// lockHost locks the row of a host and reads the host. Until the caller's transaction ends, no other transaction can allocate the host.
 func lockHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
 	err := tx.QueryRow(ctx, `select id from host where id = $1 for update`, id).Scan(&id)
 	if err := db.NotFoundOr(err, "host %d", id); err != nil {
@@ -297,7 +296,7 @@ func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]
 	return all, nil
 }
 
-// scanHost reads the hostColumns of a row into a host, and the columns after them into `more`.
+// scanHost reads the columns hostColumns of a row into a host, and the columns after hostColumns into the pointers in `more`.
 func scanHost(row pgx.CollectableRow, more ...any) (h lease.Host, err error) {
 	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.NestedProvider, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
 		&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,

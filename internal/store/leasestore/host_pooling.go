@@ -10,7 +10,7 @@ import (
 )
 
 // enqueuePoolUpdate stores in the caller's transaction that a host has to be added to Nova's aggregate "freepool" or removed
-// from it. enqueuePoolUpdate nudges the workflow that updates the aggregate.
+// from it. enqueuePoolUpdate also nudges the workflow that updates the aggregate "freepool".
 func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service string) error {
 	if !s.config.PoolHosts {
 		return nil
@@ -27,7 +27,7 @@ func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service 
 }
 
 // PendingPoolUpdate returns whether a host is registered as reservable, and the version of the host's pending update of Nova's
-// aggregate "freepool". PendingPoolUpdate returns db.ErrNotFound if no update is pending.
+// aggregate "freepool". PendingPoolUpdate returns db.ErrNotFound if the host has no pending update.
 func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservable bool, version int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (select from host h where h.service_name = p.service_name), p.version
@@ -36,8 +36,8 @@ func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservab
 	return reservable, version, db.NotFoundOr(err, "pool update of host %s", service)
 }
 
-// DeletePoolUpdate deletes the pending update of Nova's aggregate "freepool" for a host, if the update still has the given
-// version. An update with a later version is kept.
+// DeletePoolUpdate deletes the pending update of Nova's aggregate "freepool" for a host, but only if the update still has the given
+// version. If the update has a later version, it is still to be done, so DeletePoolUpdate does not delete it.
 func (s *Store) DeletePoolUpdate(ctx context.Context, service string, version int64) error {
 	if _, err := s.db.Exec(ctx, `delete from host_pooling where service_name = $1 and version = $2`, service, version); err != nil {
 		return fmt.Errorf("delete pool update of host %s: %w", service, err)

@@ -13,8 +13,8 @@ import (
 )
 
 // HostAllocations returns the hosts that match the filter with their reservations, sorted by host ID and start date. HostAllocations also
-// returns hosts without reservations. Unless the filter names a lease or a reservation, the reservations of leases that have ended are left
-// out.
+// returns hosts without reservations. The result contains reservations of leases that have ended only if the filter names a lease or a
+// reservation.
 func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
@@ -53,8 +53,8 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 	return all, nil
 }
 
-// HostProperties returns the host properties, sorted by name, each with the values that hosts have. HostProperties includes private
-// properties only if the parameter `private` is true.
+// HostProperties returns the host properties, sorted by name, each with the values that hosts have. The result of HostProperties contains
+// private properties only if the parameter `private` is true.
 func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.id, p.name, p.private, p.created_at, p.updated_at,
@@ -72,8 +72,8 @@ func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostP
 	return all, nil
 }
 
-// SetHostPropertyPrivate sets whether a host property is private. Lists of properties contain private properties only on
-// request.
+// SetHostPropertyPrivate sets whether a host property is private. HostProperties returns a private host property only if its caller
+// requests private properties.
 func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private bool) (lease.HostProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		update host_property p

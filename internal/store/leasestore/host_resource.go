@@ -25,8 +25,8 @@ func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationR
 	return c.allocate(ctx, tx)
 }
 
-// hostRequest contains the minimum and maximum number of hosts to allocate, the requirements for these hosts, and the allocated
-// hosts that the reservation keeps.
+// hostRequest contains the minimum and maximum number of hosts to allocate to a reservation, the requirements for the hosts, and the
+// already allocated hosts that the reservation keeps.
 type hostRequest struct {
 	allocationRequest
 	least, most  int
@@ -70,8 +70,8 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	return b.checkRequirements(ctx, tx, hosts)
 }
 
-// checkRequirements returns errTaken if one of the hosts no longer meets the requirements. Inserting the new allocations has
-// locked the hosts, so that they cannot change any more.
+// checkRequirements returns errTaken if one of the hosts no longer meets the requirements. The caller has already inserted the allocations
+// of the hosts, and this insertion has locked the hosts, so that no other transaction can change them.
 func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hosts []int64) error {
 	if len(b.requirements) == 0 {
 		return nil
@@ -91,9 +91,10 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 	return nil
 }
 
-// readHostCandidates returns all hosts, sorted by ID. For each host, it says whether the host has allocations and whether it is
-// free from `from` to `to`. If the end of a lease has failed, its hosts are not free. Only reservations that have started are
-// searched for failed ends, because only they can have one and they are few.
+// readHostCandidates returns all hosts, sorted by ID. For each host, the result says whether the host has allocations, and whether it is
+// free from `from` to `to`. If the end of a lease has failed, the hosts of this lease are not free. The query searches for failed ends only
+// among the reservations that have started, because a reservation that has not started cannot have a failed end and few reservations have
+// started.
 func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
@@ -148,8 +149,8 @@ func (hostResource) reallocate(ctx context.Context, tx *transaction, request all
 	return b.allocate(ctx, tx)
 }
 
-// chooseKept sets the field `kept` to the hosts that a reservation keeps when it changes. These are hosts of the reservation
-// that meet the requirements and have no other reservation at the new dates, up to the maximum number of hosts.
+// chooseKept sets the field `kept` to the hosts that a reservation keeps when it changes. A reservation keeps those of its hosts that meet
+// the requirements and have no other reservation at the new dates, up to the maximum number of hosts.
 func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
@@ -221,7 +222,7 @@ func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUI
 	return nil
 }
 
-// hostsTakenByOthers returns those hosts of a reservation that are allocated to another reservation at the requested dates.
+// hostsTakenByOthers returns those hosts of a reservation that are also allocated to another reservation at the requested dates.
 func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct mine.host_id

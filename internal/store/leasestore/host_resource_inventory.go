@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// addToInventory replaces the allocations of reservations in Placement, so that each reservation has an allocation from each of
-// its hosts and no other allocation.
+// addToInventory replaces the allocations of the given reservations in Placement: afterwards each reservation has one allocation from the
+// nested provider of each of its hosts, and no other allocation.
 func (hostResource) addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	states, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
@@ -56,8 +56,8 @@ func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all
 	return missing, err
 }
 
-// inventoryState contains the wanted and the present allocations of a reservation in Placement. The reservation is the
-// consumer, and it has one allocation from the nested provider of each of its hosts.
+// inventoryState contains the wanted and the present allocations of a reservation in Placement. The reservation is the consumer in
+// Placement, and has one allocation from the nested provider of each of its hosts.
 type inventoryState struct {
 	want, have inventory.Allocations
 	generation *int64 // generation of the consumer; nil if it has no allocations
@@ -67,8 +67,8 @@ func (b *inventoryState) matches() bool {
 	return maps.EqualFunc(b.want, b.have, func(a, b map[string]int64) bool { return maps.Equal(a, b) })
 }
 
-// replaceWith returns a write that replaces the reservation's allocations in Placement. The write fails if the consumer's
-// generation has changed.
+// replaceWith returns a write that replaces the reservation's allocations in Placement. The write fails if the generation of the
+// reservation's consumer has changed.
 func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, allocations inventory.Allocations) *inventorystore.AllocationWrite {
 	expect := inventory.ExpectAbsent()
 	if b.generation != nil {
@@ -78,7 +78,7 @@ func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, al
 		Consumer: h.ID.String(), Project: h.lease.Project, User: h.lease.User, Expect: expect, Allocations: allocations}})
 }
 
-// writeAllocations executes the writes of allocations. If one write fails, writeAllocations returns its error, and no write
+// writeAllocations executes the writes of allocations. If one write fails, writeAllocations returns the error of this write, and no write
 // takes effect.
 func writeAllocations(ctx context.Context, tx *transaction, changes []*inventorystore.AllocationWrite) error {
 	if len(changes) == 0 {

@@ -13,9 +13,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// instanceResource implements the interface resource for reservations of the types virtual:instance and flavor:instance. Such a
-// reservation has slots on hosts: a slot is the capacity for one instance, and several reservations can have slots on the same
-// host. In Placement, the nested provider of the host has one unit of the reservation's own resource class for each slot.
+// instanceResource implements the interface resource for reservations of the types virtual:instance and flavor:instance. An instance
+// reservation has slots on hosts: a slot is the capacity for one instance, and several reservations can have slots on the same host. In
+// Placement, the nested provider of a host has an inventory of the reservation's own resource class, with one unit for each slot of the
+// reservation on the host.
 type instanceResource struct{}
 
 func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -30,8 +31,8 @@ func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocat
 	return insertSlots(ctx, tx, b, slots)
 }
 
-// reallocate releases all slots of a reservation and allocates new slots, if possible on the present hosts. For an active
-// reservation, it keeps the slots and only adds further slots.
+// reallocate releases all slots of a reservation and allocates new slots, if possible on the same hosts as before. If the reservation is
+// active, reallocate keeps the allocated slots and only adds further slots.
 func (instanceResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	if b.active {
 		return extendSlots(ctx, tx, b)
@@ -84,8 +85,8 @@ func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, mo
 	return lease.PickSlots(candidates, more, b.Affinity)
 }
 
-// replaceHost moves a reservation's slots from a failed host to other hosts. If the slots do not all fit on other hosts,
-// replaceHost releases them and `whole` is false.
+// replaceHost moves a reservation's slots from a failed host to other hosts. If the other hosts do not have room for all these slots,
+// replaceHost only releases the slots on the failed host, and the result `whole` is false.
 func (instanceResource) replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error) {
 	lost := b.Slots[host]
 	delete(b.Slots, host)
@@ -118,8 +119,8 @@ func insertSlots(ctx context.Context, tx *transaction, b allocationRequest, slot
 	return nil
 }
 
-// slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free slots on each
-// host. The reservation's own slots count as free.
+// slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free slots on each host. Slots
+// that are already allocated to the reservation itself count as free.
 func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.SlotCandidate, error) {
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
 	if err != nil {
@@ -154,7 +155,8 @@ func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) (
 }
 
 // readHostUsage returns, by host, the resources that other instance reservations use at the requested dates. readHostUsage also returns the
-// hosts that a physical:host reservation has for itself. Reservations whose end has failed still count.
+// hosts that are allocated to a reservation of the type physical:host. If the end of a reservation's lease has failed, the reservation
+// still uses its resources.
 func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
@@ -185,8 +187,9 @@ func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (u
 	return uses, alone, nil
 }
 
-// readHostCapacities returns, by host, the capacity for each resource class that an instance needs. readHostCapacities leaves out hosts
-// that are too small for one instance, hosts that lack a trait required by the flavor, and hosts that have a trait forbidden by the flavor.
+// readHostCapacities returns, by host, the capacity for each resource class that an instance needs. The result of readHostCapacities does
+// not contain hosts that are too small for one instance, hosts without a trait that the flavor requires, and hosts with a trait that the
+// flavor forbids.
 func readHostCapacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
 	required, forbidden := []string{}, []string{}
 	if d.Flavor != nil {

@@ -69,8 +69,8 @@ func (instanceResource) missingInInventory(ctx context.Context, tx *transaction,
 	return missing, nil
 }
 
-// lockSlotProviders locks all nested providers that have or will get slots of the reservations. Because several reservations
-// can share a host, every transaction locks the providers in the order of their IDs, which avoids deadlocks.
+// lockSlotProviders locks all nested providers that have or will get slots of the reservations. Because several reservations can have slots
+// on the same host, every transaction locks the nested providers in the order of their IDs; the common order avoids deadlocks.
 func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
@@ -101,8 +101,8 @@ type slotCounts map[string]int64
 
 func (s slotCounts) equals(other slotCounts) bool { return maps.Equal(s, other) }
 
-// readSlotCounts returns the numbers of a reservation's slots: `want` has the slots that are allocated to the reservation,
-// `have` the slots that exist as inventory in Placement.
+// readSlotCounts returns the numbers of a reservation's slots by nested provider: `want` contains the slots that are allocated to the
+// reservation, and `have` contains the slots that exist as inventory in Placement.
 func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (want, have slotCounts, err error) {
 	rows, err := tx.Query(ctx, `
 		select h.nested::text, a.slots, 0
@@ -136,7 +136,8 @@ func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (
 }
 
 // writeSlotInventory changes the inventories of nested providers in Placement from `have` to `want`, and increments the
-// generation of each changed provider. writeSlotInventory calls `onUsed` for an inventory that should be deleted but still has allocations.
+// generation of each changed provider. If an inventory that is to be deleted still has allocations, writeSlotInventory calls the function
+// `onUsed` instead of deleting the inventory.
 func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation, want, have slotCounts,
 	onUsed func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
 	ctx = h.withActor(ctx)
@@ -173,8 +174,8 @@ func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation
 	return nil
 }
 
-// keepUsedSlots keeps the inventory of a failed host, because its present servers still have allocations. keepUsedSlots sets `reserved` to
-// the total, so that no further server gets an allocation.
+// keepUsedSlots keeps the inventory of slots on a failed host, because servers on the host still have allocations from this inventory.
+// keepUsedSlots sets the inventory's `reserved` to its total, so that no further server can get an allocation from the inventory.
 func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
 	i := inventory.NewInventory(total)
 	i.MaxUnit, i.Reserved = 1, total

@@ -28,7 +28,7 @@ func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	return all[0], nil
 }
 
-// LeasesByID returns the leases with the given IDs. The result does not contain deleted leases.
+// LeasesByID returns the leases with the given IDs. The result of LeasesByID does not contain deleted leases.
 func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
 	return s.leases(ctx, `id = any($1)`, ids)
 }
@@ -62,8 +62,8 @@ func (s *Store) leases(ctx context.Context, where string, args ...any) (all []le
 
 func leaseNotFound(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", db.ErrNotFound, id) }
 
-// lockLease locks the row of a lease and reads the lease. A transaction must hold this lock to write the reservations, events
-// or allocations of the lease.
+// lockLease locks the row of a lease and reads the lease. A transaction may write the reservations, events or allocations of a lease only
+// if it holds the lock on the row of the lease.
 func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, error) {
 	if err := tx.QueryRow(ctx, `select id from lease where id = $1 for update`, id).Scan(&id); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -103,7 +103,7 @@ func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lea
 	return all, nil
 }
 
-// readDetails reads the reservations, events and blockers of the leases and stores them in the leases.
+// readDetails reads the reservations, events and blockers of the given leases, and sets the corresponding fields of the leases.
 func readDetails(ctx context.Context, tx db.Tx, all []lease.Lease) error {
 	if len(all) == 0 {
 		return nil
@@ -177,13 +177,13 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 	})
 }
 
-// blockersShown is the maximum number of blockers that are listed for a lease. The blockers with the earliest end dates are
-// listed.
+// blockersShown is the maximum number of blockers that a lease lists. If there are more blockers, the lease lists the blockers with the
+// earliest end dates.
 const blockersShown = 10
 
-// queueBlockers queues the query for the blockers of pending leases whose start is due. A blocker is a lease that has an
-// earlier allocation of the same host and has not yet released the host. If the end of an instance reservation has failed, the
-// reservation does not block other instance reservations, because each has its own slots.
+// queueBlockers queues the query for the blockers of pending leases whose start is due. A blocker of a lease is another lease with an
+// earlier allocation of the same host that has not yet released the host. If the end of a lease with an instance reservation has failed,
+// this reservation does not block other instance reservations, because each instance reservation has its own slots.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select l.id, b.id, b.name, b.hostname, b.end_at
@@ -218,7 +218,7 @@ func saveLease(ctx context.Context, tx *transaction, was, is lease.Lease) error 
 	return saveLeases(ctx, tx, transition{before: was, after: is})
 }
 
-// saveLeases writes the transitions of several locked leases, and stores the notifications about them.
+// saveLeases writes the transitions of several locked leases to the database, and stores the notifications about these transitions.
 func saveLeases(ctx context.Context, tx *transaction, all ...transition) error {
 	batch, notifications := &pgx.Batch{}, []notificationSet{}
 	for _, o := range all {
@@ -262,8 +262,8 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 	}
 }
 
-// requireRow returns a function that returns db.ErrConflict if an update changed no row, because another transaction has
-// changed the status.
+// requireRow returns a callback for an update of a lease. If the update has changed no row, another transaction has changed the status of
+// the lease, so the callback returns db.ErrConflict.
 func requireRow(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
@@ -278,8 +278,8 @@ func sameReservation(a, b lease.Reservation) bool {
 		a.ResourcesChanged == b.ResourcesChanged && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
 }
 
-// nudgeLease returns the nudge that makes a lease's workflow read the lease again. The parameter `fresh` says that the workflow
-// has never run.
+// nudgeLease returns the nudge that makes a lease's workflow read the lease again. The parameter `fresh` is true if the workflow of the
+// lease has never run.
 func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
 	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: fresh, Summary: l.Name,
 		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}

@@ -16,11 +16,12 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// advanceBatchSize is the maximum number of leases per round of the lease sweep. In larger batches, more leases share a
-// transaction; in smaller batches, the first lease is finished sooner.
+// advanceBatchSize is the maximum number of leases per round of the lease sweep. With a larger batch, more leases share a transaction; with
+// a smaller batch, the first lease of the batch is finished sooner.
 const advanceBatchSize = 50
 
-// StartedStep is a lease and its step that has begun: the transitional status of the lease is committed.
+// StartedStep is a step of a lease that has begun, together with the lease; the transitional status of the lease is committed to the
+// database.
 type StartedStep struct {
 	lease.Lease
 	Step              lease.Step
@@ -28,11 +29,11 @@ type StartedStep struct {
 	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
 }
 
-// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction, ends before starts. BeginDueLeases allocates
-// the resources of the starting leases in Placement, and skips leases that another transaction has locked. The result `started` contains
-// all steps that have begun. The result `ready` contains the steps that can now be applied at Nova and Neutron and then finished; a lease
-// whose allocation failed is only in `started`. If `withCloudReservations` is true, the steps in `ready` contain the data of their
-// reservations for Nova and Neutron.
+// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction; it begins ends of leases before starts.
+// BeginDueLeases allocates the resources of the starting leases in Placement, and skips leases that another transaction has locked. The
+// result `started` contains all steps that BeginDueLeases has begun. The result `ready` contains the steps that the caller can now apply at
+// Nova and Neutron and then finish. If the allocation of a lease's resources in Placement fails, the step is only in `started`. If
+// `withCloudReservations` is true, each step in `ready` also contains the data about its reservations that Nova and Neutron need.
 func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
@@ -56,7 +57,7 @@ func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) 
 	return started, ready, err
 }
 
-// beginDueSteps sets each lease that has a due step to the transitional status of the step, and saves it.
+// beginDueSteps sets each lease that has a due step to the transitional status of the step, and saves the leases.
 func beginDueSteps(ctx context.Context, tx *transaction, leases []lease.Lease, now time.Time) (started []StartedStep, err error) {
 	var transitions []transition
 	for _, before := range leases {
@@ -88,7 +89,8 @@ func addStartingToInventory(ctx context.Context, tx *transaction, started []Star
 	return addToInventory(ctx, tx, starting...)
 }
 
-// addCloudReservations reads the data about the steps' reservations that Nova and Neutron need, and stores it in the steps.
+// addCloudReservations reads the data that Nova and Neutron need about the reservations of the steps, and sets the field CloudReservations
+// of each step.
 func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedStep) error {
 	var all []leaseReservation
 	for _, s := range steps {
@@ -106,9 +108,9 @@ func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedS
 	return nil
 }
 
-// bisect calls `do` for all items in a savepoint. If `do` fails, bisect rolls back to the savepoint and repeats the call for
-// each half of the items, until it has isolated the items that fail. bisect returns the items for which `do` succeeded. bisect returns an
-// error only if the database connection fails or ctx ends.
+// bisect calls `do` for all items in a savepoint. If the function `do` fails, bisect rolls back to the savepoint and calls `do` for each
+// half of the items, until it has isolated the items for which `do` fails. The result `succeeded` of bisect contains the items for which
+// `do` succeeded. bisect returns an error only if the database connection fails or ctx ends.
 func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(context.Context, *transaction, []T) error) (succeeded []T, err error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -135,8 +137,8 @@ func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(cont
 }
 
 // lockDueLeases locks leases in a stable status whose start or end is due, and returns their IDs, ends first, and the database
-// time. lockDueLeases leaves out starting leases that wait until another lease releases a host, and ending leases whose before-end action
-// is in progress.
+// time. lockDueLeases does not lock a lease whose start waits until another lease releases a host, or a lease whose end waits until its
+// before-end action is complete.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `
 		select l.id, clock_timestamp()
@@ -167,10 +169,11 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 	return ids, now, nil
 }
 
-// FinishStartedLeases finishes the applied steps in one transaction: it sets the leases to their stable statuses, allocates or
-// frees their resources, and saves their cloud IDs. A lease in `started` whose step it does not finish keeps its status, and
-// the lease's workflow is nudged. The result `abandoned` is true for the ID of each starting lease that was deleted, ended or
-// failed after BeginDueLeases. For such a lease, the caller has to undo the calls to Nova and Neutron.
+// FinishStartedLeases finishes the steps in `applied` in one transaction: it sets the leases to their stable statuses, releases the
+// resources of ended leases, and saves the IDs of the objects that were created in Nova. If FinishStartedLeases does not finish the step of
+// a lease in `started`, the lease keeps its status, and FinishStartedLeases nudges the workflow of the lease. The result `abandoned` is
+// true for the ID of each starting lease that was deleted, ended or failed after BeginDueLeases. If the start of a lease is abandoned, the
+// caller has to undo its calls to Nova and Neutron for this lease.
 func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []StartedStep) (finished int, abandoned map[uuid.UUID]bool, err error) {
 	ids := make([]uuid.UUID, len(started))
 	for i, step := range started {
@@ -202,8 +205,8 @@ func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []Star
 	return finished, abandoned, err
 }
 
-// lockLeases locks leases in the order of their IDs, and returns them by ID. The result does not contain leases that do not
-// exist.
+// lockLeases locks leases in the order of their IDs, and returns them by ID. The result of lockLeases does not contain IDs of leases that
+// do not exist.
 func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
 	if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
 		return nil, fmt.Errorf("lock leases: %w", err)
@@ -219,8 +222,8 @@ func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid
 	return byID, nil
 }
 
-// abandonedStarts returns, by lease ID, whether the start of a lease was abandoned: since the step began, the lease was
-// deleted, has ended or has failed.
+// abandonedStarts returns, by lease ID, whether the start of a lease was abandoned, because the lease was deleted, has ended or has failed
+// since the start began.
 func abandonedStarts(started []StartedStep, current map[uuid.UUID]lease.Lease) map[uuid.UUID]bool {
 	abandoned := map[uuid.UUID]bool{}
 	for _, s := range started {
@@ -244,8 +247,8 @@ func finishableSteps(applied []StartedStep, current map[uuid.UUID]lease.Lease, a
 	return all
 }
 
-// finishedStep is the transition of a lease to a stable status, with the IDs of the objects that were created in Nova for its
-// reservations.
+// finishedStep is the transition of a lease to a stable status, with the IDs of the objects that were created in Nova for the reservations
+// of the lease.
 type finishedStep struct {
 	transition
 	cloudIDs map[uuid.UUID]lease.CloudIDs

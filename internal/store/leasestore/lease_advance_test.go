@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// applyFunc replaces the calls to Nova and Neutron in a test. applyFunc returns the steps whose calls succeeded.
+// applyFunc is a function that a test uses in place of the calls to Nova and Neutron. The function returns the steps whose calls succeed.
 type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
 
 // sweepResult is the result of one round of the lease sweep.
@@ -23,8 +23,8 @@ type sweepResult struct {
 	abandoned       []uuid.UUID // of the steps that were ready
 }
 
-// sweepOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If `apply` is nil, all ready steps
-// succeed.
+// sweepOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If the function `apply` is nil, sweepOnce
+// finishes all steps that are ready.
 func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 	started, ready, err := t.Lease.BeginDueLeases(t.Context(), apply != nil)
 	if err != nil || len(started) == 0 {
@@ -44,7 +44,7 @@ func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 	return r, err
 }
 
-// sweep runs rounds of the lease sweep until no lease is due. sweep returns the number of finished steps.
+// sweep runs rounds of the lease sweep until no lease is due. The result of `sweep` is the number of finished steps.
 func (t *fixture) sweep(apply applyFunc) (finished int, err error) {
 	for {
 		r, err := t.sweepOnce(apply)
@@ -122,7 +122,8 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	e.advance(0)
 }
 
-// More leases are due than one round of the sweep begins: ends have priority, and deletions do not delay other leases.
+// If more leases are due than one round of the lease sweep begins, ends of leases have priority over starts, and deletions do not delay
+// other leases.
 func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -259,7 +260,7 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	slices.SortFunc(got.abandoned, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	if d := cmp.Diff(want, got.abandoned); d != "" {
-		t.Errorf("abandoned leases (-want +got):\n%s", d)
+		t.Errorf("leases whose start is abandoned, because they were deleted during the calls to Nova and Neutron (-want +got):\n%s", d)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // CreateLease creates a lease with its events and reservations, and allocates resources to the reservations. CreateLease returns a
-// *lease.Fault if the draft is invalid or if there are not enough free resources.
+// *lease.Fault if the lease draft is invalid or if there are not enough free resources.
 func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -65,8 +65,8 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 	return l, err
 }
 
-// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that the change would return. PlanUpdate rolls the change
-// back.
+// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that the change would return. PlanUpdate makes the change
+// in a transaction and rolls the transaction back, so that the lease does not change.
 func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if l, err = s.updateLease(ctx, tx, id, c); err != nil {
@@ -143,7 +143,7 @@ func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return nil
 }
 
-// networkOf returns the network of a floating IP reservation, or nil for a reservation of another type.
+// networkOf returns the network of a reservation of the type virtual:floatingip, or nil for a reservation of another type.
 func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	if d.Type != lease.FloatingIP {
 		return nil
@@ -151,7 +151,8 @@ func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	return &d.Network
 }
 
-// requiredFloatingIPs returns the floating IPs that a reservation requires. The result is never nil.
+// requiredFloatingIPs returns the floating IPs that a reservation requires. If the reservation requires no floating IPs,
+// requiredFloatingIPs returns an empty slice, not nil.
 func requiredFloatingIPs(d lease.ReservationDraft) []netip.Addr {
 	return append([]netip.Addr{}, d.Required...)
 }

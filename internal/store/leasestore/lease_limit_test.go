@@ -29,7 +29,7 @@ func TestLeaseLimits_CleaningTimeBetweenLeases(t *testing.T) {
 	e.expectUpdateFault(first.ID, endChange(7), lease.NotEnoughHosts)
 	e.expectUpdateFault(first.ID, lease.Change{End: &lease.RequestedDate{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
 	if got := e.updateLease(first.ID, endChange(5)); !got.EndAt.Equal(hour(5)) {
-		t.Errorf("shorten a lease to hour 5: got the end %s", got.EndAt)
+		t.Errorf("shorten a lease from hour 6 to hour 5: got the end date %s, want hour 5", got.EndAt)
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// notificationSet is the state of a lease, with the types of the notifications to store about it.
+// notificationSet is the state of a lease, with the types of the notifications that are to be stored about the lease.
 type notificationSet struct {
 	lease.Lease
 	types []string
 }
 
-// enqueueNotifications stores lease notifications in the caller's transaction and nudges the workflows that deliver them. If
-// notifications are not configured, it does nothing.
+// enqueueNotifications stores lease notifications in the caller's transaction and nudges the workflows that deliver them. If notifications
+// of leases are not configured, enqueueNotifications does nothing.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificationSet) error {
 	if !tx.config.Notifications {
 		return nil
@@ -69,8 +69,8 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 	return all, nil
 }
 
-// DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. DeleteLeaseNotifications ignores IDs that do
-// not exist.
+// DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. If no notification has a given ID,
+// DeleteLeaseNotifications ignores the ID.
 func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete lease notifications: %w", err)

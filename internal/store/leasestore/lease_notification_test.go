@@ -12,7 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// notifications returns the stored notifications of a lease, each as its type and the lease's status, and their IDs.
+// notifications returns the stored notifications about a lease, each as a text with the notification's type and the lease's status, and the
+// IDs of the notifications.
 func (t *fixture) notifications(id uuid.UUID) (all []string, ids []int64) {
 	t.Helper()
 	notices, err := t.Lease.LeaseNotifications(t.Context(), id, 100)

@@ -16,8 +16,8 @@ import (
 var errPlanned = errors.New("the preview is rolled back")
 
 // PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault that CreateLease would
-// return. PlanLease rolls the creation back, so that no row, note or notification remains. If `latest` is not nil, PlanLease chooses
-// the earliest possible start from the draft's start until `latest`.
+// return. PlanLease creates the lease in a transaction and rolls the transaction back, so that no row, note or notification remains. If
+// `latest` is not nil, PlanLease chooses the earliest possible start date between the start date of the draft and `latest`.
 func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -40,7 +40,7 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 	return l, nil
 }
 
-// findEarliestStart returns the draft with its dates shifted to the earliest start at which enough resources are free.
+// findEarliestStart returns the lease draft with its dates shifted to the earliest start date at which enough resources are free.
 func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
 	now, err := databaseTime(ctx, tx)
 	if err != nil {
@@ -75,9 +75,9 @@ func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.
 // maxSlotAttempts is the maximum number of start dates that tryStarts tries.
 const maxSlotAttempts = 500
 
-// tryStarts returns the draft with its dates shifted to the first start at which the lease can be created. tryStarts tries to create
-// the lease at the draft's start and at each time at which another reservation releases a resource. For resources that
-// reservations share, such as hosts of instances, there is no simpler rule.
+// tryStarts returns the lease draft with its dates shifted to the first start date at which the lease can be created. tryStarts tries to
+// create the lease at the start date of the draft and at each time at which another reservation releases a resource. There is no simpler
+// way to find the start date, because reservations can share a resource, for example a host with instances.
 func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
 	starts, err := releaseTimes(ctx, tx, dates.Start, latest)
 	if err != nil {

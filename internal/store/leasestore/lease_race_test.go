@@ -73,8 +73,9 @@ func TestHostAllocation_TableRejectsOverlap(t *testing.T) {
 	}
 }
 
-// Several workers execute the steps of the same leases at the same time, as after crashes and timeouts. Meanwhile clients
-// rename and delete the leases, a sweep advances all leases, and each lease waits until the lease before it releases its host.
+// Several workers execute the steps of the same leases at the same time, as after crashes and timeouts. At the same time, clients rename
+// and delete the leases, a sweep advances all leases, and the start of each lease waits until the earlier lease on the same host has
+// released the host.
 func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -82,7 +83,7 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	all := make([]lease.Lease, leases)
 	first := time.Now().Truncate(time.Second).Add(time.Hour)
 	for i := range all {
-		// There are two hosts; on each host, one lease follows the other.
+		// There are two hosts; on each host, each lease begins when the previous lease ends.
 		from := first.Add(time.Duration(i/2) * time.Second)
 		all[i] = e.createLease(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: from},
 			End: lease.RequestedDate{At: from.Add(time.Second)}, BeforeEnd: new(from.Add(time.Second / 2)),
@@ -134,9 +135,8 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	}
 }
 
-// moveAllLeases shifts the dates of all leases, events and allocations by the difference between `from` and `to`. The test
-// creates the leases with later dates and then shifts all dates together, so that it does not matter how long the creations
-// take.
+// moveAllLeases shifts the dates of all leases, events and allocations by the difference between `from` and `to`. The test creates the
+// leases with dates in one hour and then shifts all dates together to the present, so that the duration of the creations does not matter.
 func (t *fixture) moveAllLeases(from, to time.Time) {
 	t.Helper()
 	storetest.Exec(t.T, t.url, `
@@ -145,7 +145,7 @@ func (t *fixture) moveAllLeases(from, to time.Time) {
 		update host_allocation set during = tstzrange(lower(during) - $1::interval, upper(during) - $1::interval)`, from.Sub(to))
 }
 
-// runSteps executes the due steps of a lease, as its workflow does, until no step remains.
+// runSteps executes the due steps of a lease, as the workflow of the lease does, until no step remains.
 func (t *fixture) runSteps(id uuid.UUID) {
 	for {
 		l, err := t.Lease.Lease(t.Context(), id)
@@ -193,8 +193,8 @@ func (t *fixture) executeStep(id uuid.UUID, step lease.Step) error {
 	return err
 }
 
-// renameAndDelete renames a lease repeatedly until the lease has ended. If the index i is even, it deletes the lease after its
-// start.
+// renameAndDelete renames a lease repeatedly until the lease has ended. If the index i is even, renameAndDelete deletes the lease after the
+// lease has started.
 func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 	for n := 0; ; n++ {
 		_, err := t.Lease.UpdateLease(t.Context(), id, lease.Change{Name: new(fmt.Sprintf("l%d", n))})
@@ -222,8 +222,8 @@ func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 	}
 }
 
-// On each host, one lease starts when another lease ends, while several workers sweep. The end of the first lease must be
-// committed before the start of the second one.
+// On each host, one lease starts at the instant at which another lease ends, while several workers run the lease sweep. The end of the
+// earlier lease must be committed before the start of the later lease.
 func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	t.Parallel()
 	pairs := storetest.Rounds(t, 20)

@@ -10,7 +10,7 @@ import (
 )
 
 // TimeUntil returns the duration until the given time, measured by the database's clock, which decides which leases are due.
-// The duration is negative if the time has passed.
+// If the given time has passed, the duration is negative.
 func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, error) {
 	var left time.Duration
 	if err := s.db.QueryRow(ctx, `select $1::timestamptz - clock_timestamp()`, at).Scan(&left); err != nil {
@@ -19,9 +19,9 @@ func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, err
 	return left, nil
 }
 
-// LeaseRanks returns the rank of each given lease. The rank is the number of leases that are due at the same instant and have a
-// lower ID. The map `due` contains the instant at which each given lease is due. The ranks are a snapshot: they change when
-// other leases are created, changed or deleted.
+// LeaseRanks returns the rank of each given lease. The rank of a lease is the number of leases that are due at the same instant and have a
+// lower ID. The map `due` contains, by lease ID, the instant at which the lease is due. The rank of a lease can change later, when other
+// leases are created, changed or deleted.
 func (s *Store) LeaseRanks(ctx context.Context, due map[uuid.UUID]time.Time) (map[uuid.UUID]int, error) {
 	if len(due) == 0 {
 		return nil, nil

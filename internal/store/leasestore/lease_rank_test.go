@@ -30,8 +30,8 @@ func TestLeaseRank_CountsLeasesWithTheSameInstantByID(t *testing.T) {
 	}
 }
 
-// If a change or deletion gives a lease a rank below lease.LeaderCount, the lease's workflow is nudged, because it has computed
-// a later wake-up time.
+// If the change or deletion of another lease gives a lease a rank below lease.LeaderCount, the workflow of the lease must be nudged,
+// because the workflow has computed a later wake-up time from the earlier rank.
 func TestLeaseRank_NewLeadersAreNudged(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 6)
@@ -89,7 +89,7 @@ func TestLeaseRank_NewLeadersAreNudged(t *testing.T) {
 		{"no lease moves up", remove(3), names(3)},
 	} {
 		if d := cmp.Diff(c.want, notedWorkflows(c.do)); d != "" {
-			t.Errorf("workflows nudged when %s (-want +got):\n%s", c.what, d)
+			t.Errorf("workflows that are nudged when %s (-want +got):\n%s", c.what, d)
 		}
 	}
 }

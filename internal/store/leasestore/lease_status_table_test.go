@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// combinationsOf returns leases in the given status, with all combinations of the statuses of up to two reservations and of the
-// events start_lease and end_lease.
+// combinationsOf returns leases with the given status: one lease for each combination of the statuses of up to two reservations, of the
+// event start_lease and of the event end_lease.
 func combinationsOf(status lease.Status) []lease.Lease {
 	events := []lease.EventStatus{lease.EventUndone, lease.EventInProgress, lease.EventDone, lease.EventFailed}
 	reservations := []lease.ReservationStatus{lease.ReservationPending, lease.ReservationActive, lease.ReservationDeleted, lease.ReservationError}
@@ -59,8 +59,8 @@ func writeRaw(l lease.Lease) *pgx.Batch {
 	return b
 }
 
-// violatesStatusTable reports whether the error says that the database rejected a lease because of inconsistent statuses. Any
-// other error fails the test.
+// violatesStatusTable reports whether the error says that the database rejected a lease because of inconsistent statuses. If the database
+// rejected the lease for another reason, violatesStatusTable fails the test.
 func violatesStatusTable(t *testing.T, err error) bool {
 	t.Helper()
 	var refusal *pgconn.PgError
@@ -85,7 +85,7 @@ func TestLeaseStatusTable_DatabaseAcceptsTheSameStatusesAsTheRules(t *testing.T)
 				t.Fatal(err)
 			}
 			if rule := lease.CheckStatus(l); refused != (rule != nil) {
-				t.Errorf("database and lease.CheckStatus disagree: rejected by the database: %t; error of CheckStatus: %v; lease: %+v",
+				t.Errorf("database rejects a lease: got %t, want the same as lease.CheckStatus, which returned error %v; lease: %+v",
 					refused, rule, l)
 			}
 		}
@@ -123,7 +123,7 @@ func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing
 		}
 		_, err = tx.Exec(t.Context(), c.write, l.ID)
 		if err != nil {
-			t.Fatal(fmt.Errorf("%s: %w", c.write, err))
+			t.Fatal(fmt.Errorf("execute %s before the constraints are checked: want no error, got %w", c.write, err))
 		}
 		_, err = tx.Exec(t.Context(), `set constraints all immediate`)
 		if refused := violatesStatusTable(t, err); refused != c.refused {

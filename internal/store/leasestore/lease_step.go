@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BeginLease sets a lease to the transitional status of a step and the step's event to IN_PROGRESS. A repeated call changes
-// nothing. BeginLease returns db.ErrConflict if the step is not due; the caller then has to read the lease again.
+// BeginLease sets a lease to the transitional status of a step and the step's event to IN_PROGRESS. If BeginLease is called again for the
+// same step, it changes nothing. If the step is not due, BeginLease returns db.ErrConflict, and the caller has to read the lease again.
 func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		now, err := databaseTime(ctx, tx)
@@ -31,11 +31,12 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 	})
 }
 
-// FinishLease sets a lease, its reservations and the step's event to their stable statuses after a step. The parameter `failed`
-// contains the error text of each failed reservation. A repeated call changes nothing. FinishLease returns db.ErrConflict if
-// the step has not begun. The end of a lease releases its hosts and nudges the workflows of the leases that wait for these
-// hosts. A deletion without failed reservations deletes the lease's row and returns the last state of the lease; a repeated
-// call returns db.ErrNotFound.
+// FinishLease finishes a step of a lease: it sets the lease, the reservations of the lease and the event of the step to their stable
+// statuses. The parameter `failed` contains, by reservation, the error text of each reservation that failed in the step. If FinishLease is
+// called again for the same step, it changes nothing. If the step has not begun, FinishLease returns db.ErrConflict. When FinishLease
+// finishes the end of a lease, it releases the hosts of the lease and nudges the workflows of the leases that wait for these hosts. When
+// FinishLease finishes a deletion without failed reservations, it deletes the row of the lease and returns the last state of the lease; if
+// it is called again, it returns db.ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		is, err := lease.FinishStep(was, step, failed)
@@ -58,8 +59,9 @@ type transition struct {
 	failed        map[uuid.UUID]string // error texts by reservation
 }
 
-// finishTransitions saves the transitions of locked leases to stable statuses. finishTransitions checks that started leases have their
-// resources, and releases the resources of ended leases. If it fails for one lease, it fails for all.
+// finishTransitions saves the transitions of locked leases to stable statuses. finishTransitions checks that Placement contains the
+// resources of started leases, and releases the resources of ended leases. If finishTransitions fails for one lease, it returns an error,
+// and the caller must roll back the transitions of all leases.
 func finishTransitions(ctx context.Context, tx *transaction, all []transition) error {
 	var started, ended []*transition
 	for i := range all {
@@ -100,9 +102,9 @@ func checkAllocated(ctx context.Context, tx *transaction, started []*transition)
 	})
 }
 
-// DeleteLease requests the deletion of a lease, which has priority over all due steps. If the lease has no resources in Nova,
-// Neutron and Placement, it is deleted immediately and `gone` is true. Otherwise the lease's workflow releases the resources
-// and deletes the lease.
+// DeleteLease requests the deletion of a lease, which has priority over all due steps. If the lease has no resources in Nova, Neutron and
+// Placement, DeleteLease deletes the lease immediately and the result `gone` is true. If the lease has resources there, the workflow of the
+// lease later releases the resources and deletes the lease.
 func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		gone = false
@@ -128,7 +130,7 @@ func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err e
 	return gone, err
 }
 
-// changeLease locks a lease, calls f with it in the same transaction, and returns the result of f.
+// changeLease locks a lease, calls f with the lease in the same transaction, and returns the result of f.
 func (s *Store) changeLease(ctx context.Context, id uuid.UUID, f func(*transaction, lease.Lease) (lease.Lease, error)) (is lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		was, err := lockLease(ctx, tx, id)
@@ -148,7 +150,8 @@ func asConflict(err error) error {
 	return err
 }
 
-// removeLease deletes a lease with its resources in Placement, and nudges the workflows of the leases that wait for its hosts.
+// removeLease deletes a lease and the resources of the lease in Placement, and nudges the workflows of other leases that wait for the hosts
+// of the deleted lease.
 func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err := removeFromInventory(ctx, tx, reservationsOf(l)...); err != nil {
 		return err
@@ -171,9 +174,9 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return outbox.Enqueue(ctx, tx, append(append(followers, leaders...), nudgeLease(l, false))...)
 }
 
-// newLeaderNudges returns the nudges for leases whose rank falls below lease.LeaderCount because a change or deletion removes a
-// lease with a lower rank from the same instant. The workflow of a lease computes its wake-up time from the lease's rank;
-// without the nudge it would wake up too late.
+// newLeaderNudges returns the nudges for the leases whose rank falls below lease.LeaderCount because another lease with a lower rank is
+// changed or deleted and is no longer due at the same instant. The workflow of a lease has computed its wake-up time from the earlier rank
+// of the lease, and would wake up too late without the nudge.
 func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
 	var left []time.Time
 	for i, e := range was.Events {
@@ -219,8 +222,8 @@ func scanNudge(row pgx.CollectableRow) (contract.Nudge, error) {
 	return nudgeLease(l, false), err
 }
 
-// releaseEnded releases the resources of the reservations that ended without an error, and nudges the workflows of the leases
-// that wait for these resources.
+// releaseEnded releases the resources of the reservations that have ended without an error, and nudges the workflows of the leases that
+// wait for the released resources.
 func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) error {
 	if len(ended) == 0 {
 		return nil
@@ -256,8 +259,8 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 	return outbox.Enqueue(ctx, tx, followers...)
 }
 
-// removeUnusedFromInventory removes the reservations of a lease whose start has failed from Placement. removeUnusedFromInventory does not
-// remove a reservation whose resources servers use, because the servers have to be deleted first.
+// removeUnusedFromInventory removes from Placement the reservations of a lease whose start has failed. If servers use the resources of a
+// reservation, removeUnusedFromInventory does not remove this reservation, because the servers have to be deleted first.
 func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lease) error {
 	for _, h := range reservationsOf(l) {
 		var fault *lease.Fault

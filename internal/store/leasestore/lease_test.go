@@ -87,7 +87,7 @@ func (t *fixture) expectCreateFault(d lease.Draft, kind lease.Kind) {
 	}
 }
 
-// makeDue changes the dates of a lease and its events to times in the past.
+// makeDue sets the dates of a lease and of the lease's events to times in the past.
 func (t *fixture) makeDue(l lease.Lease) {
 	t.Helper()
 	storetest.Exec(t, t.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, l.ID)
@@ -97,7 +97,8 @@ func (t *fixture) makeDue(l lease.Lease) {
 		where reservation_id in (select id from reservation where lease_id = $1)`, l.ID)
 }
 
-// readLease reads a lease and checks its statuses against the status table.
+// readLease reads a lease, and checks with lease.CheckStatus that the statuses of the lease, its reservations and its events are
+// consistent.
 func (t *fixture) readLease(id uuid.UUID) lease.Lease {
 	t.Helper()
 	l, err := t.Lease.Lease(t.Context(), id)
@@ -144,7 +145,7 @@ func (t *fixture) removeFromInventory(l lease.Lease) {
 	}
 }
 
-// createActive creates a lease, makes its events due, and starts it.
+// createActive creates a lease, makes the events of the lease due, and starts the lease.
 func (t *fixture) createActive(d lease.Draft) lease.Lease {
 	t.Helper()
 	l := t.createLease(d)
@@ -264,7 +265,7 @@ func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 		t.Errorf("hosts of the reservation in Placement after RemoveFromInventory: got %v, want none", got)
 	}
 	if got := e.readLease(id); len(got.Reservations[0].Hosts) != 2 {
-		t.Errorf("the hosts were released before the end of the lease was finished")
+		t.Errorf("hosts of the reservation before the end of the lease is finished: want 2 hosts, got another number")
 	}
 	for range 2 {
 		if got := e.finishStep(id, lease.StepEnd, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {

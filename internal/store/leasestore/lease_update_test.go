@@ -26,8 +26,8 @@ func (t *fixture) updateLease(id uuid.UUID, c lease.Change) lease.Lease {
 	return l
 }
 
-// expectUpdateFault requests a change of a lease. The request must return a fault of the given kind and leave the lease
-// unchanged.
+// expectUpdateFault requests a change of a lease. The change must fail with a fault of the given kind, and the lease must be the same as
+// before.
 func (t *fixture) expectUpdateFault(id uuid.UUID, c lease.Change, kind lease.Kind) {
 	t.Helper()
 	before := t.readLease(id)
@@ -35,7 +35,7 @@ func (t *fixture) expectUpdateFault(id uuid.UUID, c lease.Change, kind lease.Kin
 		t.Errorf("update a lease: want a fault of kind %q, got %v", kind, err)
 	}
 	if d := cmp.Diff(before, t.readLease(id), cmpopts.EquateComparable(netip.Addr{})); d != "" {
-		t.Errorf("lease after a refused change (-before +after):\n%s", d)
+		t.Errorf("lease after a change that returned a fault: want the same lease as before (-before +after):\n%s", d)
 	}
 }
 
@@ -110,7 +110,7 @@ func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 	return l
 }
 
-// deleteLease deletes a lease and executes its deletion step, as the lease's workflow does.
+// deleteLease requests the deletion of a lease, and executes the deletion step of the lease, as the workflow of the lease does.
 func (t *fixture) deleteLease(id uuid.UUID) {
 	t.Helper()
 	gone, err := t.Lease.DeleteLease(t.Context(), id)
@@ -176,7 +176,7 @@ func TestLeaseUpdate_ChangesDates(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(l.Reservations[0].Hosts, got.Reservations[0].Hosts); d != "" {
-		t.Errorf("hosts of a lease whose new dates overlap only with its own old dates (-before +after):\n%s", d)
+		t.Errorf("hosts of a lease whose new dates overlap only with its own old dates: want the same hosts as before (-before +after):\n%s", d)
 	}
 	e.createLease(hostsDraft(2, 3, 2, 2)) // its old dates are free
 	e.expectCreateFault(hostsDraft(5, 6, 2, 2), lease.NotEnoughHosts)
@@ -211,7 +211,7 @@ func TestLeaseUpdate_ShorterLeaseKeepsItsHosts(t *testing.T) {
 	} {
 		got := e.updateLease(l.ID, c)
 		if d := cmp.Diff(had, got.Reservations[0].Hosts); d != "" || len(had) != 1 {
-			t.Errorf("hosts after the change %+v, which needs no other host (-before +after):\n%s", c, d)
+			t.Errorf("hosts after the change %+v, which needs no other host: want the same host as before (-before +after):\n%s", c, d)
 		}
 	}
 	e.createLease(hostsDraft(2, 4, 2, 2))
@@ -238,7 +238,7 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 
 	e.deleteLease(follower.ID)
 	if got := e.updateLease(l.ID, endChange(4)); !got.EndAt.Equal(hour(4)) {
-		t.Errorf("extend an active lease to hour 4: got the end %s", got.EndAt)
+		t.Errorf("extend an active lease to hour 4: got the end date %s, want hour 4", got.EndAt)
 	}
 	e.expectCreateFault(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
 	ended := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
@@ -248,7 +248,7 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 	e.createLease(hostsDraft(1, 4, 2, 2)) // allocated; it waits until the ending lease releases the hosts
 }
 
-// createActiveUntil creates a lease of one host from now to hour(to), and starts it.
+// createActiveUntil creates a lease with one host from now to hour(to), and starts the lease.
 func (t *fixture) createActiveUntil(to int) lease.Lease {
 	t.Helper()
 	d := hostsDraft(0, to, 1, 1)

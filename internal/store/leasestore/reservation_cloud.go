@@ -13,10 +13,11 @@ import (
 	"berth/internal/store/db"
 )
 
-// AddToInventory adds the resources of a reservation to Placement. For reserved hosts, these are allocations from the hosts'
-// nested providers; for instances, they are inventories of the reservation's resource class. A repeated call changes nothing.
-// AddToInventory returns db.ErrConflict if the lease is not starting or active. AddToInventory returns a *lease.Fault of kind HostInUse if
-// another consumer uses a host; a later attempt may then succeed.
+// AddToInventory adds the resources of a reservation to Placement. For a reservation of hosts, AddToInventory adds allocations from the
+// nested providers of the hosts; for a reservation of instances, it adds inventories of the reservation's resource class. If AddToInventory
+// is called again for the same reservation, it changes nothing. If the lease of the reservation is not starting or active, AddToInventory
+// returns db.ErrConflict. If another consumer has allocations from one of the hosts, AddToInventory returns a *lease.Fault of kind
+// HostInUse; in this case a later attempt may succeed.
 func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -30,8 +31,9 @@ func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RemoveFromInventory removes the resources of a reservation from Placement. A repeated call changes nothing. The lease must be
-// ending, ended, failed or being deleted; otherwise RemoveFromInventory returns db.ErrConflict.
+// RemoveFromInventory removes the resources of a reservation from Placement. If RemoveFromInventory is called again for the same
+// reservation, it changes nothing. If the lease of the reservation is not ending, ended, failed or being deleted, RemoveFromInventory
+// returns db.ErrConflict.
 func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -50,14 +52,14 @@ func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// CloudReservation returns the data that Nova and Neutron need about a reservation. The lease must be starting or active;
-// otherwise CloudReservation returns db.ErrConflict.
+// CloudReservation returns the data that Nova and Neutron need about a reservation. If the lease of the reservation is not starting or
+// active, CloudReservation returns db.ErrConflict.
 func (s *Store) CloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Starting, lease.Active)
 }
 
-// EndingCloudReservation returns the same data as CloudReservation. The lease must be ending, ended, failed or being deleted;
-// otherwise EndingCloudReservation returns db.ErrConflict.
+// EndingCloudReservation returns the same data about a reservation as CloudReservation, but for a lease that ends. If the lease of the
+// reservation is not ending, ended, failed or being deleted, EndingCloudReservation returns db.ErrConflict.
 func (s *Store) EndingCloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
 }
@@ -79,7 +81,7 @@ func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses
 	return claims[id], err
 }
 
-// readCloudReservations reads the hosts and floating IPs of reservations, and returns them by reservation ID.
+// readCloudReservations reads the hosts and floating IPs of reservations, and returns the reservations with these data by reservation ID.
 func readCloudReservations(ctx context.Context, q batchSender, all []leaseReservation) (map[uuid.UUID]lease.CloudReservation, error) {
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
@@ -125,14 +127,14 @@ func readCloudReservations(ctx context.Context, q batchSender, all []leaseReserv
 	return claims, nil
 }
 
-// batchSender sends a batch of SQL statements; it is a connection pool or a transaction.
+// batchSender is a connection pool or a transaction that can send a batch of SQL statements.
 type batchSender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// SaveCloudIDs stores the IDs of the objects that were created in Nova for a reservation, and the revision of the reservation
-// that Nova and Neutron have. SaveCloudIDs returns db.ErrConflict if the lease is no longer starting or active. If the revision is older
-// than the stored one, nothing changes.
+// SaveCloudIDs stores the IDs of the objects that were created in Nova for a reservation, and the revision of the reservation that was
+// applied at Nova and Neutron. If the lease of the reservation is no longer starting or active, SaveCloudIDs returns db.ErrConflict. If the
+// given revision is older than the stored revision, SaveCloudIDs changes nothing.
 func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)

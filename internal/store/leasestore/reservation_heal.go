@@ -15,8 +15,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdateHostStates updates the flag "reservable" of hosts. The map `up` says, by hostname, whether a host is up; hosts that are
-// not in `up` do not change. UpdateHostStates returns the names of the hosts that have failed and of those that have recovered.
+// UpdateHostStates updates the flag "reservable" of hosts. The map `up` says, by hostname, whether a host is up; UpdateHostStates does not
+// change hosts that are not in this map. UpdateHostStates returns the names of the hosts that have failed since the last update, and the
+// names of the hosts that have recovered.
 func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (failed, recovered []string, err error) {
 	names, states := make([]string, 0, len(up)), make([]bool, 0, len(up))
 	for name, is := range up {
@@ -50,8 +51,9 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 }
 
 // UnhealthyReservations returns the reservations with a failed host or with missing resources, sorted by start date. UnhealthyReservations
-// returns only reservations of pending or active leases that start within the duration `horizon` from now (0: no limit). Later leases are
-// left out, because their hosts may recover before the start.
+// returns only reservations of pending or active leases that have started or will start within the duration `horizon`; if `horizon` is 0,
+// there is no limit. The result does not contain reservations of leases that start later than `horizon`, because their hosts may recover
+// before the start.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
@@ -80,9 +82,9 @@ func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration
 	return all, nil
 }
 
-// HealReservation replaces the failed host of a reservation, or allocates the reservation's missing resources, as far as
-// resources are free. HealReservation updates the health flags of the reservation and the lease. If the reservation has become healthy, or
-// if its lease is in a transitional status, HealReservation does nothing.
+// HealReservation replaces the failed host of a reservation, or allocates the reservation's missing resources, as far as resources are
+// free. HealReservation then updates the flags of the reservation and its lease that say whether resources are missing or have changed. If
+// the reservation is already healthy, or if its lease is in a transitional status, HealReservation does nothing.
 func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservation) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		was, r, err := lockReservation(ctx, tx, a.Reservation)
@@ -118,8 +120,8 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 	})
 }
 
-// tryUpdateInventory updates the resources of an active reservation in Placement. If servers still have allocations from the
-// failed host, the lease's workflow does the update later.
+// tryUpdateInventory updates the resources of an active reservation in Placement. If servers still have allocations from the failed host,
+// tryUpdateInventory does not update Placement, and the workflow of the lease updates Placement later.
 func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	var fault *lease.Fault
 	err := tx.savepoint(ctx, func(tx *transaction) error { return updateInventory(ctx, tx, l, r) })
@@ -129,8 +131,8 @@ func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r l
 	return incrementRevision(ctx, tx, r)
 }
 
-// restoreResources replaces a failed host of the i-th reservation of a lease. If `host` is 0, it allocates the missing
-// resources of the reservation instead. restoreResources returns the changed lease, or nil if nothing changes.
+// restoreResources replaces the failed host `host` of the i-th reservation of a lease. If `host` is 0, restoreResources allocates the
+// missing resources of the reservation instead. restoreResources returns the changed lease, or nil if the lease does not change.
 func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	if host == 0 {
@@ -179,7 +181,7 @@ func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.L
 	return &is, nil
 }
 
-// withOwnSlots returns the reservation with a copy of its map of slots, because an allocation may change the map.
+// withOwnSlots returns the reservation with a copy of its map of slots, because the functions that allocate resources may change this map.
 func withOwnSlots(r lease.Reservation) lease.Reservation {
 	r.Slots = maps.Clone(r.Slots)
 	return r

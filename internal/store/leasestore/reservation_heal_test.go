@@ -15,7 +15,7 @@ import (
 )
 
 // updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`. updateHostsAndHeal returns the
-// number of these reservations.
+// number of the reservations that it heals.
 func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) (healed int) {
 	t.Helper()
 	if _, _, err := t.Lease.UpdateHostStates(t.Context(), up); err != nil {
@@ -143,7 +143,7 @@ func TestReservationHeal_PendingLeaseWithinTheHorizon(t *testing.T) {
 	}
 }
 
-// The end of a lease with missing resources can be moved to an earlier date, and its before_end_lease event to another date.
+// A client can move the end of a lease with missing resources to an earlier date, and the lease's event before_end_lease to another date.
 func TestReservationHeal_DegradedLeaseCanBeShortened(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]lease.Draft{"hosts": hostsDraft(0, 1, 2, 2), "instances": instancesDraft(0, 1, 8)} {
@@ -197,7 +197,8 @@ func TestReservationHeal_IgnoresLeasesInTransition(t *testing.T) {
 	e.expectHealth(l, health{Hosts: []int64{1}})
 }
 
-// slotHealth contains the health flags of an instance lease, its slots by host, and its inventory in Placement by host.
+// slotHealth contains the flags of a lease with an instance reservation that say whether resources are missing or have changed, the slots
+// of the reservation by host, and the reservation's inventory in Placement by host.
 type slotHealth struct {
 	Degraded, Missing, Changed bool
 	Slots                      map[string]int
@@ -283,8 +284,8 @@ func TestReservationHeal_MovesSlotsOfPendingLeasesWithoutFlags(t *testing.T) {
 	}
 }
 
-// Servers on a failed host keep their allocations until they are evacuated. Healing a reservation does not wait for the
-// evacuation, and Placement accepts no further allocations from the failed host.
+// Servers on a failed host keep their allocations until the servers are evacuated. HealReservation must not wait for the evacuation, and
+// Placement must not accept further allocations from the failed host.
 func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)

@@ -13,28 +13,29 @@ import (
 	"berth/internal/store/db"
 )
 
-// resource reads and writes the database rows of one resource type; lease.ResourceType contains the rules of the type. The
-// caller of each method must have locked the leases of the reservations in the transaction.
+// resource reads and writes the database rows of one resource type; lease.ResourceType contains the rules of the type. Before the caller
+// calls a method of resource, it must lock the leases of the reservations in the transaction.
 type resource interface {
 	// allocate chooses free resources for a new reservation and stores the allocations.
 	allocate(ctx context.Context, tx *transaction, b allocationRequest) error
 	// reallocate adapts the allocations of a reservation to new dates, a new size or new requirements. If an active reservation
 	// cannot keep all its resources, reallocate returns a *lease.Fault.
 	reallocate(ctx context.Context, tx *transaction, b allocationRequest) error
-	// replaceHost releases the reservation's resources on a failed host and allocates the same amount on other hosts. If other
-	// hosts do not have enough free resources, replaceHost allocates nothing and `whole` is false. Resources that do not belong
-	// to a host do not change.
+	// replaceHost releases the reservation's resources on a failed host and allocates the same amount on other hosts. If the other hosts do
+	// not have enough free resources, replaceHost allocates nothing and the result `whole` is false. If the reservation's resources do not
+	// belong to hosts, as with floating IPs, replaceHost changes nothing.
 	replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error)
-	// addToInventory adds the resources of reservations to Placement. addToInventory returns a *lease.Fault if another consumer uses one of
-	// the resources.
+	// addToInventory adds the resources of reservations to Placement. If another consumer uses one of the resources, addToInventory returns
+	// a *lease.Fault.
 	addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// removeFromInventory removes the resources of reservations from Placement. removeFromInventory returns a *lease.Fault if a server
-	// still uses one of the resources.
+	// removeFromInventory removes the resources of reservations from Placement. If a server still uses one of the resources,
+	// removeFromInventory returns a *lease.Fault.
 	removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// missingInInventory returns the reservations whose resources in Placement differ from the resources that are allocated to
-	// them.
+	// missingInInventory returns those reservations whose resources in Placement differ from the resources that are allocated to the
+	// reservation in berth's database.
 	missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) ([]leaseReservation, error)
-	// release deletes all allocations of the reservations. release is the last action at the end of a reservation.
+	// release deletes all allocations of the reservations from berth's database. The call of `release` is the last action at the end of a
+	// reservation.
 	release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error
 }
 
@@ -45,9 +46,9 @@ var resources = map[string]resource{
 	lease.FloatingIP:      floatingIPResource{},
 }
 
-// lockOrder is the order in which a transaction changes the resources of several types. The same order in all transactions
-// avoids deadlocks. The type physical:host comes first, because it locks consumers before providers, while the other types lock
-// only providers.
+// lockOrder is the order in which a transaction changes the resources of several reservation types. Deadlocks are avoided because all
+// transactions use the same order. The type physical:host comes first, because it locks consumers before providers, while the other types
+// lock only providers.
 var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP}
 
 // leaseReservation is a reservation together with its lease.
