@@ -26,8 +26,8 @@ type packageRule struct {
 	why    string   // the reason for the rule; a failing test prints it
 }
 
-// reserved contains reserved external packages, each with the reason why it is reserved. A package may import a reserved package only if
-// the rule of the importing package names the reserved package.
+// reserved contains external packages that only some packages may import, each with the reason for this restriction. A package may import a
+// reserved package only if the rule of the importing package names the reserved package.
 var reserved = map[string]string{
 	"github.com/jackc/pgx/v5":             "only the stores access the database",
 	"github.com/pressly/goose/v3":         "only internal/store/db migrates the schema",
@@ -249,7 +249,7 @@ func TestImports_FollowPackageRules(t *testing.T) {
 	}
 }
 
-// The rule for a package whose name is misspelt, or that go.mod no longer requires, would have no effect.
+// If the name of a reserved package is misspelt, or if go.mod no longer requires the package, the rule for the package has no effect.
 func TestPackageRules_NameRequiredModulesAndHaveReasons(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../go.mod")

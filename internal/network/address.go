@@ -75,8 +75,8 @@ func (p Port) HasAutoAddressIn(s Subnet) bool {
 	return s.IsAutoAddress() && !slices.Contains(routerInterfaceOwners, p.DeviceOwner)
 }
 
-// DefaultAddressRequests returns the address requests of a port whose request has no `fixed_ips`: one for each IP version of
-// the network's subnets.
+// DefaultAddressRequests returns the address requests of a port whose create request has no `fixed_ips`: one address request for each IP
+// version of the network's subnets.
 func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {
 	var requests []AddressRequest
 	for _, version := range []int{4, 6} {

@@ -36,7 +36,7 @@ type Agent struct {
 	AwaitingPorts  int64 // ports that wait for a report of this agent
 }
 
-// AgentState is what an agent reports about itself with every heartbeat (report_state).
+// AgentState contains the data that an agent reports about itself with every heartbeat (report_state).
 type AgentState struct {
 	Type             string
 	Host             string

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resources about which agents are notified.
+// Types of resources about which berth notifies Neutron agents.
 const (
 	ResourceNetwork           = "network"
 	ResourceSubnet            = "subnet"
@@ -22,7 +22,7 @@ const (
 	ResourceDVRMAC = "router_mac" // a host got a MAC for distributed routers
 )
 
-// Events of agent notifications.
+// Events about which berth notifies Neutron agents.
 const (
 	EventCreated     = "created"
 	EventUpdated     = "updated"
@@ -30,7 +30,7 @@ const (
 	EventDeleted     = "deleted"
 )
 
-// AgentNotification is one notification for agents.
+// AgentNotification is one notification to Neutron agents about an event of a resource.
 type AgentNotification struct {
 	ID         int64
 	Network    uuid.UUID

@@ -5,7 +5,7 @@ import "fmt"
 // Kind is the type of a Neutron API error (`NeutronError.type`).
 type Kind string
 
-// The kinds of faults.
+// Kinds of faults, which are the types of Neutron's API errors.
 const (
 	InvalidInput                  Kind = "InvalidInput"
 	BadRequest                    Kind = "BadRequest"

@@ -18,7 +18,7 @@ const (
 	VIFDistributed = "distributed" // a port of a distributed router, on every host that asks for it
 )
 
-// HostAgent is an agent on a port's host, with the attributes that binding depends on.
+// HostAgent is an agent on a port's host, with the attributes on which the binding of the port depends.
 type HostAgent struct {
 	Type     string `json:"type"`
 	Alive    bool   `json:"alive"`
@@ -128,7 +128,7 @@ func (p Port) bindByMechanism(agents []HostAgent) (vif string, by HostAgent) {
 	return VIFFailed, by
 }
 
-// MechanismDriver returns the name of the mechanism driver that bound the port; empty if the port is not bound.
+// MechanismDriver returns the name of the mechanism driver that bound the port, or an empty string if the port is not bound.
 func (p Port) MechanismDriver() string {
 	if p.WiredByController() {
 		return controllerDriver

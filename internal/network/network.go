@@ -91,7 +91,7 @@ func (n Network) With(c NetworkChange) Network {
 	return n
 }
 
-// Check returns a fault if the provider attributes of a new network do not fit together.
+// Check returns a fault if the provider attributes of a new network contradict each other.
 func (n Network) Check() error {
 	limit, physical := 0, false
 	switch n.Type {

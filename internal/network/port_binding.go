@@ -10,8 +10,8 @@ import (
 // BindingInactive is the status of a binding to a host to which a port may move.
 const BindingInactive = "INACTIVE"
 
-// Binding is a port's binding to a host other than Port.Host. Such a Binding is either the INACTIVE binding to the target of a live
-// migration, or one of several bindings (BUILD, then ACTIVE) of a distributed port.
+// Binding is a port's binding to a host other than Port.Host. A Binding is either the INACTIVE binding to the target host of a live
+// migration, or one of the bindings of a distributed port, whose status is BUILD and later ACTIVE.
 type Binding struct {
 	Host    string          `json:"host"`
 	Status  string          `json:"status"`

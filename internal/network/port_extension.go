@@ -12,7 +12,7 @@ type AddressPair struct {
 	MAC string       `json:"mac"` // empty in a request: the MAC of the port
 }
 
-// CIDR returns the address of the pair, or the prefix if the pair covers more than one address.
+// CIDR returns the IP address of the address pair, or the prefix if the pair covers more than one address.
 func (p AddressPair) CIDR() string {
 	if p.IP.IsSingleIP() {
 		return p.IP.Addr().String()
@@ -30,7 +30,8 @@ type DHCPOption struct {
 	IPVersion int     `json:"ip_version"`
 }
 
-// checkAddressPairs returns the requested address pairs with the port's MAC as default, or a fault.
+// checkAddressPairs returns the requested address pairs, or a fault if they are not valid. If a pair has no MAC, checkAddressPairs gives it
+// the port's MAC.
 func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) ([]AddressPair, error) {
 	if len(requested) > maxAddressPairs {
 		return nil, Faultf(AddressPairsExhausted, "The number of allowed address pairs exceeds the maximum %d.", maxAddressPairs)

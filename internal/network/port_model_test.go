@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// portModel is an independent, simpler model of the port status rules of the contract.
+// portModel is an independent and simpler implementation of the rules about a port's status, with which the tests compare the real rules.
 type portModel struct {
 	host         string
 	adminUp      bool
@@ -70,7 +70,7 @@ type portUnderTest struct {
 
 func (s portUnderTest) now() time.Time { return time.Unix(int64(s.clock), 0) }
 
-// write replaces the port by `p`. write increments the revision if a client can see the change.
+// write replaces the port by `p`. If a client can see the change, `write` increments the revision of the port.
 func (s portUnderTest) write(p Port) portUnderTest {
 	p = p.UpdateStatus(s.now())
 	if p.Status != s.Status || p.Host != s.Host || p.VIF != s.VIF || p.AdminUp != s.AdminUp || p.MAC != s.MAC {
@@ -112,7 +112,7 @@ func l2Report(host, event string) input {
 		}}
 }
 
-// staleL2Report returns a report on the first revision of the port.
+// staleL2Report returns an L2 agent's report about the first revision of the port.
 func staleL2Report(host, event string) input {
 	return input{"stale L2@" + host + " " + event,
 		func(s portUnderTest) portUnderTest {
@@ -205,7 +205,7 @@ func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 	explore = func(s portUnderTest, m portModel, path []string) {
 		checked++
 		if wrong := mismatch(s, m); wrong != "" {
-			t.Fatalf("port after the inputs %s: %s; its blocks: %+v", strings.Join(path, ", "), wrong, s.Blocks)
+			t.Fatalf("port after the inputs %s differs from its model: %s; blocks of the port: %+v", strings.Join(path, ", "), wrong, s.Blocks)
 		}
 		if len(path) == depth {
 			return
@@ -221,7 +221,7 @@ func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 		s, m := start(host)
 		explore(s, m, nil)
 	}
-	t.Logf("%d states", checked)
+	t.Logf("number of port states that the test has checked: %d", checked)
 }
 
 // The test tries random sequences of up to 60 inputs.
@@ -236,7 +236,7 @@ func TestPort_StatusEqualsModelAfterLongSequences(t *testing.T) {
 			in.model(&m)
 			m.settle()
 			if wrong := mismatch(s, m); wrong != "" {
-				t.Fatalf("port after the inputs %s: %s; its blocks: %+v", strings.Join(path, ", "), wrong, s.Blocks)
+				t.Fatalf("port after the inputs %s differs from its model: %s; blocks of the port: %+v", strings.Join(path, ", "), wrong, s.Blocks)
 			}
 		}
 	})

@@ -146,7 +146,7 @@ func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 			a.steps = append(a.steps, step())
 			a.Revision++
 			if wrong := a.violation(); wrong != "" {
-				t.Fatalf("port with owner %q after %s: %s", owner, strings.Join(a.steps, ", "), wrong)
+				t.Fatalf("port with device owner %q after the steps %s breaks a rule: %s", owner, strings.Join(a.steps, ", "), wrong)
 			}
 		}
 	})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Entities whose provisioning blocks the rules add and remove. A block of any other entity stays until that other entity reports that its
-// work is complete.
+// Entities whose provisioning blocks the rules add and remove. If a block belongs to an entity that is not one of these, the rules remove
+// the block only when the entity reports that its work is complete.
 const (
 	DHCP = "DHCP"
 	L2   = "L2"
@@ -28,12 +28,12 @@ type Block struct {
 	// agents have been silent for longer than AgentDownTime.
 	SilentSince *time.Time `json:"heard"`
 	// AgentUnregistered is true if no agent is registered whose report can remove the block; AgentDisabled is true if an operator has
-	// disabled all such agents.
+	// disabled all agents whose report can remove the block.
 	AgentUnregistered bool `json:"orphan"`
 	AgentDisabled     bool `json:"disabled"`
 }
 
-// BlockTimeout says how long a block may exist, and what happens to the port afterwards.
+// BlockTimeout says how long a block of a port may exist, and what happens to the port after this time.
 type BlockTimeout struct {
 	Limit time.Duration // 0: no limit
 	Fatal bool          // the port's status becomes ERROR; otherwise the port keeps waiting
@@ -43,7 +43,8 @@ type BlockTimeout struct {
 // of its own.
 type BlockPolicy map[string]BlockTimeout
 
-// Limit returns the block timeout of an entity (0: none), and whether the port's status becomes ERROR afterwards.
+// Limit returns the block timeout of an entity, and whether the port's status becomes ERROR after this time; 0 means that the entity has no
+// block timeout.
 func (p BlockPolicy) Limit(entity string) (limit time.Duration, fatal bool) {
 	patience, ok := p[entity]
 	if !ok {
@@ -97,8 +98,8 @@ func (p Port) needsBlock(entity, state string, pc PortContext) bool {
 	}
 }
 
-// UpdateBlocks returns the port with the blocks that follow from a change. UpdateBlocks removes each block whose entity has no work left to
-// do for the port, and adds a block for each entity that has new work.
+// UpdateBlocks returns the port with the provisioning blocks that follow from a change. UpdateBlocks removes each block whose entity has no
+// work left to do for the port, and adds a block for each entity that has new work.
 func (p Port) UpdateBlocks(pc PortContext, c BlockTrigger, now time.Time) Port {
 	blocks := make([]Block, 0, len(p.Blocks)+2)
 	for _, b := range p.Blocks {
@@ -126,7 +127,7 @@ func (p Port) UpdateBlocks(pc PortContext, c BlockTrigger, now time.Time) Port {
 	return p
 }
 
-// newBlock returns a block that starts now, with the deadline of the policy.
+// newBlock returns a block that begins at the time `now` and has the deadline that follows from the BlockPolicy.
 func (pc PortContext) newBlock(b Block, now time.Time) Block {
 	limit, fatal := pc.BlockPolicy.Limit(b.Entity)
 	b.Since, b.Fatal, b.Deadline = now, fatal, nil
@@ -137,7 +138,7 @@ func (pc PortContext) newBlock(b Block, now time.Time) Block {
 	return b
 }
 
-// withCurrentDeadline returns an existing block with the deadline of the current policy.
+// withCurrentDeadline returns an existing block with the deadline that follows from the current BlockPolicy.
 func (pc PortContext) withCurrentDeadline(b Block) Block {
 	now := pc.newBlock(b, b.Since)
 	none := now.Deadline == nil || b.Deadline == nil

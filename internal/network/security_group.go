@@ -37,12 +37,12 @@ type SecurityGroupChange struct {
 	Tags        *[]string
 }
 
-// NewSecurityGroup returns the group that a create request describes, without rules.
+// NewSecurityGroup returns the security group that a create request describes; the returned group has no rules.
 func NewSecurityGroup(id uuid.UUID, c SecurityGroupChange) SecurityGroup {
 	return SecurityGroup{ID: id, Stateful: true, Tags: []string{}}.With(c)
 }
 
-// With returns the group after the change.
+// With returns the security group after the change.
 func (g SecurityGroup) With(c SecurityGroupChange) SecurityGroup {
 	set(&g.Project, c.Project)
 	set(&g.Name, c.Name)
@@ -60,7 +60,7 @@ const (
 	IPv6    = "IPv6"
 )
 
-// SecurityRule is a security group rule. A rule allows traffic.
+// SecurityRule is a security group rule. A security group rule allows traffic.
 type SecurityRule struct {
 	ID          uuid.UUID    `json:"id"`
 	Group       uuid.UUID    `json:"group_id"`
@@ -78,7 +78,8 @@ type SecurityRule struct {
 	UpdatedAt   time.Time    `json:"updated_at"`
 }
 
-// SecurityRuleChange is a request to create a rule; nil means not given.
+// SecurityRuleChange contains the attributes of a request to create a security group rule; if the request does not contain an attribute,
+// its field is nil.
 type SecurityRuleChange struct {
 	Group       *uuid.UUID
 	Project     *string

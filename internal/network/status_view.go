@@ -41,7 +41,7 @@ type StatusView struct {
 	StaleAgentWarning string      // why the status of an ACTIVE port may be out of date; empty if its agent is alive
 	IgnoredReports    int64       // reports that were ignored since the port was created
 	Events            []NovaEvent // recorded for Nova and not delivered yet, oldest first
-	// Accepted says for each of the given reports, in order, whether the report changed something.
+	// Accepted says for each of the given reports, in the order of the reports, whether the report changed the port.
 	Accepted     []bool     `json:",omitempty"`
 	NextDeadline *time.Time // when the status changes because a deadline passes; nil if no deadline is set
 }

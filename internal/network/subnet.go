@@ -131,7 +131,7 @@ const (
 	maxRoutes = 20
 )
 
-// check returns a fault if the attributes of the subnet do not fit together.
+// check returns a fault if the attributes of the subnet contradict each other.
 func (s Subnet) check() error {
 	if s.Gateway.IsValid() && s.Gateway.Is4() != s.CIDR.Addr().Is4() {
 		return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", s.Gateway, s.Version())
@@ -220,7 +220,7 @@ func (s Subnet) isUsable(a netip.Addr) bool {
 	return a != s.CIDR.Addr() && (a.Is6() || a != lastAddress(s.CIDR))
 }
 
-// defaultGateway returns the first host address; in IPv6 the subnet-router anycast address.
+// defaultGateway returns the first host address of an IPv4 subnet, or the subnet-router anycast address of an IPv6 subnet.
 func (s Subnet) defaultGateway() netip.Addr {
 	if s.Version() == 6 || s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
 		return s.CIDR.Addr()
@@ -228,7 +228,7 @@ func (s Subnet) defaultGateway() netip.Addr {
 	return s.CIDR.Addr().Next()
 }
 
-// DefaultPools returns pools with all host addresses of the block except the gateway.
+// DefaultPools returns allocation pools with all host addresses of the subnet except the gateway.
 func DefaultPools(cidr netip.Prefix, gateway netip.Addr) []Pool {
 	first, end := cidr.Addr(), lastAddress(cidr)
 	if cidr.Bits() < first.BitLen()-1 {
@@ -251,7 +251,7 @@ func DefaultPools(cidr netip.Prefix, gateway netip.Addr) []Pool {
 	return pools
 }
 
-// lastAddress returns the highest address of the block.
+// lastAddress returns the highest address of the address block.
 func lastAddress(cidr netip.Prefix) netip.Addr {
 	b := cidr.Addr().AsSlice()
 	for i := cidr.Bits(); i < len(b)*8; i++ {

@@ -153,7 +153,8 @@ type TrunkPort struct {
 
 // TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent port is not bound or is administratively down. The trunk is
 // ERROR if the parent port is in ERROR or the binding of a subport failed; otherwise the trunk is DEGRADED if a subport is in ERROR.
-// Otherwise the trunk is ACTIVE if every port of the trunk with admin_state_up is ACTIVE, and BUILD or DOWN if one of these ports is not.
+// In all other cases, the trunk is ACTIVE if every port of the trunk with admin_state_up is ACTIVE, and it is BUILD or DOWN if one of these
+// ports is not ACTIVE.
 func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
 	anyPort := func(is func(TrunkPort) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {

@@ -2,7 +2,7 @@ package network
 
 import "net/netip"
 
-// TunnelEndpoint is the address of a host for tunnels of one type.
+// TunnelEndpoint is the IP address of a host for tunnels of one type, for example VXLAN.
 type TunnelEndpoint struct {
 	Type string // vxlan …
 	Host string // empty if the agent does not report it

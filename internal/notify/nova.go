@@ -29,13 +29,13 @@ type Event struct {
 	Tag    string // the port's UUID
 }
 
-// Config configures a client of Nova or of a webhook.
+// Config configures a client of Nova or a client of a webhook.
 type Config struct {
 	URL     string // of the compute endpoint, or of the webhook
 	Token   string
 	Timeout time.Duration // of one request; 0: ten seconds
-	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. The parameter `rejected` is empty,
-	// or it is the token that Nova has just rejected; in this second case TokenSource returns another token.
+	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. If Nova has just rejected a token,
+	// the parameter `rejected` is this token and TokenSource returns another token; otherwise `rejected` is empty.
 	TokenSource func(ctx context.Context, rejected string) (string, error)
 }
 
@@ -126,7 +126,7 @@ func isItemNotFound(answer []byte) bool {
 	return json.Unmarshal(answer, &decoded) == nil && decoded.Item != nil
 }
 
-// isTransient reports whether a request that failed with the status can succeed later, by itself or after an operator has done something.
+// isTransient reports whether a request that failed with the given HTTP status can succeed later, with or without an action of an operator.
 func isTransient(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Notification is a message to the webhook, in the form of OpenStack's notifications.
+// Notification is a message to the webhook, in the format of OpenStack's notifications.
 type Notification struct {
 	ID        string    // stays the same when the notification is repeated
 	Publisher string    // such as blazar.lease

@@ -1,6 +1,6 @@
 // Package relay delivers notes from the outbox to Temporal. A note is a row of the outbox; the note names a workflow that must run and read
-// its own database row again. Apart from the name of the workflow, package relay knows nothing about ports, leases or journal entries.
-// Because the workflow reads the current row, a note may be delivered twice, late or in another order.
+// the database row of its object again. Apart from the name of the workflow, package relay knows nothing about ports, leases or journal
+// entries. Because the workflow reads the current row, a note may be delivered twice, late or in another order.
 package relay
 
 import (
@@ -94,7 +94,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// pause returns after the duration d, or earlier if `wake` receives a value or ctx ends.
+// pause waits for the duration d, but returns earlier if the channel `wake` receives a value or ctx ends.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -165,7 +165,7 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 }
 
 // Deliver claims one batch of due notes, delivers the notes, and returns the number of claimed notes. If the delivery of a note fails, the
-// relay delivers the note again later, with exponential backoff; the failure does not delay the other notes.
+// relay delivers the note again later, with exponential backoff; the failure of one delivery does not delay other notes.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	notes, err := r.Store.Claim(ctx, r.namespaceID, batchSize, outbox.ClaimDuration)
 	if err != nil || len(notes) == 0 {
@@ -264,7 +264,7 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	return err
 }
 
-// reusePolicy says whether a note starts a workflow that has already completed.
+// reusePolicy says whether a note starts the workflow again if the workflow has already completed.
 func reusePolicy(n contract.Note) enums.WorkflowIdReusePolicy {
 	if contract.HasOneExecution(n.Workflow) && !n.Restart {
 		return enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY

@@ -197,7 +197,7 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	awaitNoNotes(t, s)
 	for len(old) > 0 {
 		if how := <-old; !strings.HasSuffix(how, " 1") {
-			t.Errorf("the relay of the old namespace delivered %q, the note of a row that was created after the database was bound to the new namespace",
+			t.Errorf("relay of the old namespace: got the delivery %q for a row that was created after the binding to the new namespace, want none",
 				how)
 		}
 	}

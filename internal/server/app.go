@@ -30,7 +30,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// shutdownTimeout is how long running requests and tasks may continue after the process begins to stop.
+// shutdownTimeout is the maximum time for which running requests and tasks continue after the process has begun to stop.
 const shutdownTimeout = 10 * time.Second
 
 // App is a process with the roles that its configuration names. Open connects the process to the services that it needs; Run serves
@@ -147,7 +147,7 @@ func newAuthenticator(cfg config.Config) (identity.Authenticator, error) {
 	})
 }
 
-// OpenPolicy returns the default rules of the APIs, overridden by the operator's policy file.
+// OpenPolicy returns the policy of the APIs: the default rules, some of which the operator's policy file may override.
 func OpenPolicy(cfg config.Config) (*policy.Policy, error) {
 	p, err := policy.Open(policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults}, placement.Policy...)
 	if err != nil {

@@ -25,14 +25,15 @@ func (l jsonListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// jsonConn embeds *net.TCPConn, because net/http looks for the method CloseWrite of a connection.
+// jsonConn is a TCP connection whose method Write translates error responses. jsonConn embeds *net.TCPConn, because net/http uses the
+// method CloseWrite of a connection.
 type jsonConn struct{ *net.TCPConn }
 
 // plainTextHeader is the text between the status line and the body in every error response that net/http itself sends. The response of a
 // handler also has a Date header, so it does not contain plainTextHeader.
 const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// Write writes p, or the JSON translation if p is an error answer of net/http itself.
+// Write writes p. If p is an error response that net/http itself sends, Write writes the translation of p into JSON instead.
 func (c jsonConn) Write(p []byte) (int, error) {
 	if !bytes.HasPrefix(p, []byte("HTTP/1.1 4")) && !bytes.HasPrefix(p, []byte("HTTP/1.1 501")) {
 		return c.TCPConn.Write(p)
@@ -48,8 +49,8 @@ func (c jsonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// badRequest returns the whole HTTP response with the given error. The body contains the error members of every API, because the path of
-// the request cannot be read and it is therefore unknown which API the client calls.
+// badRequest returns the whole HTTP response with the given status and error text. The body contains the error members of every API,
+// because the path of the request cannot be read and it is therefore unknown which API the client calls.
 func badRequest(status int, text string) []byte {
 	title := http.StatusText(status)
 	message := "The request could not be read: " + text

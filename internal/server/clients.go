@@ -129,7 +129,7 @@ func newFeedbackListener(cfg config.ODL, client *odl.Client, s *store.Store) (*f
 	return feedback.New(o), nil
 }
 
-// newRPCServer returns the server that answers agents over RabbitMQ, or nil without the role rpc.
+// newRPCServer returns the server that answers agents over RabbitMQ, or nil if the process does not have the role rpc.
 func (a *App) newRPCServer() (*rpc.Server, error) {
 	if !a.hasRole(config.RPC) {
 		return nil, nil

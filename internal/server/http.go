@@ -56,7 +56,8 @@ func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 // WriteTimeout is the time from the end of a request's header to the end of the response.
 const WriteTimeout = 60 * time.Second
 
-// NewHTTPServer returns an HTTP server. The limits of the returned server bound the resources that a slow or hostile client can use.
+// NewHTTPServer returns an HTTP server. The time and size limits of the returned server bound the resources that a slow or hostile client
+// can use.
 func NewHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,

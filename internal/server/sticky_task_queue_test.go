@@ -30,7 +30,7 @@ func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
 	for line := range strings.Lines(string(modules)) {
 		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "go.temporal.io/sdk "); ok {
 			if version != sdkChecked {
-				t.Errorf("sticky_task_queue.go was checked with go.temporal.io/sdk %s, but go.mod has %s: check the names of sticky queues and set sdkChecked",
+				t.Errorf("sticky_task_queue.go was checked with go.temporal.io/sdk %s, but go.mod has %s: check the names of sticky task queues and set sdkChecked",
 					sdkChecked, version)
 			}
 			return

@@ -21,10 +21,10 @@ import (
 // two pairs, the first pair counts.
 type environment []string
 
-// Environ returns all pairs.
+// Environ returns all NAME=value pairs of the environment.
 func (e environment) Environ() []string { return e }
 
-// LookupEnv returns the value of a variable.
+// LookupEnv returns the value of an environment variable.
 func (e environment) LookupEnv(name string) (string, bool) {
 	for _, pair := range e {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -129,7 +129,7 @@ type computeCall struct {
 	body  map[string]json.RawMessage
 }
 
-// collections are the handlers of the compute API by the collection's path segment.
+// collections maps the name of a collection in the path of the compute API, such as "servers", to the handler of the collection.
 var collections = map[string]func(*compute, computeCall) (int, any){
 	"os-aggregates":    (*compute).serveAggregates,
 	"flavors":          (*compute).serveFlavors,
@@ -137,7 +137,7 @@ var collections = map[string]func(*compute, computeCall) (int, any){
 	"servers":          (*compute).serveServers,
 }
 
-// parseCall finds the name of a collection in the path of a request, after any prefix.
+// parseCall finds the name of a collection in the path of a request; any prefix may precede the name.
 func parseCall(r *http.Request, raw []byte) (computeCall, func(*compute, computeCall) (int, any)) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	for i, part := range parts {

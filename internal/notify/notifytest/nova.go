@@ -139,7 +139,7 @@ func (n *Nova) serveCompute(w http.ResponseWriter, r *http.Request, raw []byte) 
 	}
 }
 
-// encodeNow encodes the body immediately, while the caller holds the lock.
+// encodeNow encodes the response body immediately, while its caller still holds the stub's lock.
 func encodeNow(status int, body any) (int, any) {
 	if body == nil {
 		return status, nil

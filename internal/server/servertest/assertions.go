@@ -59,8 +59,8 @@ func (s *Deployment) AwaitNone(what, sql string) {
 // UnfinishedEntries is a query for the journal entries that are not completed.
 const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, operation, object_type, state, last_error) from journal_entry where state <> 'completed' order by seq limit 5`
 
-// Canary is the ID of the check network. Only the controller has the check network; if the check network is missing there, the controller
-// has lost its data. See journal.Canary.
+// Canary is the ID of the check network. The check network exists only in the controller; if it is missing, the controller has lost its
+// data. The constant journal.Canary is the same ID.
 const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 
 // AwaitMirrored waits until all journal entries are completed. AwaitMirrored then checks that the controller applied each change once and

@@ -22,8 +22,8 @@ import (
 // patience is the maximum time that Await waits. The time is long because the machine that runs the tests may be slow.
 const patience = 10 * time.Minute
 
-// Deployment is a database, a stub of the controller and a stub of Nova, with the settings with which berth's processes connect to them.
-// The database and the stubs of a Deployment continue to run when a process of berth is killed or restarted.
+// Deployment is a database, a stub of the controller and a stub of Nova, and the settings with which berth's processes connect to the
+// three. The database and the stubs of a Deployment continue to run when a process of berth is killed or restarted.
 type Deployment struct {
 	*testing.T
 	Database   string
@@ -38,8 +38,8 @@ type Deployment struct {
 func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	t.Helper()
 	s := &Deployment{T: t, Database: db, Controller: odltest.New(), Nova: &notifytest.Nova{}}
-	// The controller has the check network from the beginning. Without the check network, the scheduled check of the controller could start
-	// a full sync during the test.
+	// The stub of the controller has the check network from the beginning. Without the check network, the scheduled check of the controller
+	// could start a full sync during the test.
 	s.Controller.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.BasePath+"/networks",
 		strings.NewReader(`{"network":{"id":"`+Canary+`"}}`)))
 	controller := Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

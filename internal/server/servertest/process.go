@@ -31,7 +31,7 @@ func (r *Process) Write(b []byte) (int, error) {
 	return r.out.Write(b)
 }
 
-// Output returns the output so far, stdout and stderr together.
+// Output returns everything that the process has written to stdout and stderr until now.
 func (r *Process) Output() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -145,7 +145,7 @@ func (c *Worker) RegisterAgents() {
 	c.Must("POST", "/agent/v1/state", Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"})
 }
 
-// ReportsBody returns the request body with the reports of both agents for a port.
+// ReportsBody returns the request body with the reports of the DHCP agent and the L2 agent about a port.
 func ReportsBody(port string) Object {
 	return Object{"reports": []Object{{"port": port, "entity": "L2", "host": "cmp-1"}, {"port": port, "entity": "DHCP", "host": "net-1"}}}
 }

@@ -86,7 +86,7 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// Close waits for running methods and closes every connection.
+// Close waits until the running methods of DB have returned, and closes every connection.
 func (d *DB) Close() {
 	d.stop()
 	<-d.stopped
@@ -94,7 +94,7 @@ func (d *DB) Close() {
 	d.pool.Close()
 }
 
-// Ping returns an error unless the database answers.
+// Ping returns an error if the database does not answer.
 func (d *DB) Ping(ctx context.Context) error { return d.pool.Ping(ctx) }
 
 // Query runs one SQL statement in its own transaction.

@@ -122,7 +122,7 @@ func Page[T any](items []T, q Listing) []T {
 	return items
 }
 
-// Tagged adds the columns for filters on the tags of the table's objects.
+// Tagged adds to `columns` the columns for filters on the tags of the table's objects.
 func Tagged(table string, columns map[string]Column) map[string]Column {
 	for field, test := range map[string]string{
 		"tags":         table + ".tags @> %s",

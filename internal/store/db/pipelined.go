@@ -10,8 +10,8 @@ import (
 
 // InPipelinedTx does the same as InTx, but with a transaction of two round trips to PostgreSQL. InPipelinedTx sends `begin` together with
 // the batch that the function `reads` fills, and then the batch that the function `decide` fills together with `commit`. If `decide` queues
-// no statement, InPipelinedTx rolls the transaction back. Because there are only two round trips, the transaction holds its locks for about
-// the time of one round trip. Every statement in the two batches must be able to use an index, and no statement may enqueue notes.
+// no statement, InPipelinedTx rolls the transaction back. Because a pipelined transaction has only two round trips, it holds its locks for
+// about the time of one round trip. Every statement in the two batches must be able to use an index, and no statement may enqueue notes.
 func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	return retry(func() error {
 		return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {

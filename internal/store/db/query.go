@@ -42,7 +42,7 @@ func EqualJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// OrEmpty returns the list, or an empty list for nil, because PostgreSQL would store nil as null.
+// OrEmpty returns the list, or an empty list if the list is nil, because PostgreSQL would store nil as null.
 func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -53,7 +53,7 @@ func hostQuery() inventory.CandidateQuery {
 		Groups: []inventory.Group{{Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}}}}
 }
 
-// Trees are read in batches, in the order of their IDs or in a random order; each tree must be searched once.
+// The search reads provider trees in batches, in the order of their IDs or in a random order; each tree must be searched exactly once.
 func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -110,7 +110,7 @@ func TestCandidates_EndWithTheRequestContext(t *testing.T) {
 	}
 }
 
-// No query scans a large table sequentially, unless the request is for all rows.
+// No query may scan a large table sequentially, unless the request asks for all rows of the table.
 func TestPlacementQueries_UseIndexes(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

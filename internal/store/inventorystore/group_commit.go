@@ -22,9 +22,9 @@ const (
 )
 
 // groupCommit has one queue of writes for each provider. A transaction that writes allocations holds the lock of its provider until
-// PostgreSQL has written the commit to disk. All writes that arrive while such a transaction runs share the next transaction, so that they
-// wait for one common disk write instead of one disk write each. If several processes write allocations of the same provider, PostgreSQL's
-// row locks decide the order of the writes.
+// PostgreSQL has written the commit to disk. All writes of the same provider that arrive while a transaction runs share the next
+// transaction, so that they wait for one common disk write instead of one disk write each. If several processes write allocations of the
+// same provider, PostgreSQL's row locks decide the order of the writes.
 type groupCommit = coalesce.Batcher[*AllocationWrite, struct{}]
 
 // queuedWrite is a write of allocations in the queue of its provider.

@@ -30,8 +30,7 @@ func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inven
 	return nil
 }
 
-// QueueInventory queues the statement that creates or replaces a provider's inventory of a resource class. The class must
-// exist.
+// QueueInventory queues the statement that creates or replaces a provider's inventory of a resource class. The resource class must exist.
 func QueueInventory(batch *pgx.Batch, p LockedProvider, class string, i inventory.Inventory) {
 	batch.Queue(`
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)

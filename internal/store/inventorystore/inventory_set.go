@@ -55,7 +55,7 @@ func providerInventories(ctx context.Context, q db.Querier, provider string) (in
 	return all, nil
 }
 
-// latest returns the later of two times.
+// latest returns the later one of the two given times.
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

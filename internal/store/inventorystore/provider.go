@@ -14,7 +14,7 @@ import (
 
 // treeLock is the key of the advisory lock that protects the parents of all providers. A transaction that adds a child provider takes
 // treeLock in shared mode. A transaction that moves a provider with its descendants takes treeLock in exclusive mode, so that no other
-// transaction adds a descendant meanwhile.
+// transaction can add a descendant during the move.
 const treeLock = 0x62657274
 
 // CreateProvider creates a provider. CreateProvider returns a fault of kind DuplicateName if another provider has the same name or UUID,
@@ -84,7 +84,7 @@ func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	return nil
 }
 
-// removeProvider deletes a provider in the given transaction; see DeleteProvider.
+// removeProvider deletes a provider in the given transaction, under the same conditions as DeleteProvider.
 func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	var id, generation int64
 	var children, allocations bool

@@ -32,8 +32,8 @@ func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) 
 	return changed, err
 }
 
-// moveProvider moves a provider to the parent that the change names. Most changes name the current parent of the provider; for such a
-// change, moveProvider does not take treeLock.
+// moveProvider moves a provider to the parent that the change names. If the change names the current parent of the provider, as most
+// changes do, moveProvider does not take treeLock.
 func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) error {
 	current, err := provider(ctx, tx, c.UUID)
 	if err != nil || c.Parent == nil || *c.Parent == current.Parent {

@@ -70,7 +70,7 @@ const (
 
 // rarestRequirement returns the requirement of the request that the fewest providers meet. rarestRequirement ignores each requirement that
 // at least maxRareCount providers meet, and each requirement that a provider in a tree with sharing providers meets. If rarestRequirement
-// ignores all requirements of the request, it returns nil.
+// ignores all requirements of the request, the result is nil.
 func (r *treeReader) rarestRequirement() *requirement {
 	var rarest *requirement
 	consider := func(providers string, names []string, values any, counts map[string]int, has func(*inventory.Node, string) bool) {

@@ -37,7 +37,7 @@ func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservab
 }
 
 // DeletePoolUpdate deletes the pending update of Nova's aggregate "freepool" for a host, but only if the update still has the given
-// version. If the update has a later version, it is still to be done, so DeletePoolUpdate does not delete it.
+// version. An update with a later version has not been executed yet, so DeletePoolUpdate does not delete it.
 func (s *Store) DeletePoolUpdate(ctx context.Context, service string, version int64) error {
 	if _, err := s.db.Exec(ctx, `delete from host_pooling where service_name = $1 and version = $2`, service, version); err != nil {
 		return fmt.Errorf("delete pool update of host %s: %w", service, err)

@@ -45,7 +45,8 @@ func (hostResource) removeFromInventory(ctx context.Context, tx *transaction, al
 	return writeAllocations(ctx, tx, changes)
 }
 
-// missingInInventory returns the reservations whose allocations in Placement do not agree with their hosts.
+// missingInInventory returns those reservations whose allocations in Placement do not correspond to the hosts that are allocated to the
+// reservation.
 func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (missing []leaseReservation, err error) {
 	states, err := readInventoryStates(ctx, tx, all)
 	for _, h := range all {
@@ -56,8 +57,8 @@ func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all
 	return missing, err
 }
 
-// inventoryState contains the wanted and the present allocations of a reservation in Placement. The reservation is the consumer in
-// Placement, and has one allocation from the nested provider of each of its hosts.
+// inventoryState contains the allocations that a reservation must have in Placement (`want`), and the allocations that it has (`have`). The
+// reservation is the consumer in Placement, and has one allocation from the nested provider of each of its hosts.
 type inventoryState struct {
 	want, have inventory.Allocations
 	generation *int64 // generation of the consumer; nil if it has no allocations
@@ -99,7 +100,7 @@ func writeAllocations(ctx context.Context, tx *transaction, changes []*inventory
 	return err
 }
 
-// readInventoryStates reads the wanted and the present allocations of reservations in Placement.
+// readInventoryStates reads the allocations that reservations must have in Placement, and the allocations that they have.
 func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReservation) (map[uuid.UUID]*inventoryState, error) {
 	states, ids, names := map[uuid.UUID]*inventoryState{}, make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {

@@ -85,8 +85,8 @@ func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, mo
 	return lease.PickSlots(candidates, more, b.Affinity)
 }
 
-// replaceHost moves a reservation's slots from a failed host to other hosts. If the other hosts do not have room for all these slots,
-// replaceHost only releases the slots on the failed host, and the result `whole` is false.
+// replaceHost moves a reservation's slots from a failed host to other hosts. If the other hosts do not have enough capacity for the slots
+// of the failed host, replaceHost only releases these slots, and the result `whole` is false.
 func (instanceResource) replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error) {
 	lost := b.Slots[host]
 	delete(b.Slots, host)

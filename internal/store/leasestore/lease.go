@@ -51,7 +51,8 @@ func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, erro
 		limit $3)`, f.Project, f.After, limit)
 }
 
-// leases reads leases with their reservations and events from one snapshot, so that their statuses are consistent.
+// leases reads leases with their reservations and events from one snapshot of the database, so that the statuses of leases, reservations
+// and events are consistent.
 func (s *Store) leases(ctx context.Context, where string, args ...any) (all []lease.Lease, err error) {
 	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
 		all, err = readLeases(ctx, tx, where, args...)
@@ -177,8 +178,8 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 	})
 }
 
-// blockersShown is the maximum number of blockers that a lease lists. If there are more blockers, the lease lists the blockers with the
-// earliest end dates.
+// blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than blockersShown, it lists the
+// blockers with the earliest end dates.
 const blockersShown = 10
 
 // queueBlockers queues the query for the blockers of pending leases whose start is due. A blocker of a lease is another lease with an

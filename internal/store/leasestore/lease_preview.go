@@ -12,7 +12,7 @@ import (
 	"berth/internal/lease"
 )
 
-// errPlanned is the error that makes a transaction roll a preview back.
+// errPlanned is the error that makes a transaction roll back the creation or change of a lease that a client only wants to preview.
 var errPlanned = errors.New("the preview is rolled back")
 
 // PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault that CreateLease would

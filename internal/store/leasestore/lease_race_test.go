@@ -83,7 +83,7 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	all := make([]lease.Lease, leases)
 	first := time.Now().Truncate(time.Second).Add(time.Hour)
 	for i := range all {
-		// There are two hosts; on each host, each lease begins when the previous lease ends.
+		// The six leases use two hosts; on each host, a lease begins when the lease before it ends.
 		from := first.Add(time.Duration(i/2) * time.Second)
 		all[i] = e.createLease(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: from},
 			End: lease.RequestedDate{At: from.Add(time.Second)}, BeforeEnd: new(from.Add(time.Second / 2)),

@@ -36,7 +36,7 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 // called again for the same step, it changes nothing. If the step has not begun, FinishLease returns db.ErrConflict. When FinishLease
 // finishes the end of a lease, it releases the hosts of the lease and nudges the workflows of the leases that wait for these hosts. When
 // FinishLease finishes a deletion without failed reservations, it deletes the row of the lease and returns the last state of the lease; if
-// it is called again, it returns db.ErrNotFound.
+// FinishLease is then called again, it returns db.ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		is, err := lease.FinishStep(was, step, failed)
@@ -60,8 +60,8 @@ type transition struct {
 }
 
 // finishTransitions saves the transitions of locked leases to stable statuses. finishTransitions checks that Placement contains the
-// resources of started leases, and releases the resources of ended leases. If finishTransitions fails for one lease, it returns an error,
-// and the caller must roll back the transitions of all leases.
+// resources of started leases, and releases the resources of ended leases. If the transition of one lease fails, finishTransitions returns
+// an error, and the caller must roll back the transitions of all leases.
 func finishTransitions(ctx context.Context, tx *transaction, all []transition) error {
 	var started, ended []*transition
 	for i := range all {
@@ -103,8 +103,8 @@ func checkAllocated(ctx context.Context, tx *transaction, started []*transition)
 }
 
 // DeleteLease requests the deletion of a lease, which has priority over all due steps. If the lease has no resources in Nova, Neutron and
-// Placement, DeleteLease deletes the lease immediately and the result `gone` is true. If the lease has resources there, the workflow of the
-// lease later releases the resources and deletes the lease.
+// Placement, DeleteLease deletes the lease immediately and the result `gone` is true. If the lease has resources in one of these services,
+// the workflow of the lease later releases the resources and deletes the lease.
 func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		gone = false

@@ -60,7 +60,8 @@ func hour(n int) time.Time {
 	return time.Now().UTC().Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
 }
 
-// hostsDraft returns the draft of a lease from hour(from) to hour(to) with at least `least` and at most `most` hosts.
+// hostsDraft returns the draft of a lease from hour(from) to hour(to); the minimum number of hosts is `least`, and the maximum number is
+// `most`.
 func hostsDraft(from, to, least, most int) lease.Draft {
 	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(from)}, End: lease.RequestedDate{At: hour(to)},
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}}}

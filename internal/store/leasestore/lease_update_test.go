@@ -65,7 +65,7 @@ func TestLeaseUpdate_RenameInEveryStableStatus(t *testing.T) {
 	}
 }
 
-// createInStatus creates a lease of the only host and performs the steps that lead to the given status.
+// createInStatus creates a lease of the fixture's only host, and executes the steps after which the lease has the given status.
 func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 	t.Helper()
 	l := t.createLease(hostsDraft(1, 2, 1, 1))

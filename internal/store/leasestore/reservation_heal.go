@@ -52,8 +52,8 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 
 // UnhealthyReservations returns the reservations with a failed host or with missing resources, sorted by start date. UnhealthyReservations
 // returns only reservations of pending or active leases that have started or will start within the duration `horizon`; if `horizon` is 0,
-// there is no limit. The result does not contain reservations of leases that start later than `horizon`, because their hosts may recover
-// before the start.
+// there is no limit. UnhealthyReservations does not return reservations of leases that start later than `horizon`, because the hosts of
+// such a reservation may recover before the start.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)

@@ -33,7 +33,8 @@ func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) 
 	return len(unhealthy)
 }
 
-// health contains the health flags and the hosts of a lease with one reservation.
+// health contains the hosts of a lease with one reservation, and the flags of the lease that say whether resources are missing or have
+// changed.
 type health struct {
 	Degraded, Missing, Changed bool
 	Hosts                      []int64

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// resource reads and writes the database rows of one resource type; lease.ResourceType contains the rules of the type. Before the caller
-// calls a method of resource, it must lock the leases of the reservations in the transaction.
+// resource reads and writes the database rows of one resource type; lease.ResourceType contains the rules of the type. The caller of any
+// method of the interface must already have locked the leases of the reservations in the transaction.
 type resource interface {
 	// allocate chooses free resources for a new reservation and stores the allocations.
 	allocate(ctx context.Context, tx *transaction, b allocationRequest) error
@@ -47,8 +47,8 @@ var resources = map[string]resource{
 }
 
 // lockOrder is the order in which a transaction changes the resources of several reservation types. Deadlocks are avoided because all
-// transactions use the same order. The type physical:host comes first, because it locks consumers before providers, while the other types
-// lock only providers.
+// transactions use the same order. In lockOrder the type physical:host comes first, because changes of physical:host lock consumers before
+// providers, while changes of the other types lock only providers.
 var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP}
 
 // leaseReservation is a reservation together with its lease.
@@ -68,7 +68,7 @@ func reservationsOf(leases ...lease.Lease) []leaseReservation {
 	return all
 }
 
-// withActor returns a context that names the lease as the actor of writes, for the generation history.
+// withActor returns a context in which the lease is the actor of the following writes, so that the generation history records the lease.
 func (h leaseReservation) withActor(ctx context.Context) context.Context {
 	return db.WithActor(ctx, "lease "+h.lease.ID.String())
 }
@@ -106,7 +106,7 @@ func removeFromInventory(ctx context.Context, tx *transaction, all ...leaseReser
 	})
 }
 
-// allocationRequest contains the requested state of a reservation, its state before the change, and the dates of the
+// allocationRequest contains the requested state of a reservation, the state of the reservation before the change, and the dates of the
 // allocation.
 type allocationRequest struct {
 	lease.Reservation                   // the requested state
@@ -135,8 +135,8 @@ func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease,
 	return nil
 }
 
-// reallocateAll adapts the allocations of all reservations to a changed lease. For an active lease, it also updates Placement;
-// the lease's workflow later updates Nova and Neutron.
+// reallocateAll adapts the allocations of all reservations to a changed lease. If the lease is active, reallocateAll also updates
+// Placement, and the lease's workflow later updates Nova and Neutron.
 func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is lease.Lease, now time.Time) error {
 	for i, r := range is.Reservations {
 		if lease.KeepsResources(was, is, i) {
@@ -158,8 +158,8 @@ func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is leas
 	return nil
 }
 
-// shortenAllocations shortens the allocations of a reservation to the lease's new dates. The new dates are within the old ones,
-// so that no conflict with another reservation is possible.
+// shortenAllocations shortens the allocations of a reservation to the lease's new dates. The new dates must be within the old dates;
+// therefore the shortened allocations cannot conflict with another reservation.
 func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	for _, table := range []string{"host_allocation", "floatingip_allocation"} {
 		if _, err := tx.Exec(ctx, `
@@ -194,8 +194,8 @@ func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation
 	return nil
 }
 
-// allocationLock is the key of an advisory lock. A transaction takes the lock after another transaction has allocated the same
-// resources first. Transactions that repeat their allocations therefore run one after the other.
+// allocationLock is the key of an advisory lock. If another transaction has allocated the same resources first, a transaction takes the
+// lock before it repeats its allocation. Transactions that repeat their allocations therefore run one after the other.
 const allocationLock = 0x6265727468
 
 // maxAllocationAttempts is the maximum number of times that retryTaken runs an allocation.
@@ -205,8 +205,8 @@ const maxAllocationAttempts = 50
 var errTaken = errors.New("a chosen host has changed")
 
 // retryTaken runs f, which allocates resources. If another transaction has allocated the same resources first, the constraints
-// of the tables reject the allocations of f. retryTaken then rolls f back and runs it again, with the current state of the
-// database.
+// of the tables reject the allocations of f. retryTaken then rolls back the changes of f and runs f again, so that f sees the current state
+// of the database.
 func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) error) error {
 	for range maxAllocationAttempts {
 		err := tx.savepoint(ctx, f)

@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// instancesDraft returns the draft of a lease with a reservation of `amount` instances. Each host in the tests has capacity for
-// four such instances.
+// instancesDraft returns the draft of a lease with a reservation of `amount` instances. Each host of a test fixture has capacity for four
+// instances of this draft.
 func instancesDraft(from, to, amount int) lease.Draft {
 	d := hostsDraft(from, to, 1, 1)
 	d.Reservations = []lease.ReservationDraft{{Type: lease.VirtualInstance, Amount: amount, VCPUs: 2, MemoryMB: 256, DiskGB: 1}}
@@ -224,8 +224,8 @@ func withAmount(d lease.Draft, n int) lease.Draft {
 	return d
 }
 
-// A sweep locks the shared hosts of several leases in the order of the providers' IDs, so that it does not deadlock with a
-// competing transaction.
+// The lease sweep must lock the hosts that several leases share in the order of the providers' IDs, so that the sweep does not deadlock
+// with a competing transaction.
 func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)

@@ -1,6 +1,6 @@
 // Package leasestore stores leases with their reservations and events, the hosts and floating IPs that can be reserved, and
-// their allocations to reservations. When an active reservation changes, the package also updates the reservation's resources
-// in the Placement tables, in the same transaction.
+// their allocations to reservations. When an active reservation changes, package leasestore also updates the reservation's resources in the
+// Placement tables, in the same transaction.
 package leasestore
 
 import (
@@ -38,7 +38,7 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// savepoint runs f in a savepoint. If f fails, its writes are rolled back and the transaction can continue.
+// savepoint runs f in a savepoint. If f fails, savepoint rolls back the writes of f, and the caller can continue the transaction.
 func (t *transaction) savepoint(ctx context.Context, f func(*transaction) error) error {
 	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error { return f(&transaction{tx, t.config}) })
 }
