@@ -15,7 +15,7 @@ import (
 // first of Subnets that has a free address.
 type AddressRequest struct {
 	IP      netip.Addr // invalid: any free address
-	Subnets []Subnet   // exactly one if IP is given
+	Subnets []Subnet   // exactly one subnet if IP is given
 }
 
 // AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The parameter `subnets` contains the

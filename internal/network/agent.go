@@ -43,7 +43,7 @@ type AgentState struct {
 	Binary           string
 	Topic            string
 	Configurations   json.RawMessage
-	ResourceVersions map[string]string // versions of the RPC objects that it accepts; nil if the report does not contain them
+	ResourceVersions map[string]string // versions of the RPC objects that the agent accepts; nil if the report does not contain the versions
 }
 
 // Results of an agent's heartbeat.

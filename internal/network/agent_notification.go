@@ -44,7 +44,7 @@ type AgentNotification struct {
 // PortSideEffects says which other hosts and which security groups the update of a port affects. A port notification contains
 // PortSideEffects.
 type PortSideEffects struct {
-	PreviousHost   string      `json:"from,omitempty"`   // the previous host, if the port still has a binding there
+	PreviousHost   string      `json:"from,omitempty"`   // the port's previous host; set only if the port still has a binding to that host
 	AffectedGroups []uuid.UUID `json:"groups,omitempty"` // security groups whose members changed
 }
 

@@ -13,9 +13,9 @@ const (
 	VIFOVS         = "ovs"
 	VIFVhostUser   = "vhostuser"        // Open vSwitch and the device share memory
 	VIFHardware    = "hw_veb"           // SR-IOV: a virtual function of a network card that switches in hardware
-	VIFPhysical    = "hostdev_physical" // a whole network card; no agent wires it
+	VIFPhysical    = "hostdev_physical" // the port is a whole network card, which no agent wires
 	VIFMacvtap     = "macvtap"
-	VIFDistributed = "distributed" // a port of a distributed router, on every host that asks for it
+	VIFDistributed = "distributed" // a port of a distributed router, wired on each host whose L2 agent reports the port
 )
 
 // HostAgent is an agent on a port's host, with the attributes on which the binding of the port depends.

@@ -13,8 +13,8 @@ type Network struct {
 	Name            string
 	Description     string
 	AdminUp         bool
-	Shared          bool // every project may create ports on it
-	External        bool // every project may create ports on it, but not see its subnets
+	Shared          bool // every project may create ports on the network
+	External        bool // every project may create ports on the network, but may not see the network's subnets
 	MTU             int
 	PortSecurity    bool
 	Type            string // provider:network_type: vxlan, vlan, flat, local

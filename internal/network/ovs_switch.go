@@ -10,7 +10,7 @@ import (
 type Switch struct {
 	Datapath      string `json:"datapath"` // system, or netdev (DPDK: packets bypass the kernel)
 	Bridge        string `json:"bridge"`
-	HybridPlug    bool   `json:"hybrid"`           // ovs_hybrid_plug: the firewall needs a Linux bridge in front of this one
+	HybridPlug    bool   `json:"hybrid"`           // ovs_hybrid_plug: the firewall needs a Linux bridge in front of the Open vSwitch bridge
 	Socket        string `json:"socket,omitempty"` // vhost-user socket, for VIFVhostUser only
 	DeviceListens bool   `json:"listens"`          // the device, not the switch, is the server side of the socket
 }

@@ -48,7 +48,7 @@ type Port struct {
 	VIF                  string
 	ControllerVIFDetails json.RawMessage // binding:vif_details from a controller; nil if no controller wires the port
 	Switch               *Switch         // the Open vSwitch that wires the port; nil for the default switch
-	Bindings             []Binding       // bindings besides the one to Host
+	Bindings             []Binding       // all bindings except the binding to Host
 	PortSecurity         bool
 	AddressPairs         []AddressPair
 	DHCPOptions          []DHCPOption
@@ -60,14 +60,14 @@ type Port struct {
 	BindingRevision      int64 // revision of the last binding; reports on earlier revisions do not count
 	CreatedAt            time.Time
 	UpdatedAt            time.Time
-	TrunkDetails         *TrunkDetails // the trunk whose parent port this is; nil if none, or if it was not loaded
-	AgentHealth          AgentHealth   // the agent that wired an ACTIVE port; informative, no rule depends on it
+	TrunkDetails         *TrunkDetails // the trunk whose parent is the port; nil if the port has no trunk or the trunk was not loaded
+	AgentHealth          AgentHealth   // health of the agent that wired an ACTIVE port; informative, no rule depends on AgentHealth
 }
 
 // AgentHealth says whether the agent that wired a port is silent or unregistered. A silent or unregistered agent cannot report that the
 // port's device is unplugged.
 type AgentHealth struct {
-	SilentSince  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
+	SilentSince  *time.Time `json:"heard"`  // time of the agent's last heartbeat; set only if it is older than AgentDownTime
 	Unregistered bool       `json:"orphan"` // the agent is no longer registered
 }
 

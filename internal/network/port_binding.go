@@ -121,7 +121,7 @@ func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now t
 		if next.VIF == VIFUnbound {
 			return p, p.bindingFailedFault(host)
 		}
-		p.VIF = next.VIF // keep the VIF type even if the agent there is no longer alive: the server already runs with this binding
+		p.VIF = next.VIF // keep the VIF type even if the agent is no longer alive, because the server already runs on the host
 	}
 	return p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, Revision: revision}, now), nil
 }

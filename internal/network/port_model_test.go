@@ -13,7 +13,7 @@ import (
 type portModel struct {
 	host         string
 	adminUp      bool
-	firstBinding bool   // the port still has its first binding
+	firstBinding bool   // true until the port's first binding changes
 	lastL2Report string // last report of the L2 agent of the port's host: "", begun, lost or complete
 	building     bool   // the L2 agent has begun to wire the port
 	hasDHCP      bool   // the port's network has DHCP

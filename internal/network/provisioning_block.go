@@ -55,7 +55,7 @@ func (p BlockPolicy) Limit(entity string) (limit time.Duration, fatal bool) {
 
 // PortContext is the state outside a port on which the port's blocks and status depend.
 type PortContext struct {
-	DHCPHosts   []string    // hosts of the DHCP agents that serve the port's network and report; empty if none of its subnets has DHCP
+	DHCPHosts   []string    // hosts of the DHCP agents that serve the port's network and report; empty if no subnet of the network has DHCP
 	HostAgents  []HostAgent // agents on the port's host
 	BlockPolicy BlockPolicy
 }

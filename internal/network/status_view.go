@@ -37,8 +37,8 @@ type StatusView struct {
 	Host              string
 	Status            string
 	Waiting           []Waiting
-	Reason            string      // why the port is not ACTIVE, apart from its blocks; empty for an ACTIVE port and if only blocks prevent it
-	StaleAgentWarning string      // why the status of an ACTIVE port may be out of date; empty if its agent is alive
+	Reason            string      // why the port is not ACTIVE, apart from its blocks; empty if the port is ACTIVE or waits only for blocks
+	StaleAgentWarning string      // why the status of an ACTIVE port may be out of date; empty if the agent that wired the port is alive
 	IgnoredReports    int64       // reports that were ignored since the port was created
 	Events            []NovaEvent // recorded for Nova and not delivered yet, oldest first
 	// Accepted says for each of the given reports, in the order of the reports, whether the report changed the port.
@@ -48,7 +48,7 @@ type StatusView struct {
 
 // NovaEvent is one external event for Nova's os-server-external-events.
 type NovaEvent struct {
-	ID     int64  // ID of its row
+	ID     int64  // ID of the event's row in the database
 	Server string // UUID of the server
 	Name   string // network-vif-plugged …
 	Status string // completed or failed; empty for events without a status

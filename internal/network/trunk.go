@@ -19,9 +19,9 @@ type Trunk struct {
 	Project     string
 	Name        string
 	Description string
-	AdminUp     bool // if false, its subports cannot be changed
+	AdminUp     bool // if false, the subports of the trunk cannot be changed
 	Port        uuid.UUID
-	Status      string // derived from the statuses of its ports
+	Status      string // derived from the statuses of the trunk's ports
 	Subports    []Subport
 	Tags        []string
 	Revision    int64

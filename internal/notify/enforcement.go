@@ -14,7 +14,7 @@ import (
 
 // EnforcementConfig configures the external service that allows or refuses leases (Blazar's ExternalServiceFilter).
 type EnforcementConfig struct {
-	URL      string // the paths check-create, check-update and on-end are below it
+	URL      string // the paths check-create, check-update and on-end are below this URL
 	Token    string
 	AuthURL  string // Keystone's URL, in the context of each request
 	Region   string
@@ -42,7 +42,7 @@ func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 type EnforcementRequest struct {
 	User, Project string
 	Lease         any
-	CurrentLease  any // the lease before the update; nil if it is created or ends
+	CurrentLease  any // the lease before the update; nil if the request is about the creation or the end of a lease
 }
 
 // Check asks the enforcement service whether a lease is allowed. Check returns the reason why the service refuses the lease, or an empty

@@ -24,7 +24,7 @@ var ErrRejected = errors.New("rejected permanently")
 // Event is an external event of Nova's API os-server-external-events.
 type Event struct {
 	Server string // the server's UUID
-	Name   string // such as network-vif-plugged
+	Name   string // for example network-vif-plugged
 	Status string // completed or failed; empty for events without a status
 	Tag    string // the port's UUID
 }
@@ -33,7 +33,7 @@ type Event struct {
 type Config struct {
 	URL     string // of the compute endpoint, or of the webhook
 	Token   string
-	Timeout time.Duration // of one request; 0: ten seconds
+	Timeout time.Duration // time limit of one request; 0 means ten seconds
 	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. If Nova has just rejected a token,
 	// the parameter `rejected` is this token and TokenSource returns another token; otherwise `rejected` is empty.
 	TokenSource func(ctx context.Context, rejected string) (string, error)

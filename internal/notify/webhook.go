@@ -14,8 +14,8 @@ import (
 // Notification is a message to the webhook, in the format of OpenStack's notifications.
 type Notification struct {
 	ID        string    // stays the same when the notification is repeated
-	Publisher string    // such as blazar.lease
-	Type      string    // such as lease.create
+	Publisher string    // for example blazar.lease
+	Type      string    // for example lease.create
 	At        time.Time // time of the event
 	Payload   any
 }

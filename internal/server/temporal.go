@@ -50,7 +50,8 @@ func dialTemporal(env environment, registry prometheus.Registerer, slot string) 
 		options.Namespace = client.DefaultNamespace
 	}
 	if isLoopback(options.HostPort) {
-		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // on loopback, compression costs more CPU than it saves
+		// On the loopback interface, compression costs more CPU time than the smaller messages save.
+		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
 	if slot != "" {
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))

@@ -33,9 +33,9 @@ func (o Operations) String() string {
 type Definition[Object, Change any] struct {
 	Name           string
 	SettableOn     Operations
-	AdminOnlyWrite bool                                 // only administrators set it
+	AdminOnlyWrite bool                                 // only administrators may set the attribute
 	FalseAllowed   bool                                 // everyone may create an object with the value false, although AdminOnlyWrite is set
-	AdminOnlyRead  bool                                 // only administrators see it, filter by it and sort by it
+	AdminOnlyRead  bool                                 // only administrators may see the attribute, filter by it and sort by it
 	Set            func(*Change, json.RawMessage) error // reads the request's value into the change
 	FilterField    string                               // field of the store's conditions; empty: lists cannot be filtered by the attribute
 	FilterValue    func(string) (string, error)         // canonical form of a filter's value, or ErrNoMatch; nil: the text itself

@@ -143,7 +143,7 @@ func parseCall(r *http.Request, raw []byte) (computeCall, func(*compute, compute
 	for i, part := range parts {
 		if f, ok := collections[part]; ok {
 			c := computeCall{Request: r, parts: parts[i:], body: map[string]json.RawMessage{}}
-			_ = json.Unmarshal(raw, &c.body) // a handler refuses a request whose body it needs
+			_ = json.Unmarshal(raw, &c.body) // a handler that needs the body rejects a request without it
 			return c, f
 		}
 	}

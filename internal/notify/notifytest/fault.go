@@ -11,7 +11,7 @@ import (
 // Fault replaces the stub's response to the next requests that match the Fault.
 type Fault struct {
 	Request        string `json:"on,omitempty"`       // prefix of "METHOD /path", without the path of the endpoint; empty: external events
-	Times          int    `json:"times,omitempty"`    // number of requests; 0: one
+	Times          int    `json:"times,omitempty"`    // number of requests to which the fault applies; 0 means one request
 	Applied        bool   `json:"applied,omitempty"`  // execute the request before the fault
 	DelayMS        int    `json:"delay_ms,omitempty"` // delay before everything else, in milliseconds
 	Status         int    `json:"status,omitempty"`   // status of the response

@@ -10,11 +10,11 @@ import (
 
 // Listing contains the filters, the order and the page of a list request.
 type Listing struct {
-	Where   []Condition // an item must meet all of them
+	Where   []Condition // an item must meet all conditions
 	Sort    []Order     // sort keys; the ID is always the last key
 	Limit   int         // maximum number of items; 0: no limit
 	Marker  uuid.UUID   // the page begins after this item; Nil for the first page
-	Reverse bool        // the page ends before the marker instead of beginning after it
+	Reverse bool        // the page ends before the marker instead of beginning after the marker
 	Project string      // list only items that this project may see; empty: all items
 }
 
@@ -41,7 +41,7 @@ type Column struct {
 // ListQuery builds the SQL of a Listing: the part after "from".
 type ListQuery struct {
 	Columns map[string]Column
-	Table   string // table of the items; its column `id` identifies them
+	Table   string // table of the items; the column `id` of the table identifies an item
 	Args    []any
 }
 

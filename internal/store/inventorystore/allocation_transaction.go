@@ -22,7 +22,7 @@ type allocationTx struct {
 	inventories map[inventory.InventoryKey]*inventoryState  // existing inventories of the new allocations
 	allocated   map[string]map[inventory.InventoryKey]int64 // allocations before the transaction, by consumer UUID
 	changes     []inventory.GenerationChange                // changes by the allowed writes
-	standalone  bool                                        // the transaction contains nothing else, so it is rolled back if all writes fail
+	standalone  bool                                        // no other changes in the transaction: if all writes fail, it is rolled back
 	incremented int64                                       // number that the reads have already added to the providers' generations
 }
 
@@ -58,7 +58,7 @@ func newAllocationTx(writes []*AllocationWrite) *allocationTx {
 // allowed, apply sets the field Fault of the write.
 func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 	for _, w := range t.writes {
-		w.Fault = nil // an earlier attempt may have set it
+		w.Fault = nil // an earlier attempt may have set the Fault
 		err := t.check(ctx, q, w)
 		var fault *inventory.Fault
 		switch {

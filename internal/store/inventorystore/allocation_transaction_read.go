@@ -17,7 +17,7 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	for _, w := range t.writes {
 		for _, c := range w.Writes {
 			consumers = append(consumers, c.Consumer)
-			if !c.Expect.ExpectsAbsent() { // a write that expects no consumer fails if the consumer exists, so it needs no allocations
+			if !c.Expect.ExpectsAbsent() { // if the consumer exists, a write that expects no consumer fails, so its allocations need not be read
 				existing = append(existing, c.Consumer)
 			}
 			if len(c.Allocations) == 0 {

@@ -140,7 +140,7 @@ func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 	for i := range 8 {
 		consumer := uuid.NewString()
 		if i > 5 {
-			consumer = twice // in two transactions, because the second write depends on the first one
+			consumer = twice // in two transactions, because the second write depends on the first write
 		}
 		writers = append(writers, func() error {
 			return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()))

@@ -57,9 +57,9 @@ func (r *treeReader) newRootQuery(size int) *rootQuery {
 // requirement is a list of traits, aggregates or resource classes. A provider tree can serve the request only if a provider of the tree, or
 // a provider that shares its resources with the tree, has one of the traits, aggregates or classes in the list.
 type requirement struct {
-	providers string // SQL of the providers q that have one of the values
+	providers string // SQL for the providers q that have one of the values
 	values    any    // IDs, or names of aggregates
-	count     int    // number of these providers, up to maxRareCount for each value
+	count     int    // number of providers that have one of the values, counted up to maxRareCount for each value
 }
 
 const (

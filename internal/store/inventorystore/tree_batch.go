@@ -123,7 +123,7 @@ func (b *treeBatch) readUsage(rows pgx.Rows) error {
 	var provider, used int64
 	var class int32
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &used}, func() error {
-		if i := b.nodes[provider].InventoryOf(b.reader.classes.names[class]); i != nil { // nil: the class is not among those to read
+		if i := b.nodes[provider].InventoryOf(b.reader.classes.names[class]); i != nil { // nil if the class is not one of the classes to read
 			i.Used = used
 		}
 		return nil

@@ -14,10 +14,10 @@ import (
 // treeReader reads provider trees. treeReader reads only the data that the search for allocation candidates needs.
 type treeReader struct {
 	tx           db.Tx
-	query        inventory.CandidateQuery // InTree of its groups is replaced by the UUID of the tree's root
+	query        inventory.CandidateQuery // in each group of the query, InTree is replaced by the UUID of the tree's root
 	classes      nameIndex
 	traits       nameIndex // traits in the query
-	aggregates   nameIndex // aggregates in the query; they have counts but no IDs
+	aggregates   nameIndex // aggregates in the query; the index contains their counts but no IDs
 	traitIDs     []int32   // traits that are read for each provider
 	classIDs     []int32   // classes that are read for each provider; nil: all
 	inTreeRoots  []int64   // root IDs of the trees of in_tree

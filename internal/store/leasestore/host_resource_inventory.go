@@ -61,7 +61,7 @@ func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all
 // reservation is the consumer in Placement, and has one allocation from the nested provider of each of its hosts.
 type inventoryState struct {
 	want, have inventory.Allocations
-	generation *int64 // generation of the consumer; nil if it has no allocations
+	generation *int64 // generation of the consumer; nil if the consumer has no allocations
 }
 
 func (b *inventoryState) matches() bool {

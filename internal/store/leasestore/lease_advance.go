@@ -25,7 +25,7 @@ const advanceBatchSize = 50
 type StartedStep struct {
 	lease.Lease
 	Step              lease.Step
-	CloudReservations []lease.CloudReservation     // one per reservation; empty unless BeginDueLeases was asked for them
+	CloudReservations []lease.CloudReservation     // one per reservation; empty if `withCloudReservations` of BeginDueLeases is false
 	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
 }
 

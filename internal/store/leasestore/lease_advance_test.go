@@ -99,7 +99,7 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	e.expectStatus(ending, lease.Terminated)
 	e.expectStatus(starting, lease.Active)
 	e.expectStatus(empty, lease.Active)
-	e.expectStatus(next, lease.Pending) // starting has two of its hosts
+	e.expectStatus(next, lease.Pending) // the lease `starting` has two of the hosts
 	e.expectStatus(later, lease.Pending)
 	e.expectStatus(deleted, lease.Pending)
 	if got := e.inventoryHosts(starting.Reservations[0].ID); len(got) != 2 {
@@ -184,7 +184,7 @@ func TestLeaseAdvance_FailedStepDelaysNoOtherLease(t *testing.T) {
 	e.advance(2)
 
 	e.expectStatus(all[0], lease.Active)
-	e.expectStatus(all[1], lease.Starting) // its workflow retries it
+	e.expectStatus(all[1], lease.Starting) // the workflow of the lease retries the step
 	e.expectStatus(all[2], lease.Active)
 	e.advance(0)
 }
@@ -245,7 +245,8 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 		if _, err := e.Lease.FinishLease(t.Context(), gone.ID, lease.StepDelete, nil); err != nil {
 			t.Error(err)
 		}
-		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == gone.ID }) // its calls failed
+		// The calls to Nova and Neutron for the lease `gone` fail.
+		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == gone.ID })
 	}
 
 	got, err := e.sweepOnce(apply)
@@ -254,7 +255,7 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 		t.Errorf("sweep during which leases are deleted: got %d begun and %d finished steps, error %v; want 4 and 2", got.begun, got.finished, err)
 	}
 	e.expectStatus(started, lease.Active)
-	e.expectStatus(asked, lease.Starting) // its workflow deletes it
+	e.expectStatus(asked, lease.Starting) // the workflow of the lease deletes the lease
 	e.expectStatus(ending, lease.Terminated)
 	want := []uuid.UUID{asked.ID, gone.ID}
 	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })

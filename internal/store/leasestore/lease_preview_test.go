@@ -46,7 +46,7 @@ func TestLeasePreview_FindsTheEarliestStart(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	e.createLease(hostsDraft(1, 3, 2, 2)) // both hosts
-	e.createLease(hostsDraft(4, 6, 1, 1)) // one of the hosts
+	e.createLease(hostsDraft(4, 6, 1, 1)) // one of the two hosts
 	latest := hour(9)
 	for _, c := range []struct {
 		name         string

@@ -178,7 +178,7 @@ func TestLeaseUpdate_ChangesDates(t *testing.T) {
 	if d := cmp.Diff(l.Reservations[0].Hosts, got.Reservations[0].Hosts); d != "" {
 		t.Errorf("hosts of a lease whose new dates overlap only with its own old dates: want the same hosts as before (-before +after):\n%s", d)
 	}
-	e.createLease(hostsDraft(2, 3, 2, 2)) // its old dates are free
+	e.createLease(hostsDraft(2, 3, 2, 2)) // the old dates of the changed lease are free
 	e.expectCreateFault(hostsDraft(5, 6, 2, 2), lease.NotEnoughHosts)
 }
 
@@ -245,7 +245,7 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 	if due := lease.Next(ended, time.Now()); due.Step != lease.StepBeforeEnd {
 		t.Errorf("next step after the end date was set to now: got %+v, want before_end; lease: %+v", due, ended)
 	}
-	e.createLease(hostsDraft(1, 4, 2, 2)) // allocated; it waits until the ending lease releases the hosts
+	e.createLease(hostsDraft(1, 4, 2, 2)) // hosts are allocated to it; its start waits until the ending lease releases them
 }
 
 // createActiveUntil creates a lease with one host from now to hour(to), and starts the lease.

@@ -302,7 +302,7 @@ func TestReservationHeal_ServersOnAFailedHostDoNotBlock(t *testing.T) {
 	if d := cmp.Diff(slotHealth{Degraded: true, Changed: true, Slots: map[string]int{"cmp-2": 4}, Stock: map[string]int64{"cmp-1": 4, "cmp-2": 4}}, e.readSlotHealth(l)); d != "" {
 		t.Error(d)
 	}
-	e.addToInventory(l) // the lease's workflow does this before it updates Nova
+	e.addToInventory(l) // the lease's workflow calls this function before it updates Nova
 	if err := e.Inventory.PutAllocations(t.Context(), on(uuid.NewString(), 0)); err == nil {
 		t.Error("allocate from a failed host for another server: got no error, want one")
 	}

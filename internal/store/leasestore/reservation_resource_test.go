@@ -229,7 +229,7 @@ func withAmount(d lease.Draft, n int) lease.Draft {
 func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
-	second, first := e.createLease(instancesDraft(1, 2, 4)), e.createLease(instancesDraft(1, 2, 4)) // each fills one host
+	second, first := e.createLease(instancesDraft(1, 2, 4)), e.createLease(instancesDraft(1, 2, 4)) // each lease uses one host
 	for _, l := range []lease.Lease{second, first} {
 		e.startDue(l)
 	}
