@@ -213,7 +213,7 @@ var packageRules = map[string]packageRule{
 	"internal/api/operator": apiRule("internal/inventory", "inventorystore"),
 }
 
-// storeRule returns the import rule of a store package. The store package may import the packages in `may`.
+// storeRule returns the import rule of a store package. The store package may import the packages in the parameter `may`.
 func storeRule(may ...string) packageRule {
 	return packageRule{
 		may:    may,
@@ -223,8 +223,8 @@ func storeRule(may ...string) packageRule {
 	}
 }
 
-// apiRule returns the import rule of the package of an HTTP API. The package may import the API's package of rules, the API's store, and
-// internal/store/db for errors and listings.
+// apiRule returns the import rule of the package of an HTTP API. The package of an HTTP API may import the API's package of rules, the
+// API's store, and internal/store/db for errors and listings.
 func apiRule(rules, store string, more ...string) packageRule {
 	return packageRule{
 		may: append([]string{"internal/api/osapi", "internal/identity", rules, "internal/store/" + store, "internal/store/db"}, more...),

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Limits for the length of production code. With these limits, a reader can remember a package and see a function on one screen.
+// Limits for the length of production code. The limits are so small that a reader can remember a package and see a function on one screen.
 const (
 	maxPackageLines  = 5000
 	maxFunctionLines = 60

@@ -171,9 +171,9 @@ func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	return p, true
 }
 
-// NovaEvents returns the Nova external events for the difference between the port and its previous state `before`. The parameter `entity`
-// is the entity of the report that caused the difference, or empty, because during a live migration only L2 reports produce a plugged
-// event.
+// NovaEvents returns the Nova external events for the difference between the port and its previous state `before`. If a report caused the
+// difference, the parameter `entity` is the entity of the report, otherwise it is empty; during a live migration only a report of the
+// entity L2 produces a plugged event.
 func (p Port) NovaEvents(before Port, entity string) []NovaEvent {
 	var events []NovaEvent
 	migrating := p.migrating() && entity != L2 && p.Status == Active

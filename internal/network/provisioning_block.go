@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Entities whose provisioning blocks the rules add and remove. If a block belongs to an entity that is not one of these, the rules remove
-// the block only when the entity reports that its work is complete.
+// Entities whose provisioning blocks the rules add and remove. If a block belongs to an entity other than DHCP and L2, the rules remove the
+// block only when the entity reports that its work is complete.
 const (
 	DHCP = "DHCP"
 	L2   = "L2"
@@ -24,8 +24,8 @@ type Block struct {
 	// AgentHosts are the hosts of the agents whose report can remove the block. AgentHosts, SilentSince, AgentUnregistered and
 	// AgentDisabled are informative; no rule depends on them.
 	AgentHosts []string `json:"hosts"`
-	// SilentSince is the time of the last heartbeat of the agents whose report can remove the block. SilentSince is set only if all these
-	// agents have been silent for longer than AgentDownTime.
+	// SilentSince is the time of the last heartbeat of the agents whose report can remove the block. SilentSince is set only if all agents
+	// whose report can remove the block have been silent for longer than AgentDownTime.
 	SilentSince *time.Time `json:"heard"`
 	// AgentUnregistered is true if no agent is registered whose report can remove the block; AgentDisabled is true if an operator has
 	// disabled all agents whose report can remove the block.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Reason explains why the port is not ACTIVE, without regard to its provisioning blocks. Reason returns an empty string if only blocks, or
-// nothing, keep the port from becoming ACTIVE.
+// Reason explains why the port is not ACTIVE, without regard to its provisioning blocks. Reason returns an empty string if the port is
+// ACTIVE or if only provisioning blocks keep the port from becoming ACTIVE.
 func (p Port) Reason() string {
 	switch {
 	case !p.AdminUp:

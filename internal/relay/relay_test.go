@@ -30,7 +30,8 @@ func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m, storetest.Main)) }
 // waitTimeout is the maximum time that a test waits for an expected event.
 const waitTimeout = 2 * time.Minute
 
-// createNetwork creates a network. The creation adds a journal entry, and a note for the workflow of this entry to the outbox.
+// createNetwork creates a network. The creation of the network adds a journal entry, and adds a note for the workflow of this entry to the
+// outbox.
 func createNetwork(t *testing.T, s *store.Store) {
 	t.Helper()
 	project, name := "p", "blue"

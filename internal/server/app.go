@@ -92,7 +92,7 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	return a, nil
 }
 
-// connect creates the remaining clients and all listeners of an App that already has a store and a Temporal client.
+// connect creates the clients and listeners that an App needs in addition to its store and its Temporal client.
 func (a *App) connect(id identity.Authenticator, options activities.Options) error {
 	cfg := a.cfg
 	a.enforcement = options.Enforcement
@@ -172,8 +172,8 @@ func (a *App) Address() string { return a.listener.Addr().String() }
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
-// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Then Run stops the process in this order: accept
-// no new requests, receive no new tasks from Temporal, finish the running tasks, close the connections.
+// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Before Run returns, it stops the process in this
+// order: accept no new requests, receive no new tasks from Temporal, finish the running tasks, close the connections.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	ctx, fail := context.WithCancelCause(ctx)

@@ -91,7 +91,7 @@ func (d *devRun) warnIgnoredSettings(environ []string) {
 }
 
 // awaitPorts returns an error if a port that a setting requests is in use. If an earlier development run was killed and left its address
-// file, its child processes may still listen on the ports, so awaitPorts retries for 20 seconds.
+// file, the child processes of that run may still listen on the ports, so awaitPorts retries for 20 seconds.
 func (d *devRun) awaitPorts(ctx context.Context) error {
 	timeout := time.Duration(0)
 	if left, _ := config.ReadAddresses(d.cfg.Dev.Data); left != nil {

@@ -170,7 +170,7 @@ func measureDuration(h http.Handler, o prometheus.ObserverVec) http.Handler {
 }
 
 // methodLabel returns the HTTP method as the value of a metric's label, or "other" for an unknown method. Without the value "other", the
-// label could have any number of values, because a client can send any word as the method.
+// label of the metric could have any number of values, because a client can send any word as the HTTP method.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

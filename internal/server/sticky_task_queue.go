@@ -13,7 +13,7 @@ import (
 
 // workerSlot returns the slot of a process: the host and the address on which the process listens. A process that replaces a killed process
 // has the same slot as the killed process. Two processes cannot have the same slot at the same time, because only one process can listen on
-// the address. The slot is empty if the process lets the kernel choose the port.
+// the address. The slot of a process is empty if the process lets the kernel choose the port.
 func workerSlot(listen string) string {
 	host, err := os.Hostname()
 	if _, port, e := net.SplitHostPort(listen); err != nil || e != nil || port == "0" {

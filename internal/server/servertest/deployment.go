@@ -19,11 +19,11 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// patience is the maximum time that Await waits. The time is long because the machine that runs the tests may be slow.
+// patience is the maximum time that Await waits. The value of patience is large because the machine that runs the tests may be slow.
 const patience = 10 * time.Minute
 
 // Deployment is a database, a stub of the controller and a stub of Nova, and the settings with which berth's processes connect to the
-// three. The database and the stubs of a Deployment continue to run when a process of berth is killed or restarted.
+// database and the stubs. The database and the stubs of a Deployment continue to run when a process of berth is killed or restarted.
 type Deployment struct {
 	*testing.T
 	Database   string
@@ -94,7 +94,7 @@ func SharedDeployment(t *testing.T) (*Deployment, client.Client) {
 }
 
 // Await calls the function f repeatedly until f returns "". As long as the condition `what` is not met, f returns a text that says what is
-// still missing. If the condition is not met after ten minutes, Await fails the test and prints this text.
+// still missing. If the condition is not met after ten minutes, Await fails the test and prints the text that f has returned last.
 func (s *Deployment) Await(what string, f func() string) {
 	s.Helper()
 	missing := ""

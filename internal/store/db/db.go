@@ -22,8 +22,8 @@ type DB struct {
 	stopped  chan struct{}
 }
 
-// Time limits of berth's SQL statements, lock waits and idle transactions. If a client hangs or a worker is lost, these time limits make
-// PostgreSQL release its locks.
+// Time limits of berth's SQL statements, lock waits and idle transactions. If a client of the database hangs or is lost, the time limits
+// make PostgreSQL release the locks of that client.
 const (
 	StatementTimeout = 30 * time.Second
 	idleTimeout      = 15 * time.Second
@@ -43,7 +43,8 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	// By default, PostgreSQL plans a statement with a list parameter again at each execution, which takes longer than the execution itself.
-	// With these settings PostgreSQL makes one generic plan, which uses indexes even if PostgreSQL makes the plan while a table is small.
+	// With the following settings, PostgreSQL makes one generic plan for the statement, and the plan uses indexes even if PostgreSQL makes
+	// the plan while a table is small.
 	cfg = cfg.Copy()
 	cfg.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	cfg.ConnConfig.RuntimeParams["enable_seqscan"] = "off"

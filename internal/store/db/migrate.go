@@ -23,8 +23,8 @@ type Migration struct {
 }
 
 // Migrate applies all pending migrations to the database with the given URL and returns these migrations. If another process is already
-// migrating the database, Migrate waits for that process, because Migrate needs a session lock. No migration returns to an older schema,
-// because both the previous and the new version of berth work with the new schema.
+// migrating the database, Migrate waits for that process, because a session lock allows only one migration at a time. No migration returns
+// to an older schema, because both the previous and the new version of berth work with the new schema.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	p, closeDB, err := migrator(url)
 	if err != nil {

@@ -18,8 +18,8 @@ func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Conte
 	}
 	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	// With these TCP settings, PostgreSQL notices within half a minute that the client's machine has died; with the default settings, this
-	// takes hours.
+	// With the following tcp_keepalives settings, PostgreSQL notices within half a minute that the client's machine has died; with the
+	// default settings, this takes hours.
 	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
 		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}

@@ -92,8 +92,8 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 }
 
 // SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, the result returns PostgreSQL's error.
-// PostgreSQL runs the whole batch even if a callback fails; if a deadlock follows, it aborts the transaction, and the deadlock's error must
-// be returned so that the transaction is retried.
+// PostgreSQL runs the whole batch even if a callback fails. If a deadlock follows the failure of a callback, PostgreSQL aborts the
+// transaction, and the result must return the error of the deadlock so that the transaction is retried.
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	r := &batchResults{}
 	for _, q := range b.QueuedQueries {

@@ -13,11 +13,11 @@ import (
 	"berth/internal/inventory"
 )
 
-// allocationStatement is a SQL statement that allocates amounts of one or more resource classes of one provider to a new consumer. The
-// statement allocates either all amounts or none. The statement allocates the amounts only if three conditions hold: the consumer does not
-// exist, the amounts fit the inventories in the snapshot of the statement, and the provider, once locked, still has the same generation as
-// in that snapshot. A changed generation shows a concurrent allocation, because every allocation from a provider increments the provider's
-// generation. The statement checks the amounts by the same conditions as inventory.CheckCapacity.
+// allocationStatement is a SQL statement that allocates amounts of one or more resource classes of one provider to a new consumer.
+// allocationStatement allocates either all requested amounts or none. allocationStatement allocates the amounts only if three conditions
+// hold: the consumer does not exist, the amounts fit the inventories in the snapshot of the statement, and the provider, once locked, still
+// has the same generation as in that snapshot. A changed generation shows a concurrent allocation, because every allocation from a provider
+// increments the provider's generation. allocationStatement checks the amounts by the same conditions as inventory.CheckCapacity.
 const allocationStatement = `
 	with requested as (
 		select p.id, p.uuid, p.generation, i.class_id, new.amount

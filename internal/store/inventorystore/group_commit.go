@@ -32,8 +32,8 @@ type queuedWrite = coalesce.Call[*AllocationWrite, struct{}]
 
 // newGroupCommit returns the group commit queues of a store. If a queue is empty, a write that arrives runs immediately. After a
 // transaction that several writes shared, the queue waits for a quarter of the transaction's duration before it starts the next
-// transaction, because the same writers tend to write again soon. Without this wait, the writers would form two groups of half the size
-// that take turns.
+// transaction, because the same writers tend to write again soon. If the queue did not wait, the writers would form two groups of half the
+// size that take turns.
 func newGroupCommit(s *Store) *groupCommit {
 	return coalesce.NewBatcher(coalesce.Config[*AllocationWrite, struct{}]{
 		Run:       s.runGroupCommit,

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// providerSelect is the beginning of a SQL query for providers. The query selects the columns that scanProvider reads.
+// providerSelect is the beginning of a SQL query for providers. The SQL query selects the columns that scanProvider reads.
 const providerSelect = `
 	select p.uuid, p.name, p.generation, coalesce(parent.uuid, ''), root.uuid, coalesce(p.updated_at, p.created_at)
 	from provider p

@@ -39,7 +39,7 @@ func randomReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.Consu
 }
 
 // moveVGPUs returns a reshape that moves the VGPU inventory of the provider `host`, and the VGPU allocations of the consumers in `holders`,
-// to the provider `child`. The reshape is allowed only if the provider `host` has the given generation.
+// to the provider `child`. The reshape that moveVGPUs returns is allowed only if the provider `host` has the given generation.
 func moveVGPUs(host, child string, generation int64, holders ...string) inventory.Reshape {
 	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{
 		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)}},

@@ -148,8 +148,8 @@ func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b alloc
 	return insertFloatingIPs(ctx, tx, b, picked)
 }
 
-// reallocate keeps those floating IPs of the reservation that are free at the new dates, up to the requested number. If it keeps fewer
-// floating IPs than requested, reallocate allocates further ones.
+// reallocate keeps those floating IPs of the reservation that are free at the new dates, up to the requested number. If reallocate keeps
+// fewer floating IPs than requested, it allocates further floating IPs.
 func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	held, err := readFloatingIPs(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
@@ -189,9 +189,9 @@ func insertFloatingIPs(ctx context.Context, tx *transaction, b allocationRequest
 	return nil
 }
 
-// readFloatingIPCandidates returns the floating IPs of a reservation's network. For each floating IP, the result says whether other
-// reservations have the floating IP, and whether it is free at the requested dates. If the end of a lease has failed, the floating IPs of
-// this lease are not free.
+// readFloatingIPCandidates returns the floating IPs of a reservation's network. For each floating IP, readFloatingIPCandidates says whether
+// other reservations have the floating IP, and whether the floating IP is free at the requested dates. If the end of a lease has failed,
+// the floating IPs of this lease are not free.
 func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.FloatingIPCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)

@@ -134,7 +134,7 @@ const treeUsedSQL = `exists (select from allocation a join provider t on t.id = 
 func hostNotFound(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
 
 // readHypervisor reads the root provider of a hypervisor that is to be registered as a host. readHypervisor returns a *lease.Fault if the
-// hypervisor is already registered as a host, or if consumers have allocations from its providers in Placement.
+// hypervisor is already registered as a host, or if consumers have allocations from the hypervisor's providers in Placement.
 func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
 	h := lease.Host{HypervisorType: "QEMU", Reservable: true}
 	var registered, used bool
@@ -225,7 +225,8 @@ func setCapabilities(ctx context.Context, tx *transaction, id int64, capabilitie
 	return nil
 }
 
-// lockHost locks the row of a host and reads the host. Until the caller's transaction ends, no other transaction can allocate the host.
+// lockHost locks the row of a host and reads the host. Until the caller's transaction ends, no other transaction can allocate a host that
+// lockHost has locked.
 func lockHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
 	err := tx.QueryRow(ctx, `select id from host where id = $1 for update`, id).Scan(&id)
 	if err := db.NotFoundOr(err, "host %d", id); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // HostAllocations returns the hosts that match the filter with their reservations, sorted by host ID and start date. HostAllocations also
-// returns hosts without reservations. The result contains reservations of leases that have ended only if the filter names a lease or a
-// reservation.
+// returns hosts without reservations. The result of HostAllocations contains reservations of leases that have ended only if the filter
+// names a lease or a reservation.
 func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at

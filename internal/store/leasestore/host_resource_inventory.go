@@ -68,7 +68,7 @@ func (b *inventoryState) matches() bool {
 	return maps.EqualFunc(b.want, b.have, func(a, b map[string]int64) bool { return maps.Equal(a, b) })
 }
 
-// replaceWith returns a write that replaces the reservation's allocations in Placement. The write fails if the generation of the
+// replaceWith returns a write that replaces the reservation's allocations in Placement. The returned write fails if the generation of the
 // reservation's consumer has changed.
 func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, allocations inventory.Allocations) *inventorystore.AllocationWrite {
 	expect := inventory.ExpectAbsent()

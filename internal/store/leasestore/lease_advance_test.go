@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// applyFunc is a function that a test uses in place of the calls to Nova and Neutron. The function returns the steps whose calls succeed.
+// applyFunc is a function that a test uses in place of the calls to Nova and Neutron. An applyFunc returns the steps whose calls to Nova
+// and Neutron succeed.
 type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
 
 // sweepResult is the result of one round of the lease sweep.

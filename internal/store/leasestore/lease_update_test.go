@@ -26,8 +26,8 @@ func (t *fixture) updateLease(id uuid.UUID, c lease.Change) lease.Lease {
 	return l
 }
 
-// expectUpdateFault requests a change of a lease. The change must fail with a fault of the given kind, and the lease must be the same as
-// before.
+// expectUpdateFault requests a change of a lease. The requested change must fail with a fault of the given kind, and the lease must be the
+// same as before.
 func (t *fixture) expectUpdateFault(id uuid.UUID, c lease.Change, kind lease.Kind) {
 	t.Helper()
 	before := t.readLease(id)

@@ -46,9 +46,9 @@ var resources = map[string]resource{
 	lease.FloatingIP:      floatingIPResource{},
 }
 
-// lockOrder is the order in which a transaction changes the resources of several reservation types. Deadlocks are avoided because all
-// transactions use the same order. In lockOrder the type physical:host comes first, because changes of physical:host lock consumers before
-// providers, while changes of the other types lock only providers.
+// lockOrder is the order in which a transaction changes the resources of several reservation types. All transactions change resources in
+// the order of lockOrder, because a common order avoids deadlocks. In lockOrder the type physical:host comes first, because changes of
+// physical:host lock consumers before providers, while changes of the other types lock only providers.
 var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP}
 
 // leaseReservation is a reservation together with its lease.
@@ -195,7 +195,7 @@ func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation
 }
 
 // allocationLock is the key of an advisory lock. If another transaction has allocated the same resources first, a transaction takes the
-// lock before it repeats its allocation. Transactions that repeat their allocations therefore run one after the other.
+// lock allocationLock before it repeats its allocation. Transactions that repeat their allocations therefore run one after the other.
 const allocationLock = 0x6265727468
 
 // maxAllocationAttempts is the maximum number of times that retryTaken runs an allocation.
