@@ -13,10 +13,11 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// RepairFindings records a journal entry for each finding and returns one outcome per finding: the number of the entry, or the
-// reason why no entry is recorded. All findings have the same object type. RepairFindings skips an object that has journal
-// entries after `since`, and an object that no longer matches its finding, because the journal is newer than the finding. If
-// `exactly` is set, RepairFindings also skips an object whose expected data differ from the data of the finding.
+// RepairFindings records a journal entry for each finding, and returns one outcome per finding: the number of the recorded
+// entry, or the reason why no entry is recorded. All findings of one call must have the same object type. RepairFindings
+// skips an object that has journal entries after `since`, and an object that no longer matches its finding, because the
+// object has changed since the audit. If the parameter `exactly` is true, RepairFindings also skips an object whose
+// expected data differ from the data of the finding.
 func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
@@ -64,8 +65,8 @@ func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journa
 	return outcomes, nil
 }
 
-// expectedObjects returns the expected state of the objects by ID, including the check network: a network that exists only in the
-// journal and at the controller.
+// expectedObjects returns the expected state of the objects by ID. The objects may include the check network, which exists only
+// in the journal and at the controller.
 func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
 	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
 	kept, err := src.ByIDs(ctx, tx, ids...)
@@ -113,8 +114,9 @@ func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// IsRecoveryDue reports whether an entry needs a recovery. A recovery is due after `soon` for an entry that no recovery has
-// handled yet, and after `otherwise` for the other entries.
+// IsRecoveryDue reports whether an entry needs a recovery. A recovery is due when the last recovery began longer ago than
+// `soon`, for an entry that no recovery has handled yet, or longer ago than `otherwise`, for an entry that a recovery has
+// handled before.
 func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
 	var due bool
 	err := s.db.QueryRow(ctx, `
@@ -132,8 +134,9 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. An entry must be
-// recovered if it has failed, or if the controller has rejected it at least three times because a parent is missing.
+// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. A journal entry
+// must be recovered if the entry has failed, or if the controller has rejected the entry at least three times because a parent
+// is missing.
 func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`
@@ -148,9 +151,9 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 	return entries, nil
 }
 
-// RecoverEntry decides how to recover a failed entry. The parameter has is the object at the controller, or nil if the controller
-// does not have it. The result ok is false if the entry has changed after the caller read it. The decision is recorded with the
-// entry.
+// RecoverEntry decides how to recover a failed entry. The parameter `has` is the object at the controller, or nil if the
+// controller does not have the object. The result `ok` is false if the entry has changed since the caller read it. RecoverEntry
+// records the decision with the entry.
 func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.RecoveryAction, ok bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)

@@ -22,8 +22,8 @@ func scanRun(row pgx.CollectableRow) (journal.Run, error) {
 	return r, err
 }
 
-// StartRun creates a run, or returns the open run of the same kind. StartRun returns db.ErrConflict if a repair of another plan
-// is open, or if the plan is not a finished audit.
+// StartRun creates a run, or returns the open run of the same kind if there is one. StartRun returns db.ErrConflict for a
+// repair if a repair with another plan (audit) is open, or if the plan is not a finished audit.
 func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, error) {
 	var r journal.Run
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
@@ -100,8 +100,8 @@ func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	return pgx.CollectRows(rows, scanRun)
 }
 
-// TrimRuns deletes runs that finished longer ago than `age`, with their findings. TrimRuns keeps the audit that an open repair
-// uses as its plan.
+// TrimRuns deletes runs that finished longer ago than `age`, with their findings. TrimRuns does not delete an audit that an
+// open repair uses as its plan.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	_, err := s.db.Exec(ctx, `
 		delete from mirror_run r
@@ -113,7 +113,8 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	return nil
 }
 
-// countEntries adds the number of recorded and completed entries of a run to its progress, by type.
+// countEntries adds the numbers of recorded and of completed journal entries of a run, by object type, to the progress
+// of the run.
 func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	rows, err := q.Query(ctx, `
 		select e.object_type, count(*), count(e.finished_at)
@@ -139,8 +140,8 @@ func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	return err
 }
 
-// SaveRun saves the progress of a run and increments its step. SaveRun returns db.ErrConflict if the step has changed since the
-// run was read.
+// SaveRun saves the progress of a run and increments the run's step counter. SaveRun returns db.ErrConflict if the step counter
+// has changed since the caller read the run.
 func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error) {
 	saved, err := db.QueryOne(ctx, s.db, scanRun, db.ErrConflict, `
 		update mirror_run
@@ -154,8 +155,8 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// CountOpenEntries counts the open entries of a run, and how many of them have failed or wait, directly or indirectly, for a
-// failed entry.
+// CountOpenEntries counts the open journal entries of a run, and those open entries that have failed or wait, directly or
+// indirectly, for a failed entry.
 func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
 		with recursive held as (
@@ -220,8 +221,9 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 	return nil
 }
 
-// Findings lists up to `limit` findings of an audit that follow the given object in the order of repair. Missing and different
-// objects come first (parents before children), then extra objects (children before parents).
+// Findings lists up to `limit` findings of an audit that follow the given object in the order of repair. Objects that are
+// missing or different at the controller come first (parents before children), then objects that only the controller has
+// (children before parents).
 func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limit int) ([]journal.Finding, error) {
 	rows, err := s.db.Query(ctx, `
 		with ranked as (

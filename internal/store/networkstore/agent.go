@@ -83,8 +83,9 @@ func agentNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.AgentNotFound, "Agent", id))
 }
 
-// UpdateAgent changes the fields that an operator may set: admin state and description. When the agent is enabled, ports on its
-// host whose binding failed are bound, and a DHCP agent is assigned the networks without an agent.
+// UpdateAgent changes the fields that an operator may set: admin state and description. When an operator enables an L2 agent,
+// UpdateAgent binds the ports on the agent's host whose binding had failed. When an operator enables a DHCP agent, UpdateAgent
+// assigns to it the networks that have no DHCP agent.
 func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentChange) (network.Agent, error) {
 	var a network.Agent
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -117,8 +118,8 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 	return a, err
 }
 
-// retryFailedBindings binds the ports on the host whose binding failed because no L2 agent was alive. retryFailedBindings does
-// nothing if the agent is disabled or its type does not wire ports.
+// retryFailedBindings binds the ports on the host whose binding failed earlier because no L2 agent was alive.
+// retryFailedBindings does nothing if the agent on the host is disabled, or if the agent's type does not wire ports.
 func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string) error {
 	if !slices.Contains(network.L2AgentTypes(), kind) {
 		return nil
@@ -130,9 +131,10 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 		order by id`, host, kind)
 }
 
-// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat registers the
-// agent. ReportState binds the ports on the host whose binding failed because this agent was not alive. A new or revived DHCP
-// agent is assigned the networks without an agent. Every DHCP agent is assigned its share of the networks whose agents are down.
+// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat of an agent
+// registers the agent. If the agent wires ports, ReportState binds the ports on the agent's host whose binding failed because
+// no L2 agent was alive. ReportState assigns to a new or revived DHCP agent the networks that have no DHCP agent, and to
+// every DHCP agent its share of the networks whose DHCP agents are all down.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -143,7 +145,8 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 		}
 		switch {
 		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
-			// The agent kept running and does not synchronize everything, so it needs the notifications that it missed.
+			// A revived agent that kept running does not synchronize all its state, so the agent needs the
+			// notifications that it missed.
 			if err := replayNotifications(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
 			}
@@ -155,8 +158,9 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 	return result, err
 }
 
-// assignNetworksToAgent gives the DHCP agent on the host the networks that need one. If the agent does not report ready ports,
-// the function removes the DHCP blocks of its ports, because the agent would never lift them.
+// assignNetworksToAgent assigns networks that need a DHCP agent to the DHCP agent on the host. If the agent is of a kind that
+// does not report ready ports, assignNetworksToAgent removes the DHCP blocks of the ports on the agent's networks, because the
+// agent would never lift these blocks.
 func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, isNew bool) error {
 	if isNew {
 		if err := assignUnhostedNetworks(ctx, tx, host); err != nil {
@@ -224,9 +228,9 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 	return network.AgentRevived, silent, nil
 }
 
-// DeleteAgent deletes an agent. The networks of a deleted DHCP agent are rescheduled to other DHCP agents. If there is no other
-// agent, the ports of these networks no longer wait for DHCP. A port that waits for L2 keeps waiting, and its status names the
-// missing agent.
+// DeleteAgent deletes an agent. DeleteAgent reschedules the networks of a deleted DHCP agent to other DHCP agents. If there is
+// no other DHCP agent, the ports of the deleted agent's networks no longer wait for DHCP. A port that waits for a deleted L2
+// agent keeps waiting, and the port's status names the missing agent.
 func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {
@@ -267,8 +271,9 @@ const portsAwaitingDHCPAgent = `
 	network_id in (select network_id from dhcp_binding where agent_id = $1)
 		and exists (select from block b where b.object_id = port.id and b.entity = '` + network.DHCP + `')`
 
-// nudgePorts enqueues a nudge for each port that matches the condition. The rows do not change; only the workflow status
-// that names the blocking agent changes.
+// nudgePorts enqueues a nudge for each port that matches the condition. Callers use nudgePorts when the rows of the
+// ports do not change, but the status that each port's workflow shows does, because this status names the blocking
+// agent.
 func nudgePorts(ctx context.Context, tx *transaction, condition string, args ...any) error {
 	rows, err := tx.Query(ctx, portSelect+portFrom+` where `+condition, args...)
 	if err != nil {

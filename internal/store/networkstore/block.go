@@ -21,12 +21,14 @@ type Object struct {
 // blockableType describes an object type that entities can block.
 type blockableType struct {
 	lockStatement string // locks the object's row; every change of its blocks happens under this lock
-	// onChange updates the object after a change of its blocks, in the same transaction and under the row's lock, and enqueues
-	// its notes. The parameter entity names the entity that completed its part; it is empty for other changes.
+	// onChange updates an object after a change of the object's blocks, in the same transaction and under the row's lock, and
+	// enqueues the object's notes. The parameter `entity` names the entity that completed its part for the object, or is empty
+	// if the blocks changed for another reason.
 	onChange func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error
 }
 
-// blockableTypes are the registered object types. To register an object type, add an entry to blockableTypes.
+// blockableTypes are the registered object types. To let entities block another object type, add an entry to
+// blockableTypes.
 var blockableTypes = map[string]blockableType{
 	"port": {
 		lockStatement: `select from port where id = $1 for update`,
@@ -40,8 +42,8 @@ var blockableTypes = map[string]blockableType{
 	},
 }
 
-// AddBlock makes an object wait for an entity. A second call of AddBlock for the same object and entity does nothing. For a
-// missing object AddBlock does nothing and returns no error.
+// AddBlock makes an object wait for an entity. A second call of AddBlock for the same object and entity does nothing. If
+// the object does not exist, AddBlock does nothing and returns no error.
 func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		deadline, fatal := tx.config.Policy.Limit(entity)
@@ -53,8 +55,8 @@ func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	})
 }
 
-// RemoveBlock removes an object's block for an entity without counting it as completed, and updates the object. RemoveBlock
-// returns whether the block existed.
+// RemoveBlock removes an object's block for an entity and updates the object, but does not count the entity's part as
+// completed. RemoveBlock returns whether the block existed.
 func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (removed bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		removed, _, err = changeBlocks(ctx, tx, o, "", `delete from block where object_id = $1 and object_type = $2 and entity = $3`, o.ID, o.Type, entity)
@@ -63,9 +65,9 @@ func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (remov
 	return removed, err
 }
 
-// CompleteBlock records that an entity has completed its part for an object. The report's host must match the block's host,
-// unless the block names none. CompleteBlock returns whether a block was removed and whether other blocks remain. The object's
-// row lock serializes concurrent completions: the second completion sees the result of the first.
+// CompleteBlock records that an entity has completed its part for an object. The report's host must equal the block's host,
+// unless the block names no host. CompleteBlock returns whether it removed a block, and whether other blocks of the object
+// remain. The object's row lock serializes concurrent completions: the second completion sees the result of the first.
 func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (completed, blocked bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		completed, blocked, err = changeBlocks(ctx, tx, o, r.Entity, `
@@ -92,8 +94,8 @@ func hasBlocks(ctx context.Context, q db.Querier, o Object) (bool, error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 }
 
-// changeBlocks runs a statement that changes an object's blocks under the object's row lock. If rows changed, changeBlocks calls
-// the type's onChange.
+// changeBlocks runs a statement that changes an object's blocks under the object's row lock. If the statement changed rows,
+// changeBlocks calls the onChange of the object's type.
 func changeBlocks(ctx context.Context, tx *transaction, o Object, entity, statement string, args ...any) (changed, left bool, err error) {
 	kind, ok := blockableTypes[o.Type]
 	if !ok {

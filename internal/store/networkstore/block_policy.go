@@ -10,11 +10,11 @@ import (
 	"berth/internal/network"
 )
 
-// portBatchSize is the number of ports that one transaction rechecks.
+// portBatchSize is the maximum number of ports that one transaction of ApplyBlockPolicy rechecks.
 const portBatchSize = 100
 
-// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: they have other deadlines, or they wait
-// for DHCP although the configuration disables DHCP.
+// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: blocks with another deadline than the
+// configured one, and DHCP blocks although the configuration disables DHCP.
 func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 	var disabled []string
 	if s.config.NoDHCP {

@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// completionCount counts the notes about the object's completion. Each note that is merged into another adds one version.
+// completionCount counts the notes about the object's completion. Each nudge that is merged into an existing note
+// increments the version of this note.
 func completionCount(t *testing.T, fx fixture, o networkstore.Object) (n int64) {
 	t.Helper()
 	notes, err := fx.Outbox.Claim(t.Context(), "test", 1000, time.Nanosecond)
@@ -125,7 +126,8 @@ func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 	if a, b := fx.readPort(p.ID), fx.readPort(other.ID); a.Status != network.Active || b.Status != network.Down {
 		t.Errorf("complete the only block of one port: got status %s, want ACTIVE; the other port has status %s, want DOWN", a.Status, b.Status)
 	}
-	// RemoveBlock updates the status of a port when it removes the port's last block; Neutron does not.
+	// RemoveBlock updates the status of a port when it removes the port's last block. Neutron's
+	// remove_provisioning_component does not update the status.
 	if removed, err := fx.Network.RemoveBlock(t.Context(), networkstore.Object{Type: "port", ID: other.ID}, network.DHCP); !removed || err != nil {
 		t.Error("RemoveBlock for the only block of a port: want true and no error; got", removed, err)
 	}
@@ -172,7 +174,7 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 	}
 }
 
-// A completed block and the status that follows from it are written in one transaction.
+// CompleteBlock removes the block and writes the resulting status of the port in one transaction.
 func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/16")
@@ -196,7 +198,7 @@ func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 				round, after.Status, after.Blocks)
 		}
 		if d := cmp.Diff(after.Status == network.Active, fx.updateStatus(p.ID).Status == network.Active); d != "" {
-			t.Fatalf("round %d: recheck the port: is it ACTIVE before and after (- is before): %s", round, d)
+			t.Fatalf("round %d: recheck the port: the recheck changed whether the port is ACTIVE (-before +after): %s", round, d)
 		}
 	}
 }

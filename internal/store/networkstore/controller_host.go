@@ -17,9 +17,10 @@ import (
 // pseudoAgentRenewal is the age of a pseudo agent's heartbeat after which the heartbeat is written again.
 const pseudoAgentRenewal = network.AgentDownTime / 3
 
-// SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. New hosts are registered and their
-// waiting ports are bound. A pseudo agent whose host the controller has not reported for the duration `forget` is deleted. If
-// nothing has changed, the call only reads the pseudo agents once.
+// SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. SyncPseudoAgents registers a pseudo
+// agent for each new host and binds the host's ports whose binding had failed. SyncPseudoAgents deletes a pseudo agent if
+// the controller has not reported the agent's host for the duration `forget`. If nothing has changed and no heartbeat must
+// be renewed, SyncPseudoAgents only reads the pseudo agents once.
 func (s *Store) SyncPseudoAgents(ctx context.Context, hosts []network.AgentState, forget time.Duration) error {
 	known, err := s.pseudoAgents(ctx)
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Store) recheckControllerPorts(ctx context.Context, host string) error {
 	})
 }
 
-// WiredPort is a port that the controller wires, with its current binding.
+// WiredPort is a port that the controller wires, with the port's current binding.
 type WiredPort struct {
 	ID       uuid.UUID
 	Host     string
@@ -120,7 +121,7 @@ func (s *Store) WiredPorts(ctx context.Context, ids []uuid.UUID) ([]WiredPort, e
 	return ports, nil
 }
 
-// HasPortAwaitingController reports whether at least one port waits for the controller to wire it.
+// HasPortAwaitingController reports whether at least one port waits until the controller has wired the port.
 func (s *Store) HasPortAwaitingController(ctx context.Context) (bool, error) {
 	var waits bool
 	err := s.db.QueryRow(ctx, `

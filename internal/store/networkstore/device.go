@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port. The result omits
-// ports that do not exist.
+// ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port. The result of
+// ReportPorts omits ports that do not exist.
 func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network.Report) (map[uuid.UUID]network.StatusView, error) {
 	if len(reports) == 0 {
 		return nil, nil
@@ -49,7 +49,7 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 }
 
 // enqueuePortChanges records the effects of reports: journal entries for ports whose binding changed, agent
-// notifications for visible changes, and a nudge for each changed port.
+// notifications for ports whose client-visible fields changed, and a nudge for each changed port.
 func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPort, after []network.Port) error {
 	var notifications []network.AgentNotification
 	var nudges []contract.Nudge
@@ -119,8 +119,8 @@ func (s *Store) FindDevices(ctx context.Context, names []string) (map[string]uui
 // devicePrefixes are the prefixes that interface names have before the beginning of the port ID.
 var devicePrefixes = []string{"tap", "qvo", "qr-", "qg-", "sg-", "fg-", "ha-"}
 
-// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. An interface name has 15 characters, which
-// is enough for a prefix and this number of digits.
+// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. A Linux interface name has at most 15
+// characters, which is enough for a prefix such as "tap" and minIDDigits digits of the port ID.
 const minIDDigits = 8
 
 // portIDRange returns the lowest and the highest port ID that begin with the digits in a device name.
@@ -148,7 +148,7 @@ func portIDRange(name string) (low, high uuid.UUID, ok bool) {
 }
 
 // EnsureDHCPPort creates the port of a DHCP agent. If the network already has a DHCP port with the same device ID, EnsureDHCPPort
-// updates that port.
+// updates the existing port.
 func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange) (network.Port, error) {
 	var created network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -11,7 +11,7 @@ import (
 )
 
 // scheduleNetwork assigns a network without a DHCP agent to the live agent with the fewest networks, excluding the given
-// agent. An advisory lock serializes concurrent calls for one network.
+// agent. An advisory lock serializes concurrent calls of scheduleNetwork for one network.
 func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -41,8 +41,8 @@ func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID
 	return nil
 }
 
-// rescheduleNetwork finds another DHCP agent for a network that the given agent no longer hosts, if a subnet has DHCP.
-// The caller holds the network's row lock.
+// rescheduleNetwork assigns another DHCP agent to a network that the given agent no longer hosts, if a subnet of the
+// network has DHCP enabled. The caller of rescheduleNetwork must hold the network's row lock.
 func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
 	var served bool
 	if err := tx.QueryRow(ctx, `select exists (select from subnet where network_id = $1 and dhcp)`, id).Scan(&served); err != nil {
@@ -76,9 +76,10 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 	return nil
 }
 
-// takeOverNetworks moves a share of the networks whose agents are all down to the DHCP agent on the host. The agent's share is
-// the number of such networks divided by the number of live agents, rounded up. takeOverNetworks runs with each heartbeat. A
-// revived agent receives a notification for each network that it lost.
+// takeOverNetworks assigns a share of the networks whose DHCP agents are all down to the DHCP agent on the host. The agent's
+// share is the number of networks whose DHCP agents are all down, divided by the number of live DHCP agents, rounded up.
+// takeOverNetworks runs with each heartbeat of a DHCP agent. An agent that was down receives, when it is alive again, a
+// notification for each network that takeOverNetworks assigned to another agent.
 func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -120,9 +121,9 @@ func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	return nil
 }
 
-// recheckNonReportingAgentPorts rechecks the ports that wait for the DHCP agent on the host if that agent does not
-// report ready ports. The agent may have changed its configuration, or taken over the network. A port that is created
-// meanwhile is rechecked with the next heartbeat.
+// If the DHCP agent on the host is configured not to report ready ports, recheckNonReportingAgentPorts rechecks the
+// ports that wait for this agent. Such ports exist if the agent has changed its configuration, or has taken over the
+// network of the ports. A port that is created during the recheck is rechecked with the agent's next heartbeat.
 func recheckNonReportingAgentPorts(ctx context.Context, tx *transaction, host string) error {
 	return recheckPorts(ctx, tx, `
 		select p.id
@@ -181,8 +182,8 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 	})
 }
 
-// UnscheduleNetwork removes a network from a DHCP agent and reschedules it. If no other agent can serve the network, its ports no
-// longer wait for DHCP.
+// UnscheduleNetwork removes a network from a DHCP agent and assigns the network to another DHCP agent. If no other DHCP agent can
+// serve the network, the ports of the network no longer wait for DHCP.
 func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := agentByID(ctx, tx, agent); err != nil {

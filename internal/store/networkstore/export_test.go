@@ -9,7 +9,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BlockNetworks registers networks as a blockable type. When the last block of a network completes, a note is enqueued.
+// BlockNetworks registers networks as a blockable type. When CompleteBlock removes the last block of a network, the
+// transaction enqueues a note.
 func BlockNetworks() {
 	blockableTypes["network"] = blockableType{
 		lockStatement: `select from network where id = $1 for update`,

@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// notFoundFault is a fault that also matches db.ErrNotFound.
+// notFoundFault is a network.Fault that also matches db.ErrNotFound in errors.Is.
 type notFoundFault struct{ fault *network.Fault }
 
 func (a notFoundFault) Error() string { return a.fault.Message }
@@ -20,7 +20,7 @@ func (a notFoundFault) Unwrap() []error { return []error{db.ErrNotFound, a.fault
 
 func notFound(f *network.Fault) error { return notFoundFault{f} }
 
-// checkRevision fails if a request names another revision than the current one.
+// checkRevision returns an error if the revision that a request expects differs from the object's current revision.
 func checkRevision(current int64, expect *int64) error {
 	if expect == nil || *expect == current {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// fixture is a store with one network and one subnet. Tests create ports on this network.
+// fixture is a store with one network and one subnet. Tests create ports on the network of the fixture.
 type fixture struct {
 	*store.Store
 	t       testing.TB
@@ -42,7 +42,7 @@ func newFixture(t testing.TB, cidr string) fixture {
 	return fx.withNetwork(cidr)
 }
 
-// withNetwork returns the fixture with a new network and a subnet of it.
+// withNetwork returns a copy of the fixture with a new network and a new subnet of this network.
 func (fx fixture) withNetwork(cidr string) fixture {
 	fx.t.Helper()
 	nets, err := fx.Network.CreateNetworks(fx.t.Context(), []network.NetworkChange{{Project: ptr("p"), Name: ptr("blue")}})
@@ -58,8 +58,8 @@ func (fx fixture) withNetwork(cidr string) fixture {
 	return fx
 }
 
-// newAgingFixture returns a fixture without agents, and a function that makes every agent count as down, as if its heartbeats
-// were missing.
+// newAgingFixture returns a fixture without agents, and a function that makes every agent count as down, as if the agents had
+// stopped sending heartbeats.
 func newAgingFixture(t *testing.T) (fixture, func()) {
 	t.Helper()
 	url := storetest.URL(t)
@@ -95,7 +95,7 @@ func (fx fixture) dhcpAgentID(host string) uuid.UUID {
 	return agents[0].ID
 }
 
-// checkDHCPHosts checks that the DHCP agents on exactly these hosts serve the network.
+// checkDHCPHosts checks that the DHCP agents on the hosts `want`, and no other DHCP agents, serve the network.
 func (fx fixture) checkDHCPHosts(what string, want ...string) {
 	fx.t.Helper()
 	if d := cmp.Diff(want, fx.dhcpHosts(fx.network.ID)); d != "" {

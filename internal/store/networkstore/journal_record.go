@@ -8,12 +8,15 @@ import (
 )
 
 // recordChanges appends changes to the journal in the caller's transaction and enqueues the agent notifications. The
-// caller holds the row locks of the changed objects, so that the entries of one object have the order of its changes.
+// caller must hold the row locks of the changed objects, so that the journal entries of one object have the order of
+// the object's changes.
 //
-// An entry depends on the unfinished entries of its object and, for a create or update, of its parents. A delete depends
-// on the entries of the objects that name it as a parent. The newest entry of an object represents its older ones,
-// because it depends on them. Entries that others depend on are share-locked: a concurrent completion either waits for
-// this transaction and then wakes the new entry, or is visible here as finished.
+// A journal entry depends on the unfinished entries of its object. The entry of a create or update also depends on the
+// unfinished entries of the object's parents; the entry of a delete also depends on the entries of the objects that name
+// the deleted object as a parent. A dependency on the newest entry of an object is enough, because the newest entry
+// itself depends on the object's older entries. The statement takes a share lock on each entry that a new entry depends
+// on. Therefore, a concurrent transaction that completes such an entry either waits for this transaction and then wakes
+// the new entry, or has already committed, and the entry is visible here as finished.
 func recordChanges(ctx context.Context, tx *transaction, changes ...journal.Change) error {
 	if _, err := journalstore.Append(ctx, tx, changes); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// The mirror types contain the attributes of an object that the controller gets: all those of the Networking API, also those that
-// only administrators see.
+// The mirror types contain the attributes of an object that the controller gets: all attributes of the Networking API, including
+// the attributes that only administrators see.
 
 type networkMirror struct {
 	ID              uuid.UUID   `json:"id"`
@@ -158,7 +158,7 @@ func mirrorRule(r network.SecurityRule, op journal.Operation) journal.Change {
 	return mirrored("security_group_rule", r.ID, op, m, r.Project, "")
 }
 
-// mirrored returns the journal change of an object of this store.
+// mirrored returns the journal change for an object of networkstore.
 func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, project, name string) journal.Change {
 	return referring(journal.Change{Object: journal.Ref{Type: typ, ID: id.String()}, Operation: op, Data: encoded(mirror),
 		Project: project, Name: name}, nil)

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// MirrorSource returns the query for the networks, subnets or ports that the controller must have. For any other object type, the
-// result ok is false.
+// MirrorSource returns the query for the networks, subnets or ports that the controller must have. For any other object type than
+// network, subnet and port, the result `ok` is false.
 func MirrorSource(typ string) (source journalstore.Source, ok bool) {
 	switch typ {
 	case "network":

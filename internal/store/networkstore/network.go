@@ -35,7 +35,8 @@ var networkColumns = db.Tagged("network", map[string]db.Column{
 	"created_at":       {Expr: "network.created_at", Cast: "timestamptz[]", Unsorted: true},
 })
 
-// visibleNetwork is the condition for the networks that a project may see: its own, shared and external ones.
+// visibleNetwork is the SQL condition for the networks that a project may see: networks of the project, shared networks
+// and external networks.
 const visibleNetwork = `(network.project = %s or network.shared or network.external)`
 
 func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
@@ -93,16 +94,17 @@ func networkNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.NetworkNotFound, "Network", id))
 }
 
-// Strengths of a lock on a network's row. The creation of a port takes a shared lock. A change that ports depend on takes a lock
-// that excludes the creation of ports. A deletion takes a lock that also excludes new rows that refer to the network.
+// Strengths of a lock on a network's row. The creation of a port takes a shared lock on the row of its network. A change of a
+// network attribute that ports depend on takes a lock that excludes the creation of ports. The deletion of a network takes a
+// lock that also excludes new rows that refer to the network.
 const (
 	lockShared    = "share"
 	lockForChange = "no key update"
 	lockForDelete = "update"
 )
 
-// lockNetwork locks the network's row and then reads it. The lock is a separate statement, so that the read sees changes
-// that the lock waited for.
+// lockNetwork locks the network's row and then reads it. lockNetwork takes the lock in a separate statement, so that the
+// read sees the changes of the transactions that the lock waited for.
 func lockNetwork(ctx context.Context, tx *transaction, id uuid.UUID, strength string) (network.Network, error) {
 	if _, err := tx.Exec(ctx, `select from network where id = $1 for `+strength, id); err != nil {
 		return network.Network{}, fmt.Errorf("lock network: %w", err)
@@ -177,7 +179,8 @@ func allocateVNI(ctx context.Context, tx *transaction) (int, error) {
 	}
 }
 
-// UpdateNetwork changes a network. If `expect` is not nil, the network must have this revision.
+// UpdateNetwork changes a network. If `expect` is not nil, UpdateNetwork fails unless the network has the revision
+// `expect`.
 func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.NetworkChange, expect *int64) (network.Network, error) {
 	var after network.Network
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -224,8 +227,8 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 	return after, err
 }
 
-// checkNoForeignPorts fails if a network that is about to become private has ports of other projects, because these projects
-// could no longer change their ports.
+// checkNoForeignPorts returns an error if a network that is about to become private has ports of other projects, because the
+// other projects could no longer change their ports.
 func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network) error {
 	var inUse bool
 	if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1 and project not in ($2, ''))`, n.ID, n.Project).Scan(&inUse); err != nil {
@@ -237,7 +240,8 @@ func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network
 	return nil
 }
 
-// DeleteNetwork deletes a network with its subnets and service ports. DeleteNetwork fails if the network has other ports.
+// DeleteNetwork deletes a network with its subnets and service ports. DeleteNetwork fails if the network has ports that
+// are not service ports.
 func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockNetwork(ctx, tx, id, lockForDelete)

@@ -88,8 +88,9 @@ func portNotification(before, after network.Port) network.AgentNotification {
 		Data: encoded(network.SideEffectsOf(before, after))}
 }
 
-// enqueueHostingNotifications runs a statement that changes DHCP bindings and enqueues a notification for each. The statement
-// returns rows of network ID and agent host. enqueueHostingNotifications returns the number of these rows.
+// enqueueHostingNotifications runs a statement that changes DHCP bindings, and enqueues a notification for each changed
+// binding. The statement must return a row with the network ID and the agent's host for each changed binding.
+// enqueueHostingNotifications returns the number of changed bindings.
 func enqueueHostingNotifications(ctx context.Context, tx *transaction, event, statement string, args ...any) (int, error) {
 	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
@@ -108,8 +109,8 @@ func enqueueHostingNotifications(ctx context.Context, tx *transaction, event, st
 	return len(all), enqueueNotifications(ctx, tx, all...)
 }
 
-// enqueueAgentNotification enqueues the notification for a DHCP agent that an operator enabled or disabled it. The agent then
-// synchronizes all its networks.
+// enqueueAgentNotification enqueues a notification that tells a DHCP agent that an operator has enabled or disabled the
+// agent. The DHCP agent then synchronizes all its networks.
 func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Agent) error {
 	if a.Type != network.DHCPAgent {
 		return nil

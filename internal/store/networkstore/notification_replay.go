@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// notificationRetention is how long sent notifications are kept. An agent that was disconnected for a longer time does not
-// receive the notifications that it missed.
+// notificationRetention is how long sent notifications are kept. An agent that was disconnected for longer than
+// notificationRetention does not receive the notifications that it missed.
 const notificationRetention = time.Hour
 
 // MarkNotificationsSent marks notifications as sent. Sent notifications are kept for notificationRetention, so that they can be
@@ -27,9 +27,9 @@ func (s *Store) MarkNotificationsSent(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// ReplayNotifications marks the notifications that were sent within the duration `within` as unsent, because they may be lost
-// after a failure of the broker or of an agent's connection. It is safe to send a notification again, because each notification
-// contains the current state.
+// ReplayNotifications marks the notifications that were sent during the last `within` as unsent, because notifications may be
+// lost when the broker or an agent's connection fails. Sending a notification again is safe, because each notification
+// contains the current state of its object.
 func (s *Store) ReplayNotifications(ctx context.Context, within time.Duration) error {
 	return s.inTx(ctx, func(tx *transaction) error { return replayNotifications(ctx, tx, within) })
 }
@@ -80,8 +80,8 @@ func (s *Store) TrimNotifications(ctx context.Context, limit int) (int64, error)
 	return tag.RowsAffected(), nil
 }
 
-// RouterMAC returns the MAC that distributed routers on a host use. The first call for a host chooses the MAC: it calls `fresh`
-// until the result is unused.
+// RouterMAC returns the MAC that distributed routers on a host use. The first call of RouterMAC for a host chooses the MAC:
+// RouterMAC calls `fresh` until `fresh` returns an unused MAC.
 func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string) (network.DVRMAC, error) {
 	m := network.DVRMAC{Host: host}
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// takeNotifications returns the unsent notifications of a network as resource and event, and marks them sent.
+// takeNotifications returns the unsent notifications of a network, each as its resource and event, and marks these
+// notifications as sent.
 func takeNotifications(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	t.Helper()
 	due, err := s.Network.Notifications(t.Context(), id, 100)
@@ -91,7 +92,8 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 	}
 }
 
-// TestNotification_Replay checks that recent notifications are replayed. Older and trimmed notifications must not be replayed.
+// TestNotification_Replay checks that recent notifications are replayed. Notifications that were sent too long ago, and
+// notifications that were trimmed, must not be replayed.
 func TestNotification_Replay(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -60,7 +60,7 @@ func TestNovaEvents_NetworkChangedIsMerged(t *testing.T) {
 	}
 }
 
-// A deleted port still has a workflow until its Nova events are delivered.
+// The query of networkstore.Workflows lists a deleted port until the port's Nova events are delivered.
 func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
