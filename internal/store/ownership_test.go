@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// tables lists the tables that each package owns. Only the owner writes a table.
+// tables lists the tables that each package owns. Only the package that owns a table may write the table.
 var tables = map[string][]string{
 	"outbox":       {"note", "temporal_namespace"},
 	"journalstore": {"journal_entry", "journal_dep", "journal_audit", "mirror_breaker", "mirror_object"},
@@ -26,7 +26,8 @@ var tables = map[string][]string{
 	"mirrorstore": {"mirror_run", "mirror_finding", "mirror_run_entry"},
 }
 
-// allowedReads lists the tables of other packages that a package reads in its own SQL, with the reason.
+// allowedReads lists, for each package, the tables of other packages that the package may read in its own SQL, and the
+// reason for each table.
 var allowedReads = map[string]map[string]string{
 	"networkstore": {
 		"journal_entry": "WiredPorts checks in the same statement that no change of the port is on its way to the controller",
@@ -121,7 +122,7 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 	for pkg, reads := range allowedReads {
 		for table := range reads {
 			if !seen[pkg][table] {
-				t.Errorf("package %s no longer reads table %s: remove this exception from allowedReads", pkg, table)
+				t.Errorf("package %s no longer reads table %s: want no exception for this table in allowedReads", pkg, table)
 			}
 		}
 	}
@@ -155,13 +156,14 @@ func TestOwnership_TableUsesAreFound(t *testing.T) {
 	}
 }
 
-// sqlText is a string expression of a Go file. In the field text, a question mark replaces each part of the expression that is
-// not a string literal.
+// sqlText is a string expression of a Go file. In the field `text` of sqlText, a question mark replaces each part of the
+// string expression that is not a string literal.
 type sqlText struct {
 	text, position string
 }
 
-// sqlTexts returns the string expressions of a file, except for error texts and struct tags. A concatenation is one text.
+// sqlTexts returns the string expressions of a file, except for error texts and struct tags. sqlTexts returns a
+// concatenation of strings as one string expression.
 func sqlTexts(t *testing.T, file string) []sqlText {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -210,7 +212,8 @@ var sqlToken = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*|[(),?]`)
 // fromListEnds are the words that end the list of tables after `from` or `using`.
 var fromListEnds = []string{"where", "group", "order", "limit", "returning", "for", "set", "union", "on", "having", "when"}
 
-// tableUses returns the names that an SQL text uses as tables. tableUses does not check whether these names are tables.
+// tableUses returns the names that an SQL text uses as tables. tableUses does not check whether the names that it
+// returns are names of tables.
 func tableUses(sql string) []use {
 	var uses []use
 	depth := 0

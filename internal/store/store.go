@@ -1,8 +1,8 @@
-// Package store opens berth's stores in PostgreSQL. Only the packages below store contain SQL, and each of them owns its tables.
-// The package outbox owns the notes, journalstore the journal, and inventorystore providers and allocations. The package
-// networkstore owns networks and ports, leasestore leases and hosts, and mirrorstore the runs that compare the controller with
-// the database. Each call of an exported method of a Store is one transaction. A function with a db.Tx parameter is a part of its
-// caller's transaction. No store calls Temporal or another service.
+// Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and each table belongs to
+// one of these packages. The package outbox owns the notes, journalstore the journal, and inventorystore providers and
+// allocations. The package networkstore owns networks and ports, leasestore leases and hosts, and mirrorstore the runs that
+// compare the controller with the database. Each call of an exported method of a Store is one transaction. A function of a store
+// with a db.Tx parameter runs in its caller's transaction. No store calls Temporal or another service.
 package store
 
 import (
@@ -34,7 +34,7 @@ type Config struct {
 	Lease   leasestore.Config
 }
 
-// Open connects to the database with the given URL. Open does not migrate the schema; see db.Migrate.
+// Open connects to the database with the given URL. Open does not migrate the schema of the database; db.Migrate does.
 func Open(ctx context.Context, url string, c Config) (*Store, error) {
 	d, err := db.Open(ctx, url)
 	if err != nil {

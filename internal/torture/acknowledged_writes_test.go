@@ -21,7 +21,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// startOwnPostgres starts a PostgreSQL server for one test, which may kill it.
+// startOwnPostgres starts a PostgreSQL server for a single test, so that the test may kill the server.
 func startOwnPostgres(t *testing.T) *devstack.Postgres {
 	t.Helper()
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(servertest.DataFolder(t)), "postgres")})
@@ -63,9 +63,9 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	checkStickyTakeover(s, temporal, c)
 }
 
-// checkStickyTakeover kills a process that has a port's workflow in its cache, and then sends the workflow a signal. checkStickyTakeover
-// checks that the next process on the same address takes over the sticky task queue, so that no workflow task waits until its
-// schedule-to-start timeout.
+// checkStickyTakeover kills a process that has the workflow of a port in its cache, and then sends a signal to this workflow.
+// checkStickyTakeover checks that the next process on the same address takes over the sticky task queue, so that no workflow task
+// waits until its schedule-to-start timeout.
 func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *servertest.Worker) {
 	s.Helper()
 	c.RegisterAgents()
@@ -107,13 +107,13 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 			s.Fatal(err)
 		}
 		if e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
-			s.Errorf("signal a workflow after its process was killed: a workflow task timed out on the sticky task queue of that process: %v", e)
+			s.Errorf("signal a workflow after its process was killed: a workflow task timed out on the sticky task queue of the killed process, want no timeout: %v", e)
 		}
 	}
 }
 
-// checkWritesSurvive runs clients that send writes during two crashes. checkWritesSurvive checks that every acknowledged write is kept,
-// that no write is partial, and that no work stays pending.
+// checkWritesSurvive runs clients that send writes, and calls `crash` twice meanwhile. checkWritesSurvive checks that every
+// acknowledged write is kept, that no write is partial, and that no work stays pending.
 func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash func()) {
 	s.Helper()
 	c.RegisterAgents()
@@ -138,10 +138,10 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	plugged := countNovaEvents(s, "network-vif-plugged")
 	for p := range l.reported {
 		if plugged[p] == 0 {
-			s.Errorf("port %s is ACTIVE, but Nova received no network-vif-plugged event for it", p)
+			s.Errorf("port %s: Nova received no network-vif-plugged event, want one, because berth acknowledged the agent's report", p)
 		}
 	}
-	s.Logf("%d rounds, %d requests failed; acknowledged: %d objects, reports for %d ports, %d consumers", l.rounds.Load(), l.failed.Load(),
+	s.Logf("clients ran %d rounds, and %d requests failed; berth acknowledged %d objects, reports for %d ports, and allocations of %d consumers", l.rounds.Load(), l.failed.Load(),
 		len(l.names), len(l.reported), len(l.consumers))
 }
 
@@ -172,7 +172,7 @@ func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 	}
 	for id, name := range l.names {
 		if value, ok := found[id]; !ok || !strings.HasPrefix(value, name) {
-			s.Errorf("object %s was acknowledged with the name %q, but the database has the name %q (found: %v)", id, name, value, ok)
+			s.Errorf("object %s: berth acknowledged the name %q, but the database has the name %q (row found: %v); want the acknowledged name", id, name, value, ok)
 		}
 	}
 	for id := range l.reported {
@@ -182,12 +182,12 @@ func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 	}
 	for id := range l.deleted {
 		if _, ok := found[id]; ok {
-			s.Errorf("object %s still exists after its deletion was acknowledged", id)
+			s.Errorf("object %s still exists after berth acknowledged its deletion, want no row", id)
 		}
 	}
 	for id := range l.consumers {
 		if _, ok := found[id]; !ok {
-			s.Errorf("the allocations of consumer %s were acknowledged, but the database has none", id)
+			s.Errorf("consumer %s has no allocations in the database, want some, because berth acknowledged them", id)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func checkNothingPartial(s *servertest.Deployment) {
 	}
 }
 
-// clientLoad sends requests from several clients and records which of them berth acknowledged.
+// clientLoad sends requests from several clients, and records which requests berth acknowledged.
 type clientLoad struct {
 	*servertest.Worker
 	provider       string
@@ -243,8 +243,8 @@ func (l *clientLoad) createProvider() {
 		"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000}, "MEMORY_MB": servertest.Object{"total": 1_000_000}}})
 }
 
-// run starts n clients, which send requests until the test calls stop. The returned function stops the clients and waits until they have
-// ended.
+// run starts n clients, which send requests until the test calls `stop`. The returned function `stop` stops the clients and waits
+// until the clients have ended.
 func (l *clientLoad) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -268,8 +268,8 @@ func (l *clientLoad) run(n int) (stop func()) {
 	return stop
 }
 
-// send sends a request and reports whether berth acknowledged it. If the request was acknowledged, send calls the function `record` with
-// the answer.
+// send sends a request and reports whether berth acknowledged the request. If berth acknowledged the request, send calls the
+// function `record` with the answer.
 func (l *clientLoad) send(method, path string, body any, record func(servertest.Object)) bool {
 	code, o, err := l.Do(method, path, body)
 	l.mu.Lock()
@@ -302,8 +302,8 @@ func (l *clientLoad) create(typ string, o servertest.Object) (id string, ok bool
 	return id, ok
 }
 
-// runRound sends one sequence of requests. runRound stops at the first request that is not acknowledged and returns false. Every second
-// round also deletes the port that it created.
+// runRound sends one sequence of requests. runRound stops at the first request that berth does not acknowledge, and returns
+// false. In every second round, runRound also deletes the port that it created in this round.
 func (l *clientLoad) runRound() bool {
 	network, ok := l.create("network", servertest.Object{})
 	if !ok {

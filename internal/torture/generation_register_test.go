@@ -21,9 +21,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two processes. Meanwhile the test
-// kills the processes and PostgreSQL with SIGKILL. TestGeneration_OneWriterThroughKills checks that the history of the requests is
-// linearizable: for each generation, at most one write succeeds.
+// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two berth processes. While
+// the clients run, the test kills the berth processes and PostgreSQL with SIGKILL. TestGeneration_OneWriterThroughKills checks
+// that the history of the requests is linearizable: of the writes with the same generation, at most one succeeds.
 func TestGeneration_OneWriterThroughKills(t *testing.T) {
 	t.Parallel()
 	postgres := startOwnPostgres(t)
@@ -61,10 +61,11 @@ func TestGeneration_OneWriterThroughKills(t *testing.T) {
 			t.Errorf("check the database after the kills: want no %s, found %v", what, found)
 		}
 	}
-	t.Logf("%d requests, %d acknowledged writes, %d without an answer", len(c.ops), c.acknowledged, c.unanswered)
+	t.Logf("clients sent %d requests: berth acknowledged %d writes, and %d writes got no answer", len(c.ops), c.acknowledged, c.unanswered)
 }
 
-// replica is a process with the role api. The test restarts the process on the same port.
+// replica is a berth process with the role api. After a kill, the test restarts the process of a replica on the same
+// TCP port.
 type replica struct {
 	deployment *servertest.Deployment
 	port       int
@@ -94,8 +95,8 @@ func (r *replica) restart() {
 	r.start()
 }
 
-// registerClients are clients that read and write a few registers through any replica. A register is the data that one Placement generation
-// protects. The clients record the history of their requests.
+// registerClients are clients that read and write a few registers through any replica. A register is the data that one Placement
+// generation protects. The registerClients record the history of their requests.
 type registerClients struct {
 	history
 	deployment         *servertest.Deployment
@@ -117,8 +118,8 @@ func newRegisterClients(s *servertest.Deployment, replicas []*replica) *register
 	return c
 }
 
-// run starts n clients, which send requests until the test calls stop. The returned function stops the clients and waits until they have
-// ended.
+// run starts n clients, which send requests until the test calls `stop`. The returned function `stop` stops the clients and waits
+// until the clients have ended.
 func (c *registerClients) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -153,8 +154,8 @@ func (c *registerClients) awaitWrites() {
 	})
 }
 
-// readThenWrite reads a register and writes it with the generation that it read, or with an earlier one. readThenWrite writes only after a
-// successful read, so that each client has at most one unanswered write per outage.
+// readThenWrite reads a register, and then writes the register with the generation that it has read or with an earlier
+// generation. readThenWrite writes only after a successful read, so that each client has at most one unanswered write per outage.
 func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
 	a := access{kind: read, register: c.provider, slot: r.IntN(slotCount)}
 	if r.IntN(2) == 0 {
@@ -182,8 +183,8 @@ func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
 
 var registerTraits = []string{"COMPUTE_NODE", "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"}
 
-// access sends a request to any replica and records its outcome in the history. access does not record a read without an answer or a
-// refused connection. access returns false if no answer arrived.
+// access sends a request to a random replica and records the outcome of the request in the history. access does not record a read
+// without an answer, and does not record a request if the connection was refused. access returns false if no answer arrived.
 func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, bool) {
 	method, path, body := c.request(a)
 	began := time.Now()
@@ -233,8 +234,8 @@ func (c *registerClients) request(a access) (method, path string, body any) {
 	return http.MethodPut, path, o
 }
 
-// parseAnswer returns the generation and the value of the register in an answer. The answer to a write of a consumer has no body, so
-// parseAnswer returns the generation that the write must produce.
+// parseAnswer returns the generation and the value of the register in an answer. For a write of a consumer, parseAnswer returns
+// the generation that the write must produce, because the answer to this write has no body.
 func (c *registerClients) parseAnswer(a access, answer servertest.Object) (generation int64, value string) {
 	if a.register != c.provider {
 		switch a.kind {

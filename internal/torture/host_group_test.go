@@ -13,8 +13,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// hostGroup is a set of hosts for the leases of one test. All hosts of the group have a host property that no other host has; leases select
-// them by it.
+// hostGroup is a set of hosts for the leases of one test. All hosts of the group have the same value of the host property "row",
+// and no other host has this value, so a lease can select the hosts of the group by this property.
 type hostGroup struct {
 	*leaseDeployment
 	*testing.T
@@ -23,7 +23,8 @@ type hostGroup struct {
 	hostIDs []string
 }
 
-// newHostGroup registers this number of hosts for reservations. Each host in the group has an inventory of 8 VCPU.
+// newHostGroup registers the number `hosts` of new hosts for reservations. Each host in the group has an inventory of 8
+// VCPU.
 func (d *leaseDeployment) newHostGroup(t *testing.T, hosts int) *hostGroup {
 	t.Helper()
 	g := &hostGroup{leaseDeployment: d, T: t, name: "row-" + uuid.NewString()[:8]}
@@ -38,14 +39,15 @@ func (d *leaseDeployment) newHostGroup(t *testing.T, hosts int) *hostGroup {
 	return g
 }
 
-// await calls Deployment.Await with the testing.T of the group's subtest, so that a timeout fails the subtest and not its parent test.
+// await calls Deployment.Await with the testing.T of the host group's subtest, so that a timeout fails the subtest and not the
+// parent test.
 func (g *hostGroup) await(what string, f func() string) {
 	g.T.Helper()
 	g.deployment().Await(what, f)
 }
 
-// awaitHits waits until an injected fault has answered at least n requests. The function `hits` returns the number of requests that the
-// fault has answered.
+// awaitHits waits until an injected fault has answered at least n requests with its error status. The function `hits` must return
+// the number of requests that the injected fault has answered.
 func (g *hostGroup) awaitHits(hits func() int, n int) {
 	g.T.Helper()
 	g.await(fmt.Sprintf("%d requests failed by the injected fault", n), func() string {
@@ -53,7 +55,8 @@ func (g *hostGroup) awaitHits(hits func() int, n int) {
 	})
 }
 
-// deployment returns the same deployment with the testing.T of the group's subtest, so that failed checks fail the subtest.
+// deployment returns the deployment of the host group with the testing.T of the group's subtest, so that failed checks fail
+// the subtest and not the parent test.
 func (g *hostGroup) deployment() *servertest.Deployment {
 	return &servertest.Deployment{T: g.T, Database: g.Database, Controller: g.Controller, Nova: g.Nova}
 }
@@ -69,7 +72,8 @@ func (g *hostGroup) reservationOnHost(n int) servertest.Object {
 		"hypervisor_properties": `["=","$hypervisor_hostname","` + g.hosts[n-1] + `"]`}
 }
 
-// instanceReservation returns the request body of a reservation of instances. Each instance has 2 VCPU, so that four fit on a host.
+// instanceReservation returns the request body of a reservation of instances. Each instance of instanceReservation has 2 VCPU, so
+// four instances fit on a host with 8 VCPU.
 func (g *hostGroup) instanceReservation(amount int, affinity any) servertest.Object {
 	return servertest.Object{"resource_type": "virtual:instance", "vcpus": 2, "memory_mb": 512, "disk_gb": 5, "amount": amount, "affinity": affinity,
 		"resource_properties": g.hostFilter()}
@@ -78,7 +82,8 @@ func (g *hostGroup) instanceReservation(amount int, affinity any) servertest.Obj
 // hostFilter returns a filter in Blazar's format (resource_properties) that selects the hosts of the group.
 func (g *hostGroup) hostFilter() string { return `["=","$row","` + g.name + `"]` }
 
-// createLease creates a lease that starts and ends after these durations from now.
+// createLease creates a lease that starts when the duration `start` has passed from now, and ends when the duration
+// `end` has passed from now.
 func (g *hostGroup) createLease(start, end time.Duration, reservations ...servertest.Object) *testLease {
 	g.T.Helper()
 	l := g.api.Must("POST", "/reservation/v1/leases", servertest.Object{"name": g.name, "start_date": timeIn(start), "end_date": timeIn(end), "events": []servertest.Object{},
@@ -90,7 +95,7 @@ func (g *hostGroup) createLease(start, end time.Duration, reservations ...server
 	return created
 }
 
-// expectStatus sends a request and checks that the answer has this HTTP status.
+// expectStatus sends a request and checks that the answer has the HTTP status `code`.
 func (g *hostGroup) expectStatus(code int, method, path string, body any) {
 	g.T.Helper()
 	if got, answer, err := g.api.Do(method, path, body); got != code || err != nil {
@@ -98,8 +103,9 @@ func (g *hostGroup) expectStatus(code int, method, path string, body any) {
 	}
 }
 
-// hostAggregates lists Nova's aggregates and the numbers of the group's hosts in them, for example "a:1,2 freepool:3". The list calls the
-// aggregates of the given reservations a, b and so on.
+// hostAggregates lists each of Nova's aggregates with the numbers of the group's hosts that belong to it, for example "a:1,2
+// freepool:3". hostAggregates calls the aggregate of the first given reservation a, the aggregate of the second reservation b,
+// and so on.
 func (g *hostGroup) hostAggregates(reservations ...string) string {
 	var all []string
 	for _, a := range g.Nova.ComputeState().Aggregates {
@@ -145,7 +151,7 @@ func (g *hostGroup) flavorAndGroups(reservation string) (f *notifytest.Flavor, g
 	return f, groups
 }
 
-// registerFloatingIPs creates a network and registers floating IPs on it as reservable.
+// registerFloatingIPs creates a network and registers floating IPs of this network for reservations.
 func (g *hostGroup) registerFloatingIPs(addresses ...string) (network string) {
 	g.T.Helper()
 	network = g.api.Create("network", servertest.Object{"name": g.name})
@@ -168,7 +174,8 @@ func (g *hostGroup) floatingIPs(network string) string {
 	return strings.Join(all, " ")
 }
 
-// awaitNotifications waits until the webhook has received these notifications about a lease, in this order and each at least once.
+// awaitNotifications waits until the webhook has received the notifications `want` about a lease, in the order of `want` and each
+// at least once.
 func (g *hostGroup) awaitNotifications(listener *notifytest.Webhook, l *testLease, want string) {
 	g.T.Helper()
 	g.await("the webhook received: "+want, func() string {

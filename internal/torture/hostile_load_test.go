@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// cpuTime returns the CPU time that this process has used so far.
+// cpuTime returns the CPU time that the test process has used so far.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -27,8 +27,8 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serveWithoutTimeouts makes the client send its further requests to a server without timeouts, so that a slow machine can finish each
-// answer.
+// serveWithoutTimeouts starts an HTTP server without timeouts and makes the client send its further requests to this server, so
+// that a slow machine can finish each answer.
 func (h *hostileClient) serveWithoutTimeouts() {
 	h.t.Helper()
 	listener, err := server.Listen("127.0.0.1:0")
@@ -42,8 +42,8 @@ func (h *hostileClient) serveWithoutTimeouts() {
 	h.address, h.http.Timeout = listener.Addr().String(), 10*time.Minute
 }
 
-// measure runs f. measure returns the CPU time that the process used meanwhile, the maximum size of the heap in bytes, and the maximum
-// number of connections to the database.
+// measure runs f. measure returns the CPU time that the test process used while f ran, the maximum size of the heap in bytes, and
+// the maximum number of connections to the database.
 func (h *hostileClient) measure(database string, f func()) (cpu time.Duration, heap uint64, connections int) {
 	h.t.Helper()
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -130,7 +130,7 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 				}
 				status, size = s, len(body)
 			})
-			t.Logf("status %d, body of %d kB with %s of CPU time, heap %d MiB", status, size>>10, cpu, heap>>20)
+			t.Logf("got status %d and a body of %d kB, with %s of CPU time and a heap of at most %d MiB", status, size>>10, cpu, heap>>20)
 			if status != c.status || cpu > maxCPU || heap > 400<<20 {
 				t.Errorf("send a costly request: got status %d, %s of CPU time and a heap of %d MiB; want status %d, at most %s of CPU time and at most 400 MiB", status, cpu, heap>>20, c.status, maxCPU)
 			}
@@ -152,7 +152,7 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 		}
 		wait.Wait()
 	})
-	t.Logf("12 requests with bodies of 1 MiB: %s of CPU time, heap %d MiB, %d connections", cpu, heap>>20, connections)
+	t.Logf("send 12 requests with bodies of 1 MiB: berth used %s of CPU time, at most %d MiB of heap, and at most %d database connections", cpu, heap>>20, connections)
 	wrong.Range(func(k, _ any) bool { t.Error(k); return true })
 	if heap > 512<<20 {
 		t.Errorf("send 12 requests with bodies of 1 MiB: got a heap of %d MiB, want at most 512 MiB", heap>>20)
@@ -225,7 +225,7 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 				_, err = bufio.NewReader(conn).ReadByte()
 			}
 			if e, ok := err.(net.Error); ok && e.Timeout() {
-				t.Error("send a slow request: the server did not close the connection after its timeout")
+				t.Error("send a slow request: the server did not close the connection, want it to close the connection after the server's timeout")
 			}
 		})
 	}

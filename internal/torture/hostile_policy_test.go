@@ -8,7 +8,8 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// callers are the kinds of callers that berth's access policy distinguishes. All callers in the list except the first have a valid token.
+// callers are the kinds of callers that berth's access policy distinguishes. All callers in the list `callers` except the first
+// caller have a valid token.
 var callers = []struct {
 	name, token, roles string
 }{
@@ -21,8 +22,8 @@ var callers = []struct {
 	{"admin", "admin", ""},
 }
 
-// expectedStatuses has the HTTP status that each caller must get, in the order of the list callers. 0 means any status that is not a
-// denial.
+// expectedStatuses has the HTTP status that each caller must get, in the order of the list `callers`. The value 0 means that the
+// caller may get every status except a denial (401, 403 or 404).
 type expectedStatuses [7]int
 
 var (
@@ -37,8 +38,8 @@ var (
 	writeVisibleObject = expectedStatuses{401, 403, 403, 403, 0, 0, 0}
 )
 
-// permissions maps every route to its expected statuses. An entry with the prefix of an API applies to all routes of this API that have no
-// entry of their own.
+// permissions maps every route to its expected statuses. An entry of `permissions` whose key is the prefix of an API applies to
+// all routes of this API that have no entry of their own.
 var permissions = map[string]expectedStatuses{
 	"/placement": adminOnly, "/agent/v1": adminOnly, "/journal/v1": adminOnly, "/operator/v1": adminOnly,
 	"GET /placement/": anyone, "POST /placement/reshaper": serviceOnly,
@@ -117,7 +118,7 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 			allowed, ok = permissions[api.Prefix]
 		}
 		if !ok {
-			t.Errorf("route %s has no entry in the table permissions", name)
+			t.Errorf("route %s has no entry in the table permissions, want one", name)
 			return
 		}
 		seen[name], seen[api.Prefix] = true, true
@@ -153,7 +154,7 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 	}
 	for name := range permissions {
 		if !seen[name] {
-			t.Errorf("the table permissions has the entry %s, but there is no such route", name)
+			t.Errorf("the table permissions has the entry %s, but no API has this route; want only routes that exist", name)
 		}
 	}
 }

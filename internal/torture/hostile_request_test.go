@@ -25,14 +25,15 @@ var invalidBodies = []string{
 	`{"\u0000":1}`, strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), "a=b&c=d", "<x/>",
 }
 
-// oversizedBodies are very large invalid request bodies. Each route gets only two of these bodies, because all routes read bodies with the
-// same code.
+// oversizedBodies are very large invalid request bodies. The test sends only two of the oversizedBodies to each route, because
+// all routes read request bodies with the same code.
 var oversizedBodies = []string{
 	strings.Repeat("[", 100000), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
 }
 
-// mutations returns changed copies of a JSON document. In each copy, one field has an invalid value or is left out, or an unknown field is
-// added. To save time, a field gets only every second invalid value, and the next field gets the other values.
+// mutations returns changed copies of a JSON document. In each copy of the document, one field has an invalid value or is left
+// out, or an unknown field is added. To save time, mutations tries only every second of the invalid values for a field, and tries
+// the other half of the invalid values for the next field.
 func mutations(document string) []string {
 	if document == "" {
 		return nil
@@ -99,11 +100,11 @@ func TestHostileBody_RejectedWithoutWrite(t *testing.T) {
 				name := r.Method + " " + api.Prefix + r.Path
 				body, known := validBodies[name]
 				if !known {
-					t.Errorf("route %s has no body in the table validBodies", name)
+					t.Errorf("route %s has no body in the table validBodies, want one", name)
 				}
 				path := h.concretePath(api.Prefix + r.Path)
 				if got := h.attack(attack{method: r.Method, path: path, body: h.fill(body)}); got >= 400 {
-					t.Logf("%s: the API refuses the body from validBodies with status %d", name, got)
+					t.Logf("%s: the API refused the body from validBodies with status %d", name, got)
 				}
 				turn += 2
 				large := []string{oversizedBodies[turn%len(oversizedBodies)], oversizedBodies[(turn+1)%len(oversizedBodies)]}
@@ -123,8 +124,8 @@ var hostileWords = []string{
 	"a:b", "ip_address=x", "subnet_id=x", "ip_address=", "ip_address_substr=%25", "VCPU:1", "VCPU:99999999999999999999", "%0d%0aX-Evil:1", "z" + strings.Repeat("9", 7900), strings.Repeat("%E2%98%83", 900),
 }
 
-// queryKeys maps the prefix of each API to the query parameters that the API knows. The key "" of queryKeys maps to parameters that no API
-// knows.
+// queryKeys maps the prefix of each API to the query parameters that the API knows. The key "" of queryKeys maps to query
+// parameters that no API knows.
 var queryKeys = map[string][]string{
 	"/networking": {"limit", "marker", "page_reverse", "sort_key", "sort_dir", "fields", "id", "name", "project_id", "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "revision_number",
 		"admin_state_up", "router:external", "mtu", "provider:network_type", "provider:segmentation_id", "status", "mac_address", "fixed_ips", "device_id", "binding:host_id", "binding:vif_type",

@@ -34,9 +34,10 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 	return why
 }
 
-// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the history has at most `maxEvents`
-// events. checkHistories allows that a task times out on a busy machine. A task that always times out is found because it makes the history
-// too long.
+// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the workflow's history has at
+// most `maxEvents` events. checkHistories allows workflow tasks to time out, because that happens on a busy machine. If a
+// workflow task times out again and again, checkHistories finds the workflow, because its history becomes longer than
+// `maxEvents`.
 func (h *hostileClient) checkHistories(maxEvents int) {
 	h.t.Helper()
 	c := h.app.Temporal
@@ -57,11 +58,11 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
 				// The server repeats a workflow task if a signal arrives during the task.
 			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-				h.t.Errorf("a workflow task of the workflow %s failed: %v", e.Execution.WorkflowId, event)
+				h.t.Errorf("a workflow task of the workflow %s failed, want none to fail: %v", e.Execution.WorkflowId, event)
 			}
 		}
 		if events > maxEvents {
-			h.t.Errorf("the history of the workflow %s has %d events, more than the limit of the test", e.Execution.WorkflowId, events)
+			h.t.Errorf("the history of the workflow %s has %d events, want no more than the limit of the test", e.Execution.WorkflowId, events)
 		}
 	}
 }
@@ -150,13 +151,13 @@ func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name str
 	u, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: id, UpdateName: name, Args: []any{p}, WaitForStage: client.WorkflowUpdateStageCompleted})
 	if err != nil {
 		if ctx.Err() != nil {
-			t.Errorf("send update %s with the argument %.60v: no answer within two minutes", name, p)
+			t.Errorf("send update %s with the argument %.60v: got no answer within two minutes, want one", name, p)
 		}
 		return
 	}
 	var v contract.ReportResult
 	if err := u.Get(ctx, &v); ctx.Err() != nil {
-		t.Errorf("send update %s with the argument %.60v: no answer within two minutes: %v", name, p, err)
+		t.Errorf("send update %s with the argument %.60v: got no answer within two minutes, want one: %v", name, p, err)
 	}
 }
 
@@ -185,7 +186,7 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		ended, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		err := run.Get(ended, nil)
 		if ended.Err() != nil {
-			t.Errorf("start workflow %s with invalid input: it does not end within two minutes: %v", run.GetID(), err)
+			t.Errorf("start workflow %s with invalid input: the workflow did not end within two minutes, want it to end: %v", run.GetID(), err)
 		}
 		cancel()
 	}

@@ -63,8 +63,8 @@ func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 	return h
 }
 
-// countWritesSQL is SQL that installs triggers which count write statements. The triggers count in a sequence, because a rollback does not
-// reset a sequence.
+// countWritesSQL is SQL that installs triggers which count write statements. The triggers count in a PostgreSQL sequence, because
+// a rollback does not reset a sequence, so rolled back writes are counted, too.
 const countWritesSQL = `
 create sequence touched;
 create function touch() returns trigger language plpgsql as $$
@@ -81,7 +81,7 @@ begin
 	end loop;
 end $$`
 
-// tableDigests returns for every table the number of its rows and a hash of them.
+// tableDigests returns, for every table of the database, the number of rows and a hash of all rows.
 func (h *hostileClient) tableDigests() []string {
 	h.t.Helper()
 	rows, err := h.conn.Query(h.t.Context(), h.digestSQL)
@@ -117,7 +117,8 @@ func (a attack) String() string {
 	return short(fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token)) + " " + short(fmt.Sprintf("%q", a.body))
 }
 
-// send sends the attack without changing its path, which may be invalid.
+// send sends the request of an attack. send does not normalize the path of the request, because the path may be invalid
+// on purpose.
 func (h *hostileClient) send(ctx context.Context, a attack) (int, []byte, http.Header, error) {
 	r, err := http.NewRequestWithContext(ctx, a.method, "http://"+h.address+"/", strings.NewReader(a.body))
 	if err != nil {
@@ -183,7 +184,7 @@ func (h *hostileClient) attack(a attack) int {
 	rows := h.tableDigests()
 	if status >= 400 {
 		if d := cmp.Diff(h.rows, rows); d != "" {
-			h.t.Errorf("send the request %s: it was refused with status %d, but it changed tables (-before +after): %s", a, status, d)
+			h.t.Errorf("send the request %s: berth refused the request with status %d, but the tables changed; want no change (-before +after): %s", a, status, d)
 		}
 	}
 	h.rows = rows
@@ -217,7 +218,7 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 		m, _ := v.(map[string]any)
 		for _, name := range names {
 			if _, ok := m[name]; !ok {
-				return fmt.Errorf("the error body has no member %q", name)
+				return fmt.Errorf("the error body has no member %q, want one", name)
 			}
 		}
 		return nil
@@ -243,8 +244,8 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 	}
 }
 
-// must sends a request, which must succeed. must returns the value at the path `at` in the answer. If there is a list on the path, must
-// uses its first element.
+// must sends a request, which must succeed. must returns the value at the path `at` in the JSON answer. If the path `at` leads
+// through a list, must uses the first element of the list.
 func (h *hostileClient) must(a attack, at ...string) string {
 	h.t.Helper()
 	status, body, _, err := h.send(h.t.Context(), a)

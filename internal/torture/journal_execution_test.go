@@ -19,9 +19,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestJournal_EveryEntryHasOneExecution records entries of every shape: chains, trees, bursts, entries that gather while the
-// controller is away, a failed entry that a recovery repairs, and a full sync. It kills a worker in between. Afterwards each
-// row of the journal has exactly one workflow execution, which has the attempts and the result of the row.
+// TestJournal_EveryEntryHasOneExecution records journal entries in every situation: chains and trees of dependent entries,
+// bursts of entries, entries that gather while the controller is unavailable, a failed entry that a recovery repairs, and a
+// full sync. While entries are recorded, the test kills a worker. At the end of the test, each row of the journal must have
+// exactly one workflow execution, whose result has the attempts and the state of the row.
 func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 	t.Parallel()
 	gathered := min(storetest.Rounds(t, 10), 250) // networks, with 20 entries each
@@ -57,7 +58,8 @@ func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 	checkExecutions(s, temporal)
 }
 
-// createTrees creates networks at the same time, each with a subnet and eight ports, and deletes the ports: 20 entries for each network.
+// createTrees creates networks concurrently, each with a subnet and nine ports, and deletes the ports. For each network, berth
+// records 20 journal entries.
 func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int) {
 	s.Helper()
 	var clients errgroup.Group
@@ -81,7 +83,7 @@ func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int)
 			}
 			for _, port := range ports {
 				if status, answer, err := api.Do("DELETE", "/networking/v2.0/ports/"+port, nil); err != nil || status != http.StatusNoContent {
-					return fmt.Errorf("delete port %s: status %d, %v, error %w", port, status, answer, err)
+					return fmt.Errorf("delete port %s: got status %d, body %v, error %w; want status 204", port, status, answer, err)
 				}
 			}
 			return nil
@@ -92,11 +94,11 @@ func createTrees(s *servertest.Deployment, api *servertest.Worker, networks int)
 	}
 }
 
-// create creates an object and returns its ID.
+// create creates an object through the Networking API and returns the ID of the object.
 func create(api *servertest.Worker, typ string, attributes servertest.Object) (string, error) {
 	status, answer, err := api.Do("POST", "/networking/v2.0/"+typ+"s", servertest.Object{typ: attributes})
 	if err != nil || status != http.StatusCreated {
-		return "", fmt.Errorf("create %s: status %d, %v, error %w", typ, status, answer, err)
+		return "", fmt.Errorf("create %s: got status %d, body %v, error %w; want success", typ, status, answer, err)
 	}
 	return answer[typ].(servertest.Object)["id"].(string), nil
 }
@@ -120,7 +122,7 @@ func createBurst(s *servertest.Deployment, api *servertest.Worker, networks int)
 	api.Must("POST", "/networking/v2.0/networks", servertest.Object{"networks": all})
 }
 
-// awaitRun starts a run of a kind and waits until it is done.
+// awaitRun starts a run of the given kind, for example a full sync, and waits until the run is done.
 func awaitRun(s *servertest.Deployment, api *servertest.Worker, kind string) {
 	s.Helper()
 	id := api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": kind})["run"].(servertest.Object)["id"]
@@ -157,7 +159,7 @@ func checkExecutions(s *servertest.Deployment, temporal client.Client) {
 	for _, id := range executions {
 		var p contract.EntryProgress
 		if err := temporal.GetWorkflow(s.Context(), id, "").Get(s.Context(), &p); err != nil {
-			s.Errorf("result of workflow %s: %v", id, err)
+			s.Errorf("get the result of workflow %s: got error %v, want none", id, err)
 		}
 		line := fmt.Sprintf("%s: %s after %d attempts", id, p.State, p.Attempts)
 		if p.SentBy != "" {
@@ -168,13 +170,14 @@ func checkExecutions(s *servertest.Deployment, temporal client.Client) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
-		s.Errorf("executions (-rows +executions):\n%s", diff)
+		s.Errorf("the workflow executions differ from the journal's rows, want one execution per row (-rows +executions):\n%s", diff)
 	}
-	s.Logf("%d entries, %d executions", len(want), len(got))
+	s.Logf("the journal has %d entries, and Temporal has %d executions", len(want), len(got))
 }
 
-// listExecutions lists the workflow ID of each ended execution of a journal entry, once for each execution, and the open executions.
-// A run that continues as new belongs to the execution of the next run.
+// listExecutions lists the workflow ID of each ended execution of a journal entry, once for each execution, and the open
+// executions. A workflow run that has continued as new is not listed, because it belongs to the same execution as the run that
+// follows it.
 func listExecutions(s *servertest.Deployment, temporal client.Client) (ended, open []string) {
 	s.Helper()
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' and ExecutionStatus != 'ContinuedAsNew'", contract.JournalEntry), PageSize: 1000}

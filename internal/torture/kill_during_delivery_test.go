@@ -20,8 +20,8 @@ import (
 
 type controllerRequest = odltest.Request
 
-// controllerWrites lists the requests with this method that the controller received, except requests for the check network and for event
-// subscriptions.
+// controllerWrites lists the HTTP requests with the given method that the stub of the controller received, except requests for
+// the check network and for event subscriptions.
 func controllerWrites(s *servertest.Deployment, method string) []controllerRequest {
 	return slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool {
 		return w.Method != method || w.ID == servertest.Canary || isEventSubscription(w.Path)
@@ -31,8 +31,9 @@ func controllerWrites(s *servertest.Deployment, method string) []controllerReque
 // isEventSubscription reports whether a request subscribes to change events of the controller.
 func isEventSubscription(path string) bool { return strings.HasPrefix(path, "/restconf/") }
 
-// lockEntryDuringRequest waits for the next request with this method and locks its journal entry before the request reaches the controller.
-// berth cannot complete the entry until the test calls unlock. The returned channel receives the result of the attempt to lock the entry.
+// lockEntryDuringRequest waits for berth's next request with the given HTTP method to the controller, and locks the row of the
+// request's journal entry before the request reaches the controller. berth cannot complete the locked journal entry until the
+// test calls `unlock`. The returned channel `locked` receives nil when the row is locked, or the error if it cannot be locked.
 func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-chan error, unlock func()) {
 	s.Helper()
 	c := storetest.Connect(s.T, s.Database)
@@ -174,8 +175,9 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// bindTemporalNamespace binds the database to the Temporal namespace while the database is empty. A relay that binds the database later
-// writes a note (outbox row) for every row. Such notes would hide that an earlier note was lost.
+// bindTemporalNamespace binds the database to the Temporal namespace while the database is empty. Otherwise the first relay would
+// bind the database later, when the database has rows, and would enqueue a note (outbox row) for every row. A note that the
+// binding enqueues would hide that berth has lost an earlier note.
 func bindTemporalNamespace(s *servertest.Deployment) {
 	s.Helper()
 	relay := s.StartWorker("relay")

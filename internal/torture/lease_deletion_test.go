@@ -8,7 +8,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// leaseDeletedDuringStart deletes a lease while berth retries its start. The start of the lease never succeeds.
+// leaseDeletedDuringStart deletes a lease while berth retries the start of the lease. A fault at Nova makes every
+// attempt to start the lease fail.
 func leaseDeletedDuringStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
@@ -26,7 +27,7 @@ func leaseDeletedDuringStart(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 }
 
-// leaseDeletedDuringEnd deletes a lease while berth retries its end.
+// leaseDeletedDuringEnd deletes a lease while berth retries the end of the lease.
 func leaseDeletedDuringEnd(g *hostGroup) {
 	l, removeFault := g.endLeaseWithServer()
 	l.awaitStatus("TERMINATING")
@@ -42,8 +43,8 @@ func leaseDeletedDuringEnd(g *hostGroup) {
 	}
 }
 
-// deletionRetriedUntilDone makes the deletion of a lease fail at Nova for longer than the retry timeout of leases. The lease must stay
-// DELETING until Nova recovers.
+// deletionRetriedUntilDone makes the deletion of a lease fail at Nova for longer than the retry timeout of leases. The status of
+// the lease must stay DELETING until Nova works again.
 func deletionRetriedUntilDone(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.startNow()

@@ -27,8 +27,8 @@ type leaseDeployment struct {
 	temporal client.Client
 }
 
-// newLeaseDeployment creates a deployment and starts a process with the role api. The parameter `settings` overrides default settings of
-// the deployment.
+// newLeaseDeployment creates a deployment and starts a process with the role api. The parameter `settings` of newLeaseDeployment
+// overrides default settings of the deployment.
 func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 	t.Helper()
 	s, c := servertest.SharedDeployment(t)
@@ -39,7 +39,7 @@ func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
 	return d
 }
 
-// runSweep runs berth's maintenance sweep once and waits until it has ended.
+// runSweep runs the Maintenance workflow (the sweep) once and waits until the workflow has ended.
 func (d *leaseDeployment) runSweep() {
 	d.Helper()
 	run, err := d.temporal.ExecuteWorkflow(d.Context(), client.StartWorkflowOptions{ID: contract.MaintenanceID("by hand"),
@@ -52,20 +52,22 @@ func (d *leaseDeployment) runSweep() {
 	}
 }
 
-// faultInjector answers selected HTTP requests with an error status, so that they do not reach the stub.
+// faultInjector answers selected HTTP requests to a stub with an error status, so that these requests do not reach the
+// stub.
 type faultInjector struct {
 	mu     sync.Mutex
 	faults []*injectedFault
 }
 
-// injectedFault matches the requests that have its method and contain its text in their path, query or body.
+// injectedFault is a fault for the HTTP requests that have the method `method` and contain the string `text` in their
+// path, query or body.
 type injectedFault struct {
 	method, text string
 	status, hits int
 }
 
-// injectFault makes matching requests fail with this status until the test calls remove. The returned function `hits` returns the number of
-// requests that this fault has made fail.
+// injectFault makes the HTTP requests with the given method and text fail with the given status until the test calls `remove`.
+// The returned function `hits` returns the number of requests that the injected fault has made fail.
 func (i *faultInjector) injectFault(method, text string, status int) (hits func() int, remove func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -82,7 +84,8 @@ func (i *faultInjector) injectFault(method, text string, status int) (hits func(
 		}
 }
 
-// wrap returns a handler that applies the injected faults before it calls the given handler.
+// wrap returns an HTTP handler that answers a request with the injected fault that matches the request, or calls the
+// given handler if no fault matches.
 func (i *faultInjector) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
@@ -108,8 +111,8 @@ func (i *faultInjector) match(method, text string) int {
 	return 0
 }
 
-// waitingFor returns a text with the description while the condition is false, and an empty string when it is true. Checks for Await return
-// this result as the description of what is still missing.
+// waitingFor returns a text with the description if the condition is false, and an empty string if the condition is true. A check
+// for Await returns the text of waitingFor as the description of what is still missing.
 func waitingFor(description string, condition bool) string {
 	if condition {
 		return ""
@@ -117,10 +120,11 @@ func waitingFor(description string, condition bool) string {
 	return "not yet: " + description
 }
 
-// timeIn returns the time after this duration from now, rounded down to a second, in the format that the lease API reads.
+// timeIn returns the time when the duration `d` has passed from now, without fractions of a second, in the format that
+// the lease API reads.
 func timeIn(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 
-// createHostLease registers the host node-1 and creates a lease that reserves it.
+// createHostLease registers the host node-1 and creates a lease that reserves this host.
 func createHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
 	c.T.Helper()
 	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": "node-1"})
@@ -132,7 +136,8 @@ func createHostLease(c *servertest.Worker, start, end time.Duration) servertest.
 			"resource_properties": "", "hypervisor_properties": ""}}})["lease"].(servertest.Object)
 }
 
-// leaseStatusIs returns a check for Await. The check succeeds when the lease at the path has the status.
+// leaseStatusIs returns a check for Await. The check of leaseStatusIs succeeds when the lease at the given URL path has
+// the status `want`.
 func leaseStatusIs(api *servertest.Worker, path, want string) func() string {
 	return func() string {
 		if got := api.Must("GET", path, nil)["lease"].(servertest.Object)["status"]; got != want {

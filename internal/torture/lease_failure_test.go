@@ -8,8 +8,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// oneReservationFailsToStart makes the creation of one flavor fail. All reservations of the lease must become `error`, and Nova's objects
-// for them must be removed.
+// oneReservationFailsToStart starts a lease with two reservations, and makes the creation of the flavor of one reservation fail.
+// Both reservations of the lease must get the status `error`, and berth must remove the Nova objects of both reservations.
 func oneReservationFailsToStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2), g.instanceReservation(1, nil))
 	l.awaitAggregates("freepool:1,2,3")
@@ -32,7 +32,8 @@ func oneReservationFailsToStart(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
 }
 
-// startRetriedAfterNovaError makes the start of a lease fail at Nova once. The lease must become ACTIVE later.
+// startRetriedAfterNovaError makes the start of a lease fail at Nova once. After a later attempt, the status of the
+// lease must be ACTIVE.
 func startRetriedAfterNovaError(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.awaitAggregates("freepool:1")
@@ -47,8 +48,8 @@ func startRetriedAfterNovaError(g *hostGroup) {
 	l.awaitAggregates("a:1")
 }
 
-// oneHostFailsToStart makes the start of a lease fail on one of three hosts until the lease has ended. The other hosts must become free
-// again.
+// oneHostFailsToStart makes the start of a lease fail on one of the lease's three hosts until the lease has ended. The two hosts
+// on which the start did not fail must become free again.
 func oneHostFailsToStart(g *hostGroup) {
 	g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError) // list of the servers on the host
 	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
@@ -57,7 +58,8 @@ func oneHostFailsToStart(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3)) // the hosts are free
 }
 
-// endLeaseWithServer ends a lease of one host. Nova rejects the deletion of a server on that host until removeFault is called.
+// endLeaseWithServer ends a lease of one host. Nova rejects the deletion of a server on the leased host until the test calls
+// `removeFault`.
 func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
 	l = g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	l.startNow()
@@ -68,8 +70,8 @@ func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
 	return l, removeFault
 }
 
-// serversCannotBeDeleted ends a lease with a server that Nova does not delete. The lease must become ERROR and keep its host until the
-// lease is deleted.
+// serversCannotBeDeleted ends a lease on whose host is a server that Nova does not delete. The status of the lease must become
+// ERROR, and no other lease may get the lease's host until the lease is deleted.
 func serversCannotBeDeleted(g *hostGroup) {
 	l, removeFault := g.endLeaseWithServer()
 	l.awaitStatus("ERROR")
@@ -86,7 +88,8 @@ func serversCannotBeDeleted(g *hostGroup) {
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 }
 
-// nextLeaseWaitsForSlowEnd ends a lease with a server that Nova does not delete. Only the next lease of the same host must wait.
+// nextLeaseWaitsForSlowEnd ends a lease on whose host is a server that Nova does not delete. The next lease of this host must
+// wait until the first lease is deleted; leases of other hosts must not wait.
 func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	a := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
 	a.startNow()
@@ -109,8 +112,8 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	next.awaitStatus("ACTIVE")
 }
 
-// snapshotFails makes the snapshots before the end of a lease fail. The event must become ERROR, and the lease must stay ACTIVE and end
-// normally.
+// snapshotFails makes the snapshots before the end of a lease fail. The status of the lease's before_end_lease event must become
+// ERROR; the lease must stay ACTIVE and end normally.
 func snapshotFails(g *hostGroup) {
 	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "",
 		"resource_properties": g.hostFilter(), "before_end": "snapshot"})

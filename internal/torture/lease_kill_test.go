@@ -87,7 +87,7 @@ func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	starting := time.Now()
 	s.Await("the first attempt has timed out", func() string {
 		if wrong := leaseStatusIs(api, path, "STARTING")(); wrong != "" {
-			t.Fatal("read the lease while the provider rows are locked: ", wrong)
+			t.Fatal("read the lease while the provider rows are locked, want it to stay STARTING: ", wrong)
 		}
 		left := workflows.LocalDatabaseTimeout + 3*time.Second - time.Since(starting)
 		return waitingFor(fmt.Sprint(left, " left"), left <= 0)

@@ -14,8 +14,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestLease_WithNovaAndNeutron runs lease scenarios concurrently on one deployment. A fault that one scenario injects affects no other
-// scenario.
+// TestLease_WithNovaAndNeutron runs lease scenarios concurrently on one deployment. A fault that one lease scenario injects must
+// affect no other scenario, because the scenarios share one deployment.
 func TestLease_WithNovaAndNeutron(t *testing.T) {
 	t.Parallel()
 	runScenarios(t, newLeaseDeployment(t), map[string]leaseScenario{
@@ -45,14 +45,14 @@ func TestLease_ShortRetryTimeout(t *testing.T) {
 	})
 }
 
-// leaseScenario is a test function and the number of hosts that it needs.
+// leaseScenario is a test function and the number of hosts that the test function needs.
 type leaseScenario struct {
 	hosts int
 	run   func(*hostGroup)
 }
 
-// runScenarios starts a process with the roles relay and temporal. runScenarios runs each scenario as a parallel subtest on hosts of its
-// own.
+// runScenarios starts a berth process with the roles relay and temporal. runScenarios runs each lease scenario as a parallel
+// subtest with its own hosts.
 func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario) {
 	t.Helper()
 	d.StartWorker("relay,temporal")
@@ -64,8 +64,8 @@ func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario
 	}
 }
 
-// hostLeaseLifecycle starts a lease of two hosts on which other projects have servers. hostLeaseLifecycle checks the snapshots before the
-// end, and ends the lease.
+// hostLeaseLifecycle starts a lease of two hosts on which other projects have servers. hostLeaseLifecycle checks that berth takes
+// snapshots of the servers before the end of the lease, and then ends the lease.
 func hostLeaseLifecycle(g *hostGroup) {
 	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
 		"resource_properties": g.hostFilter(), "before_end": "snapshot"})
@@ -101,7 +101,8 @@ func hostLeaseLifecycle(g *hostGroup) {
 	l.awaitDeleted()
 }
 
-// instanceLeaseLifecycle starts and ends a lease of two instances. Nova boots one of them.
+// instanceLeaseLifecycle starts and ends a lease of two instances. The stub of Nova boots one of the two reserved
+// instances.
 func instanceLeaseLifecycle(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(2, "False"))
 	id := l.reservations[0]
@@ -124,7 +125,8 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	if got := inventory(); !slices.Equal(got, want) {
 		g.Errorf("start a lease of instances: got the reserved inventory %v, want one instance on each of the two hosts", got)
 	}
-	// The test plays Nova's part for a server: it allocates the reserved inventory, and releases it after the server is deleted.
+	// The test does in Placement what Nova does for a server: the test allocates the reserved inventory, and deletes the
+	// allocation after the server is deleted.
 	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Flavor: id, PollsUntilGone: 2})
 	nested := g.deployment().Rows(`select uuid from provider where name = $1`, "blazar_"+g.hosts[0])[0]
 	allocations := func(generation, amount int) servertest.Object {
@@ -147,12 +149,13 @@ func instanceLeaseLifecycle(g *hostGroup) {
 		g.Errorf("end a lease of instances: got flavor %+v, %d server groups and the reserved inventory %v, want none of them", f, groups, inventory())
 	}
 	if left := g.deployment().Rows(`select name from resource_class where name = $1`, class); len(left) != 0 {
-		g.Error("the reservation's resource class still exists after the end of the lease")
+		g.Error("the reservation's resource class still exists after the end of the lease, want it to be deleted")
 	}
 	l.awaitAggregates("freepool:1,2")
 }
 
-// floatingIPLeaseLifecycle starts and ends a lease of two floating IPs. At the end of the lease, a port uses one of them.
+// floatingIPLeaseLifecycle starts and ends a lease of two floating IPs. When the lease ends, a port uses one of the two
+// floating IPs.
 func floatingIPLeaseLifecycle(g *hostGroup) {
 	network := g.registerFloatingIPs("172.24.4.10", "172.24.4.11", "172.24.4.12")
 	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 2, "required_floatingips": []string{"172.24.4.12"}})

@@ -19,8 +19,9 @@ const (
 	novaKnowsNoServer
 )
 
-// TestNovaOutage_PortsActiveAndEventsSentLater simulates an outage of Nova of one hour. After the outage, Nova first answers that it does
-// not know the servers. Ports must become ACTIVE meanwhile, and later Nova must receive all events in their order.
+// TestNovaOutage_PortsActiveAndEventsSentLater simulates an outage of Nova of one hour. After the simulated outage, the stub of
+// Nova first answers external events with 404, as if Nova did not know the servers. During the outage, ports must become ACTIVE;
+// after the outage, Nova must receive all events in the order in which berth recorded them.
 func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// register is the data that one Placement generation protects: the allocations of a consumer, or the aggregates, traits and inventory of a
-// provider. Generation 0 of a consumer means that the consumer does not exist.
+// register is the data that one Placement generation protects: the allocations of a consumer, or the aggregates, traits and
+// inventory of a provider. The register of a consumer has generation 0 if the consumer does not exist.
 type register struct {
 	generation int64
 	values     [3]string // the values that the generation guards; see the slot constants for their meaning
@@ -42,7 +42,7 @@ const (
 	remove accessKind = "remove" // sets generation 0
 )
 
-// outcome is the answer to an access. The zero value means that no answer arrived.
+// outcome is the answer to an access. The zero value of outcome means that no answer arrived.
 type outcome struct {
 	known      bool
 	refused    bool // the API refused the write because of its generation
@@ -50,8 +50,8 @@ type outcome struct {
 	value      string
 }
 
-// registerModel is the sequential specification of a register: of two writes with the same generation, one succeeds and the other is
-// refused.
+// registerModel is the sequential specification of a register: of two writes that send the same generation, one write succeeds
+// and the API refuses the other write.
 var registerModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		by := map[string][]porcupine.Operation{}
@@ -72,8 +72,9 @@ var registerModel = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v: %+v", input, output) },
 }
 
-// step reports whether the register in this state can give the answer. step also returns the register's next state. A write without an
-// answer counts as concurrent with all later operations: it may take effect at any later time, or never.
+// step reports whether the register r can give the outcome o to the access a. step also returns the state of the register after
+// the access. The model treats a write without an answer as concurrent with all later operations, because the write may take
+// effect at any later time, or never.
 func (r register) step(a access, o outcome) (bool, register) {
 	if a.kind == read {
 		return o.generation == r.generation && o.value == r.values[a.slot], r
@@ -141,7 +142,7 @@ func (h *history) checkLinearizable(t *testing.T) {
 				longest = p
 			}
 		}
-		t.Logf("%d accesses, the last of them:", len(longest))
+		t.Logf("the longest partial linearization has %d accesses, the last of which are:", len(longest))
 		for _, o := range longest[max(0, len(longest)-8):] {
 			t.Logf("  %s", registerModel.DescribeOperation(o.Input, o.Output))
 		}

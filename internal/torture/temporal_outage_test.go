@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. After Temporal's restart all ports must
-// become ACTIVE.
+// TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. After the restart of Temporal,
+// all ports must become ACTIVE.
 func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	t.Parallel()
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: filepath.Dir(servertest.DataFolder(t))})
@@ -80,7 +80,7 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// countNovaEvents returns, by port, how many events with this name Nova received.
+// countNovaEvents returns, for each port, how many external events with the given name the stub of Nova has received.
 func countNovaEvents(s *servertest.Deployment, event string) map[string]int {
 	n := map[string]int{}
 	for _, e := range s.Nova.Events() {

@@ -22,13 +22,13 @@ func (l *testLease) get() servertest.Object {
 	return l.api.Must("GET", l.path, nil)["lease"].(servertest.Object)
 }
 
-// startNow updates the lease so that it starts now.
+// startNow sets the start date of the lease to now through the lease API.
 func (l *testLease) startNow() {
 	l.T.Helper()
 	l.api.Must("PUT", l.path, servertest.Object{"start_date": timeIn(0)})
 }
 
-// endNow updates the lease so that it ends now.
+// endNow sets the end date of the lease to now through the lease API.
 func (l *testLease) endNow() {
 	l.T.Helper()
 	l.api.Must("PUT", l.path, servertest.Object{"end_date": timeIn(0)})
@@ -57,7 +57,8 @@ func (l *testLease) awaitDeleted() {
 	})
 }
 
-// statuses returns, in one line, the statuses of the lease, of its start and end events, and of its reservations.
+// statuses returns, in one line, the status of the lease, the statuses of the lease's start and end events, and the
+// statuses of the lease's reservations.
 func (l *testLease) statuses() string {
 	l.T.Helper()
 	return strings.Join(l.deployment().Rows(`
@@ -78,7 +79,7 @@ func (l *testLease) awaitStatuses(want string) {
 	})
 }
 
-// awaitEvent waits until the lease's event of this type has this status.
+// awaitEvent waits until the lease's event of the type `typ` has the status `status`.
 func (l *testLease) awaitEvent(typ, status string) {
 	l.T.Helper()
 	l.await("the event "+typ+" is "+status, func() string {
@@ -91,7 +92,8 @@ func (l *testLease) awaitEvent(typ, status string) {
 	})
 }
 
-// awaitBlockedBy waits until the `why` of the lease names the other lease as a blocker.
+// awaitBlockedBy waits until the lease's attribute `berth:why`, which explains the lease's status, names the lease
+// `other` as a blocker.
 func (l *testLease) awaitBlockedBy(other *testLease) {
 	l.T.Helper()
 	l.await("the lease waits for the other lease", func() string {
@@ -103,7 +105,8 @@ func (l *testLease) awaitBlockedBy(other *testLease) {
 	})
 }
 
-// aggregates lists Nova's aggregates of the group's hosts. The list calls the aggregates of the lease's reservations a, b and so on.
+// aggregates lists Nova's aggregates of the group's hosts. aggregates calls the Nova aggregate of the lease's first reservation
+// a, the aggregate of the second reservation b, and so on.
 func (l *testLease) aggregates() string { return l.hostAggregates(l.reservations...) }
 
 // awaitAggregates waits until the method aggregates returns the wanted list.
@@ -117,7 +120,8 @@ func (l *testLease) awaitAggregates(want string) {
 	})
 }
 
-// healthFlags lists the health flags of the API that are set on the lease or on its reservations.
+// healthFlags lists the health flags (`degraded`, `missing_resources`, `resources_changed`) that the lease API shows as
+// true for the lease or for its reservations.
 func (l *testLease) healthFlags() string {
 	l.T.Helper()
 	now := l.get()

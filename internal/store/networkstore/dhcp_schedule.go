@@ -78,8 +78,8 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 
 // takeOverNetworks assigns a share of the networks whose DHCP agents are all down to the DHCP agent on the host. The agent's
 // share is the number of networks whose DHCP agents are all down, divided by the number of live DHCP agents, rounded up.
-// takeOverNetworks runs with each heartbeat of a DHCP agent. An agent that was down receives, when it is alive again, a
-// notification for each network that takeOverNetworks assigned to another agent.
+// takeOverNetworks runs with each heartbeat of a DHCP agent. takeOverNetworks sends no notification to the agents that are
+// down, because a revived DHCP agent synchronizes all its networks.
 func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil

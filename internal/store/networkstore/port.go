@@ -48,13 +48,13 @@ var wiringAgentType = func() string {
 	return sql + " end"
 }()
 
-// silentSince is the SQL expression for the last heartbeat of the agents in the alias a. silentSince is null while one of these
-// agents is alive.
+// silentSince is the SQL expression for the time of the latest heartbeat of the agents in the SQL alias a. silentSince is null
+// while at least one of the agents in a is alive.
 var silentSince = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
 	int(network.AgentDownTime.Seconds()))
 
-// blockingAgent is the SQL expression for the agents that can lift the block in the alias b: their hosts, whether none exists
-// (orphan), whether all are disabled, and since when all are down.
+// blockingAgent is the SQL expression for the agents that can lift the block in the SQL alias b: the agents' hosts, whether
+// no such agent exists (orphan), whether all these agents are disabled, and since when all these agents are down.
 var blockingAgent = fmt.Sprintf(`
 				case b.entity
 				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type = %[2]s)
@@ -92,11 +92,12 @@ var portColumns = db.Tagged("port", map[string]db.Column{
 		Cast: "text[]", Unsorted: true},
 })
 
-// visiblePort is the condition for the ports that a project may see: its own and those on its networks.
+// visiblePort is the SQL condition for the ports that a project may see: ports of the project, and ports on networks of
+// the project.
 const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
 
-// portFields returns the scan targets for a row of portSelect. The caller calls `done` after the scan, which decodes the JSON
-// columns.
+// portFields returns the scan targets for a row of portSelect. After the scan, the caller must call `done`, which decodes the
+// JSON columns into the port.
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings, watch []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
@@ -155,7 +156,8 @@ func portNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.PortNotFound, "Port", id))
 }
 
-// lockedPort is a port whose row is locked, with its dependencies and the database time.
+// lockedPort is a port whose row the transaction has locked, with the agents that the port depends on and the time of
+// the database.
 type lockedPort struct {
 	network.Port
 	dependencies network.PortContext
@@ -174,8 +176,8 @@ func lockPort(ctx context.Context, tx *transaction, id uuid.UUID) (lockedPort, e
 	return h, err
 }
 
-// queueLock queues the lock and the read of a port. The lock is a separate statement, so that the read sees changes that
-// the lock waited for.
+// queueLock adds the lock and the read of a port to the batch. The lock is a separate statement, so that the read sees
+// the changes of the transactions that the lock waited for.
 func (h *lockedPort) queueLock(batch *pgx.Batch, id uuid.UUID, c Config) {
 	batch.Queue(`select from port where id = $1 for update`, id)
 	batch.Queue(lockedPortSelect+` where id = $1`, id).QueryRow(func(row pgx.Row) error { return h.scan(row, c) })
@@ -219,7 +221,8 @@ func lockExistingPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([
 }
 
 // dhcpHosts is the SQL expression for the hosts of the DHCP agents that serve one of the subnets of the network and report ready
-// ports. Agents that are down count, too, because they revive or their networks move to other agents.
+// ports. DHCP agents that are down are included, because each of them either becomes alive again, or its networks move to other
+// DHCP agents.
 func dhcpHosts(networkID, subnets string) string {
 	return fmt.Sprintf(`array(select a.host
 				from dhcp_binding d
@@ -229,8 +232,8 @@ func dhcpHosts(networkID, subnets string) string {
 				order by a.host)`, networkID, reportsPortReady("a"), subnets)
 }
 
-// agentsOn returns the SQL expression for the agents on a host as the binding of a port needs them. The parameter `on` is the SQL
-// of the port's network.
+// agentsOn returns the SQL expression for the agents on a host, with the data that the binding of a port needs. The parameter
+// `on` is the SQL expression for the ID of the port's network.
 func agentsOn(host, on string) string {
 	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
 					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
@@ -256,7 +259,7 @@ func readHostAgents(ctx context.Context, tx *transaction, host string, on uuid.U
 	return agents, err
 }
 
-// WorkflowPortStatus converts a port's status for its workflow.
+// WorkflowPortStatus converts a port's status to the form in which the port's workflow gets it.
 func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	out := contract.PortStatus{Deleted: s.Deleted, Status: s.Status, IgnoredReports: s.IgnoredReports, PendingNovaEvents: len(s.Events), LookAgainAt: s.NextDeadline}
 	if s.Deleted {
@@ -273,7 +276,8 @@ func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	return out
 }
 
-// portNudge returns the nudge for the port's workflow. If the parameter fresh is true, the workflow is known not to run yet.
+// portNudge returns the nudge for the port's workflow. If the parameter `fresh` is true, the port is new, so its workflow
+// does not run yet.
 func portNudge(p network.Port, fresh bool) contract.Nudge {
 	name := p.Name
 	if name == "" {
@@ -290,8 +294,8 @@ func portNudge(p network.Port, fresh bool) contract.Nudge {
 	}
 }
 
-// DeletePort deletes a port with its addresses and blocks. The pending Nova events of a deleted port stay until they are
-// delivered.
+// DeletePort deletes a port together with the port's addresses and blocks. The pending Nova events of a deleted port
+// stay in the database until they are delivered.
 func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		p, err := lockPort(ctx, tx, id)

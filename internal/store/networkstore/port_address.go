@@ -28,8 +28,8 @@ func requestedAddresses(ctx context.Context, tx *transaction, p network.Port, su
 	return requests, err
 }
 
-// allocateAddresses allocates the requested addresses for a port. The first allocated address gets the given position in the
-// port's address list.
+// allocateAddresses allocates the requested addresses for a port. The first allocated address gets the position `position`
+// in the port's address list.
 func allocateAddresses(ctx context.Context, tx *transaction, p network.Port, position int, requests []network.AddressRequest) ([]network.Address, error) {
 	var allocated []network.Address
 	for i, w := range requests {
@@ -77,9 +77,9 @@ func allocateFromSubnets(ctx context.Context, tx *transaction, p network.Port, p
 // randomAttempts is the number of random addresses of a pool that are tried before a search for free ones.
 const randomAttempts = 6
 
-// allocateFromPool allocates a free address from the pool; ok is false if the pool is exhausted. allocateFromPool waits for an
-// address that another transaction is allocating only if no other address is left, because two transactions that wait for each
-// other would deadlock.
+// allocateFromPool allocates a free address from the pool; the result `ok` is false if the pool is exhausted. Only if no other
+// address is left does allocateFromPool wait for an address that another transaction is allocating, because two transactions
+// that wait for each other would deadlock.
 func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
 	a, inserted, err := insertFirstFreeAddress(ctx, tx, port, position, subnet, pool.RandomAddresses(randomAttempts))
 	for err == nil && !inserted {
@@ -97,8 +97,9 @@ func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, posi
 }
 
 // insertFirstFreeAddress allocates the first address that is free and that no other transaction is allocating.
-// insertFirstFreeAddress does not wait: each candidate has an advisory try-lock. A subnet has 1,024 of these advisory locks, so
-// two addresses can share one, and a free address may be skipped.
+// insertFirstFreeAddress does not wait for other transactions, because it tries the advisory lock of each candidate address
+// with pg_try_advisory_xact_lock. A subnet has 1,024 advisory locks for its addresses, so two addresses can share one lock, and
+// insertFirstFreeAddress may skip a free address.
 func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
 	texts := make([]string, len(free))
 	for i, ip := range free {
@@ -129,7 +130,7 @@ func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID
 	return a, true, nil
 }
 
-// insertAddress allocates the address for the port. The result inserted is false if another port has the address.
+// insertAddress allocates the address for the port. The result `inserted` is false if another port has the address.
 func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, a network.Address) (inserted bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into port_address (subnet_id, address, port_id, position)
@@ -141,9 +142,10 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 	return tag.RowsAffected() == 1, nil
 }
 
-// findFreeAddresses returns up to 16 free addresses of the pool that follow a used one. findFreeAddresses searches from a random
-// address to the end of the pool. If findFreeAddresses finds none there, it searches from the start of the pool. If the pool has
-// a free address, findFreeAddresses returns at least one.
+// findFreeAddresses returns up to 16 free addresses of the pool, each of which directly follows a used address.
+// findFreeAddresses searches from a random address to the end of the pool. If findFreeAddresses finds no free address up to
+// the end of the pool, it searches from the start of the pool. If the pool has a free address, findFreeAddresses returns at
+// least one.
 func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `
@@ -173,8 +175,8 @@ func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, p
 	return nil, nil
 }
 
-// updateFixedIPs changes the port's addresses if the request names fixed IPs, or if the MAC changed and addresses derive
-// from it. Addresses that are still requested are kept.
+// updateFixedIPs changes the port's addresses if the request names fixed IPs, or if the port's MAC changed and some of
+// the port's addresses derive from the MAC. The port keeps each address that the request names again.
 func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p *network.Port, fixed *[]network.FixedIP) error {
 	if fixed == nil && p.MAC == before.MAC {
 		return nil
@@ -223,9 +225,9 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 	return nil
 }
 
-// mergeFixedIPs returns the requested fixed IPs. Where the request accepts any address of a subnet, the result names the port's
-// current address in this subnet. If the request names no fixed IPs, mergeFixedIPs returns the current addresses that do not
-// derive from the MAC.
+// mergeFixedIPs returns the requested fixed IPs. If an item of the request names only a subnet, the result names the port's
+// current address in this subnet. If the request names no fixed IPs, mergeFixedIPs returns the port's current addresses that
+// do not derive from the port's MAC.
 func mergeFixedIPs(subnets []network.Subnet, before, p network.Port, fixed *[]network.FixedIP) []network.FixedIP {
 	automatic := func(id uuid.UUID) bool {
 		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })

@@ -31,8 +31,8 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 	})
 }
 
-// ActivateBinding moves a port to a host that it has an inactive binding to; the port must be wired again. Of several concurrent
-// requests for the same move, only one succeeds.
+// ActivateBinding moves a port to a host for which the port has an inactive binding; afterwards an agent on this host must wire
+// the port. If several concurrent calls of ActivateBinding name the same port and host, only one call succeeds.
 func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) (network.Port, error) {
 	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
 		agents, err := readHostAgents(ctx, tx, host, h.Network)
@@ -44,15 +44,17 @@ func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) 
 	})
 }
 
-// DeleteBinding deletes the binding of a port to a host. After the deletion of its active binding, the port is unbound.
+// DeleteBinding deletes the binding of a port to a host. If DeleteBinding deletes the active binding of a port, the
+// port is unbound.
 func (s *Store) DeleteBinding(ctx context.Context, id uuid.UUID, host string) error {
 	none := ""
 	_, err := s.changeBindingOnHost(ctx, id, host, network.PortChange{Host: &none}, func(_ *transaction, h lockedPort) (network.Port, error) { return h.DeleteInactiveBinding(host) })
 	return err
 }
 
-// changeBindingOnHost changes the binding of a port to a host. changeBindingOnHost applies the port change `own` to the active
-// binding, and the function `other` to an inactive binding.
+// changeBindingOnHost changes the binding of a port to a host. If the binding on the host is active, changeBindingOnHost
+// applies the port change `own` to the port; if the binding is inactive, changeBindingOnHost applies the function `other` to
+// the binding.
 func (s *Store) changeBindingOnHost(ctx context.Context, id uuid.UUID, host string, own network.PortChange, other func(*transaction, lockedPort) (network.Port, error)) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // bindScenarios are the rows of the contract's table about bindings, agents and trunks, with their numbers and the required
-// outcomes. The parameter expireHeartbeats makes every agent count as down.
+// outcomes. The function `expireHeartbeats` makes every agent count as down.
 var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C14 an unbound port counts reports and does not change": func(fx fixture, _ func()) {
 		p := fx.createPort("", withDeviceOwner("network:dhcp"))

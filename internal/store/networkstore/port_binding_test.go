@@ -53,7 +53,8 @@ func TestBinding_LiveMigration(t *testing.T) {
 		t.Fatalf("create an INACTIVE binding: got status %s, want ACTIVE; bindings (- is wanted): %s", both.Status, d)
 	}
 
-	// Nova waits for one event about the wiring at the destination. The active binding does not change.
+	// Nova waits for one event about the wiring at the destination. The agent's report about the inactive binding at
+	// the destination does not change the active binding.
 	s := fx.updateStatus(p.ID, l2OnCmp2, l2OnCmp2)
 	if s.Status != network.Active || s.IgnoredReports != 1 {
 		t.Errorf("two equal reports of the destination before the move: got %+v, want ACTIVE and one ignored report", s)
@@ -182,7 +183,8 @@ func TestBinding_MoveCanBeReverted(t *testing.T) {
 	}
 }
 
-// Nova activates the binding after the server has moved. The activation succeeds even if the destination's agent is down.
+// Nova activates a port's binding at the destination after the server has moved. The activation succeeds even if the
+// agent on the destination host is down.
 func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 	t.Parallel()
 	fx, expireHeartbeats := newAgingFixture(t)

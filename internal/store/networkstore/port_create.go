@@ -101,7 +101,8 @@ func readPortContext(ctx context.Context, tx *transaction, p network.Port) (pc p
 // macAttempts is the number of random MACs that are tried for a new port.
 const macAttempts = 16
 
-// insertPort inserts the row of a new port, with a random MAC if it has none, and returns the database time.
+// insertPort inserts the row of a new port and returns the time of the database. If the request names no MAC,
+// insertPort gives the port a random MAC.
 func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (_ network.Port, now time.Time, err error) {
 	given := p.MAC != ""
 	for range macAttempts {
@@ -156,7 +157,8 @@ func macInUse(p network.Port) error {
 	return network.Faultf(network.MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
 }
 
-// provisionPort adds the provisioning blocks of a new port, updates its status, and writes its journal entry and nudge.
+// provisionPort adds the provisioning blocks of a new port, updates the port's status, writes the port's journal entry
+// and enqueues the nudge for the port's workflow.
 func provisionPort(ctx context.Context, tx *transaction, before network.Port, now time.Time) (network.Port, error) {
 	dependencies, err := readDependencies(ctx, tx, before)
 	if err != nil {

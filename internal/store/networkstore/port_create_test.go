@@ -48,8 +48,8 @@ func TestPort_FailedCreateLeavesNoRows(t *testing.T) {
 	}
 }
 
-// The note about a new port contains the port's status, so that the workflow does not have to read it first. The status in the
-// note must equal the status that UpdatePortStatus returns.
+// The note about a new port contains the port's status, so that the port's workflow does not have to read the row first. The
+// status in the note about a new port must equal the status that UpdatePortStatus returns for the port.
 func TestPort_CreateNudgeCarriesStatus(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")

@@ -14,10 +14,11 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdatePortStatus applies reports to a port's blocks, updates its binding and status, and writes the result under the port's row
-// lock. The lock serializes concurrent reports: the second call sees the result of the first. Reports that change nothing are
-// counted as ignored. If the list of reports is empty, UpdatePortStatus rechecks the port and corrects its blocks and status. For
-// a deleted port only its pending Nova events are returned.
+// UpdatePortStatus applies reports to a port's blocks, updates the port's binding and status, and writes the result under the
+// port's row lock. The row lock serializes concurrent calls of UpdatePortStatus: the second call sees the result of the first
+// call. UpdatePortStatus counts reports that change nothing as ignored. If the list of reports is empty, UpdatePortStatus
+// rechecks the port and corrects its blocks and status. For a deleted port, UpdatePortStatus returns only the port's pending
+// Nova events.
 func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	view, err := s.updatePortStatusPipelined(ctx, id, reports)
 	if errors.Is(err, errNeedsTx) {
@@ -33,8 +34,9 @@ func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []ne
 // agents are notified.
 var errNeedsTx = errors.New("port change needs a full transaction")
 
-// updatePortStatusPipelined does the same as UpdatePortStatus in two round trips, for changes without journal entries and
-// notifications. The conditional update cannot fail, because the row stays locked after the read.
+// updatePortStatusPipelined does the same as UpdatePortStatus in two round trips to the database, but only for changes
+// that need no journal entries and no agent notifications. The update's condition always holds, because the port's row
+// stays locked after the read.
 func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var h lockedPort
 	var events []network.NovaEvent
@@ -61,7 +63,8 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 	return view, err
 }
 
-// updatePortStatusInTx does the same as UpdatePortStatus in a full transaction, for every change.
+// updatePortStatusInTx does the same as UpdatePortStatus in a transaction with separate round trips, for every kind of
+// change.
 func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -81,8 +84,8 @@ func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports 
 	return view, err
 }
 
-// ReportPort applies reports that do not come through the port's workflow, and nudges the workflow if they changed the port.
-// ReportPort returns db.ErrNotFound if the port does not exist.
+// ReportPort applies reports that do not come through the port's workflow, and nudges the port's workflow if the reports
+// changed the port. ReportPort returns db.ErrNotFound if the port does not exist.
 func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -100,8 +103,8 @@ func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.
 	return view, err
 }
 
-// updatePortStatus applies reports to a port and updates its status. The parameter entity names the entity whose block was lifted
-// last before the call.
+// updatePortStatus applies reports to a port and updates the port's status. The parameter `entity` names the entity whose block
+// the caller removed last before the call.
 func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, reports []network.Report, entity string) (before, after network.Port, accepted []bool, err error) {
 	h, err := lockPort(ctx, tx, id)
 	if err != nil {
@@ -114,8 +117,8 @@ func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, report
 	return h.Port, after, accepted, recordReboundPorts(ctx, tx, id)
 }
 
-// applyReports returns the port after the reports, which of them were accepted, and the last entity whose block was
-// lifted.
+// applyReports returns the port after the reports, a list that says for each report whether it was accepted, and the
+// entity of the last accepted report, or the parameter `last` if no report was accepted.
 func (h lockedPort) applyReports(reports []network.Report, last string) (after network.Port, accepted []bool, entity string) {
 	after = h.Port.RetryBinding(h.dependencies, h.Revision+1, h.now).UpdateBlocks(h.dependencies, network.BlockTrigger{}, h.now)
 	after, accepted = after.ApplyReports(h.dependencies, reports, h.now)
@@ -150,7 +153,8 @@ func recordReboundPorts(ctx context.Context, tx *transaction, ids ...uuid.UUID) 
 	return recordChanges(ctx, tx, changes...)
 }
 
-// recheckPort updates the status of a port whose dependencies changed, and nudges its workflow if the port changed.
+// recheckPort updates the status of a port after a change of the agents that the port depends on, and nudges the port's
+// workflow if the port changed.
 func recheckPort(ctx context.Context, tx *transaction, id uuid.UUID) error {
 	before, after, _, err := updatePortStatus(ctx, tx, id, nil, "")
 	if errors.Is(err, db.ErrNotFound) || err == nil && equal(before, after) {
@@ -162,8 +166,8 @@ func recheckPort(ctx context.Context, tx *transaction, id uuid.UUID) error {
 	return outbox.Enqueue(ctx, tx, portNudge(after, false))
 }
 
-// recheckDHCPPorts rechecks every port of a network that waits for DHCP. The caller holds the network's row lock, so
-// that no port is added meanwhile.
+// recheckDHCPPorts rechecks every port of a network that waits for DHCP. The caller of recheckDHCPPorts must hold the
+// network's row lock, so that no other transaction adds a port to the network meanwhile.
 func recheckDHCPPorts(ctx context.Context, tx *transaction, id uuid.UUID) error {
 	return recheckPorts(ctx, tx, `
 		select p.id
@@ -173,7 +177,8 @@ func recheckDHCPPorts(ctx context.Context, tx *transaction, id uuid.UUID) error 
 		order by p.id`, id, network.DHCP)
 }
 
-// recheckPorts rechecks the ports that the query returns. The query must order the ports by ID, which prevents deadlocks.
+// recheckPorts rechecks the ports that the query returns. The query must order the ports by ID, because transactions that
+// lock several ports in the same order do not deadlock.
 func recheckPorts(ctx context.Context, tx *transaction, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
@@ -217,7 +222,7 @@ func queueNovaEventsRead(batch *pgx.Batch, port uuid.UUID, into *[]network.NovaE
 	})
 }
 
-// DeleteNovaEvents deletes delivered events. DeleteNovaEvents ignores events that do not exist.
+// DeleteNovaEvents deletes Nova events that were delivered. DeleteNovaEvents ignores events that do not exist.
 func (s *Store) DeleteNovaEvents(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from nova_event where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete Nova events: %w", err)

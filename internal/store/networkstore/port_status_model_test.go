@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// portModel drives one port in the store with random steps and predicts its state from the contract's rules.
+// portModel changes one port in the store with random steps, and predicts the port's state from the rules of the
+// contract.
 type portModel struct {
 	fixture
 	port          network.Port
@@ -56,7 +57,7 @@ func (m *portModel) decideStatus() {
 	}
 }
 
-// sendReport sends a report through UpdatePortStatus or ReportPort and applies it to the model.
+// sendReport sends a report through UpdatePortStatus or ReportPort, and applies the same report to the model.
 func (m *portModel) sendReport(r network.Report) {
 	m.t.Helper()
 	p := m.readPort(m.port.ID)
@@ -98,7 +99,8 @@ func (m *portModel) applyReport(r network.Report) bool {
 	return true
 }
 
-// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model reads this revision from the row.
+// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model reads the revision dhcpMinRevision
+// from the port's row.
 func (m *portModel) dhcpMinRevision() int64 {
 	for _, b := range m.readPort(m.port.ID).Blocks {
 		if b.Entity == network.DHCP {
@@ -173,7 +175,7 @@ func (m *portModel) checkRow() {
 		Nova      []string
 	}
 	if d := cmp.Diff(state{m.status, remaining, m.ignored, append([]string{}, m.novaEvents...)}, state{p.Status, p.StatusView().Remaining(), p.IgnoredReports, novaEvents}); d != "" {
-		m.t.Fatalf("port after the steps %s (- is the model): %s", strings.Join(m.history, ", "), d)
+		m.t.Fatalf("port after the steps %s (-model +store): %s", strings.Join(m.history, ", "), d)
 	}
 }
 

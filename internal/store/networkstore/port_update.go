@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdatePort changes a port, binds it again if the change concerns the binding, and updates its blocks and status. If `expect` is
-// not nil, the port must have this revision.
+// UpdatePort changes a port, binds the port again if the change concerns the binding, and updates the port's blocks and status.
+// If `expect` is not nil, UpdatePort fails unless the port has the revision `expect`.
 func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) (err error) {
@@ -106,8 +106,8 @@ func finishPortUpdate(ctx context.Context, tx *transaction, before network.Port)
 	return p, recordPortChange(ctx, tx, before, p)
 }
 
-// recordPortChange writes the journal entry of a port change, moves the subports of its trunk, and nudges the port's
-// workflow.
+// recordPortChange writes the journal entry of a port change, binds the subports of the port's trunk to the port's
+// host, and nudges the port's workflow.
 func recordPortChange(ctx context.Context, tx *transaction, before, after network.Port) error {
 	if before.SubportHost() != after.SubportHost() {
 		if err := moveSubports(ctx, tx, after); err != nil {
@@ -136,8 +136,8 @@ func checkBoundPortChange(before, after network.Port) error {
 	return nil
 }
 
-// readDependencies reads the agents that a changed port depends on. When readDependencies runs, the port's row still has its old
-// values.
+// readDependencies reads the agents that a changed port depends on. When readDependencies runs, the port's row still has the
+// values before the change, so readDependencies gets the new values in the parameter p.
 func readDependencies(ctx context.Context, tx *transaction, p network.Port) (network.PortContext, error) {
 	dependencies := network.PortContext{BlockPolicy: tx.config.Policy}
 	subnets := make([]uuid.UUID, len(p.Addresses))
@@ -152,8 +152,9 @@ func readDependencies(ctx context.Context, tx *transaction, p network.Port) (net
 	return dependencies, err
 }
 
-// writePort writes the changes of a locked port: row, blocks, bindings and Nova events. Changes that clients can see increase the
-// revision; blocks and the count of ignored reports do not. The parameter entity names the entity that completed its part last.
+// writePort writes the changes of a locked port: row, blocks, bindings and Nova events. Changes of fields that clients can see
+// increase the port's revision; changes of blocks and of the count of ignored reports do not. The parameter `entity` names the
+// entity that last completed its part for the port.
 func writePort(ctx context.Context, tx *transaction, before, after network.Port, entity string) error {
 	batch := &pgx.Batch{}
 	queuePortUpdate(batch, before, after, entity)
@@ -215,7 +216,7 @@ func queuePortUpdate(batch *pgx.Batch, before, after network.Port, entity string
 	queueStatusEvents(batch, before, after, entity)
 }
 
-// clientView returns the port without the fields that do not count for its revision.
+// clientView returns a copy of the port without the fields whose changes do not increase the port's revision.
 func clientView(p network.Port) network.Port {
 	p.Blocks, p.IgnoredReports = nil, 0
 	return p
@@ -285,8 +286,9 @@ func queueStatusEvents(batch *pgx.Batch, before, after network.Port, entity stri
 	}
 }
 
-// queueNovaEvent queues an event for Nova. Undelivered network-changed events of one port are merged, because Nova reads
-// the port itself. The merged event gets a new ID, so that a delivery in progress does not delete it.
+// queueNovaEvent queues an event for Nova. queueNovaEvent merges the undelivered network-changed events of one port into
+// one event, because Nova reads the current port when it gets the event. The merged event gets a new ID, so that a
+// delivery in progress, which deletes the old ID, does not delete the merged event.
 func queueNovaEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
 	batch.Queue(`
 		insert into nova_event (port_id, server, name, status, tag)

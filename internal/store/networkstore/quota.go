@@ -9,12 +9,12 @@ import (
 	"berth/internal/network"
 )
 
-// lockQuotaShared prevents changes of a project's quota by SetQuotaAboveUsage until the transaction ends. A quota that a later
-// statement of the transaction reads therefore stays valid.
+// lockQuotaShared prevents changes of a project's quota by SetQuotaAboveUsage until the transaction ends. The quota that the
+// transaction reads after lockQuotaShared therefore stays valid until the transaction ends.
 const lockQuotaShared = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
 
-// checkQuota fails if the project's quota allows no further object of the resource. The name of a resource is also the name of
-// its table.
+// checkQuota fails if the project's quota allows no further object of the resource. The name of a resource, for example
+// `port`, is also the name of its table.
 func checkQuota(ctx context.Context, tx *transaction, resource, project string) error {
 	var own *int64
 	batch := &pgx.Batch{}
@@ -27,8 +27,8 @@ func checkQuota(ctx context.Context, tx *transaction, resource, project string) 
 	return checkQuotaLimit(ctx, tx, resource, project, own)
 }
 
-// checkQuotaLimit does the same as checkQuota for a known limit of the project. An advisory lock serializes creations of the same
-// resource in a project, so that two of them cannot both use the last unit of the quota.
+// checkQuotaLimit does the same as checkQuota for a limit that the caller has already read. An advisory lock serializes creations
+// of the same resource in a project, so that two concurrent creations cannot both use the last unit of the quota.
 func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project string, own *int64) error {
 	limit := tx.config.Quota.Limit(resource)
 	if own != nil {
@@ -80,7 +80,8 @@ func (s *Store) Quotas(ctx context.Context) (map[string]network.Quota, error) {
 	return all, err
 }
 
-// projectQuotas returns the limits that the projects set, without defaults. A nil list means all projects.
+// projectQuotas returns the quota limits that are set for the projects, without the default limits. If the list of
+// projects is nil, projectQuotas returns the limits of all projects.
 func (s *Store) projectQuotas(ctx context.Context, projects []string) (map[string]network.Quota, error) {
 	rows, err := s.db.Query(ctx, `
 		select project, resource, amount
@@ -102,13 +103,15 @@ func (s *Store) projectQuotas(ctx context.Context, projects []string) (map[strin
 	return all, err
 }
 
-// SetQuota sets limits of a project. Objects that already exceed a new limit stay.
+// SetQuota sets limits of a project. If the project already has more objects than a new limit allows, SetQuota keeps
+// these objects.
 func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error { return setQuota(ctx, tx, project, q) })
 }
 
 // SetQuotaAboveUsage does the same as SetQuota, but fails if the project already uses more than a new limit. SetQuotaAboveUsage
-// waits for running creations of the project; later creations see the new quota.
+// waits until the running transactions that create objects of the project have ended; transactions that begin later see the new
+// quota.
 func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {

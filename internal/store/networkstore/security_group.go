@@ -77,8 +77,8 @@ func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupCh
 	return g, err
 }
 
-// insertGroup inserts a group with its rules and writes their journal entries. The result created is false if the project already
-// has a default group.
+// insertGroup inserts a security group with its rules, and writes the journal entries of the group and the rules. The result
+// `created` is false if the group is a default group and the project already has one.
 func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) (_ network.SecurityGroup, created bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into security_group (id, project, name, description, stateful, tags)
@@ -116,14 +116,15 @@ func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) 
 	return g, true, nil
 }
 
-// ensureDefaultGroup creates a project's default group if it does not exist, and returns its ID.
+// ensureDefaultGroup creates a project's default security group if the project has none, and returns the ID of the
+// default security group.
 func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (id uuid.UUID, err error) {
 	name, description := network.DefaultGroup, "Default security group"
 	g := network.NewSecurityGroup(uuid.New(), network.SecurityGroupChange{Project: &project, Name: &name, Description: &description})
 	if _, created, err := insertGroup(ctx, tx, g); err != nil || created {
 		return g.ID, err
 	}
-	// A concurrent transaction created the group and has committed: a new statement sees it.
+	// A concurrent transaction has created the default group and has committed, so a new statement sees the group.
 	err = tx.QueryRow(ctx, `select id from security_group where project = $1 and name = 'default' for key share`, project).Scan(&id)
 	if db.NoRows(err) {
 		return id, fmt.Errorf("%w: the default security group of %s is being deleted", db.ErrRetry, project)
@@ -131,7 +132,7 @@ func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (i
 	return id, err
 }
 
-// EnsureDefaultGroup creates a project's default group if it does not exist.
+// EnsureDefaultGroup creates a project's default security group if the project has none.
 func (s *Store) EnsureDefaultGroup(ctx context.Context, project string) error {
 	var exists bool
 	if err := s.db.QueryRow(ctx, `select exists (select from security_group where project = $1 and name = 'default')`, project).Scan(&exists); err != nil || exists {
@@ -157,8 +158,8 @@ func (t *projectContext) queue(batch *pgx.Batch, project string) {
 		QueryRow(func(row pgx.Row) error { return row.Scan(&t.defaultGroup, &t.portLimit) })
 }
 
-// addDefaultGroup puts a port into the default group of its project. addDefaultGroup creates the group if the parameter group is
-// nil.
+// addDefaultGroup adds the default security group of the port's project to a port. If the parameter `group` is nil,
+// addDefaultGroup creates the default group.
 func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group *uuid.UUID) (network.Port, error) {
 	if group == nil {
 		id, err := ensureDefaultGroup(ctx, tx, p.Project)
@@ -171,8 +172,8 @@ func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group
 	return p, nil
 }
 
-// applySecurityGroups sets the port's security groups to those that the change names. A lock prevents the deletion of these
-// groups until the transaction ends.
+// applySecurityGroups sets the port's security groups to the groups that the change names. applySecurityGroups locks the
+// rows of these groups, so that no other transaction deletes them before this transaction ends.
 func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (network.Port, error) {
 	p, err := p.WithSecurityGroups(c)
 	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
@@ -194,7 +195,8 @@ func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c
 	return p, nil
 }
 
-// UpdateSecurityGroup changes a group. If `expect` is not nil, the group must have this revision.
+// UpdateSecurityGroup changes a security group. If `expect` is not nil, UpdateSecurityGroup fails unless the group has
+// the revision `expect`.
 func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network.SecurityGroupChange, expect *int64) (network.SecurityGroup, error) {
 	var after network.SecurityGroup
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -240,7 +242,8 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 	return after, err
 }
 
-// bumpGroupRevision increments the revision of a locked group. Changes of the group's rules also increment its revision.
+// bumpGroupRevision increments the revision of a security group whose row is locked. A change of one of the group's
+// rules also increments the group's revision.
 func bumpGroupRevision(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
 	if _, err := tx.Exec(ctx, `update security_group set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("update security group: %w", err)
@@ -260,7 +263,8 @@ func checkGroupUnused(ctx context.Context, tx *transaction, id uuid.UUID) error 
 	return nil
 }
 
-// DeleteSecurityGroup deletes an unused group with its rules and the rules of other groups that refer to it.
+// DeleteSecurityGroup deletes a security group that no port uses, together with the group's rules and with the rules of
+// other groups that refer to the deleted group.
 func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		g, err := lockGroup(ctx, tx, id)

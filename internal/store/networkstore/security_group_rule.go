@@ -32,7 +32,8 @@ var ruleColumns = map[string]db.Column{
 	"revision":     {Expr: "security_group_rule.revision", Cast: "bigint[]"},
 }
 
-// visibleRule is the condition for the rules that a project may see: its own and those of its groups.
+// visibleRule is the SQL condition for the security group rules that a project may see: rules of the project, and rules
+// of security groups of the project.
 const visibleRule = `(security_group_rule.project = %[1]s or exists (select from security_group g where g.id = security_group_rule.group_id and g.project = %[1]s))`
 
 // SecurityRules lists security group rules.
@@ -137,7 +138,8 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 	}
 }
 
-// UpdateSecurityRule changes the description of a rule. If `expect` is not nil, the rule must have this revision.
+// UpdateSecurityRule changes the description of a rule. If `expect` is not nil, UpdateSecurityRule fails unless the
+// rule has the revision `expect`.
 func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.SecurityRuleChange, expect *int64) (network.SecurityRule, error) {
 	var after network.SecurityRule
 	err := s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
@@ -160,7 +162,7 @@ func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.
 	return after, err
 }
 
-// DeleteSecurityRule deletes a rule from its group.
+// DeleteSecurityRule deletes a rule from its security group.
 func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
 		if _, err := tx.Exec(ctx, `delete from security_group_rule where id = $1`, id); err != nil {
@@ -177,7 +179,7 @@ func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *in
 	})
 }
 
-// changeRule changes a rule under its group's row lock.
+// changeRule changes a security group rule while the transaction holds the row lock of the rule's security group.
 func (s *Store) changeRule(ctx context.Context, id uuid.UUID, expect *int64, change func(*transaction, network.SecurityRule) error) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		r, err := ruleByID(ctx, tx, id)

@@ -14,10 +14,11 @@ import (
 )
 
 // Service ports and SLAAC addresses, which no client requested, do not prevent the deletion of a network or subnet: they are
-// deleted with the network or subnet. A new SLAAC subnet assigns addresses to existing ports.
+// deleted together with the network or subnet. When a SLAAC subnet is created, the existing ports of its network get
+// addresses in it.
 
 // deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete).
-// deleteServicePorts returns an error if the network has other ports.
+// deleteServicePorts returns an error if the network has ports that are not service ports.
 func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select id, device_owner = any($2)
@@ -43,7 +44,7 @@ func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error
 }
 
 // releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC addresses.
-// releaseSubnetAddresses returns an error if the subnet has other addresses.
+// releaseSubnetAddresses returns an error if the subnet has addresses of other ports that are not SLAAC addresses.
 func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subnet) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select distinct p.id, p.device_owner = any($2) or $3 and p.device_owner not like 'network:%'
@@ -65,7 +66,8 @@ func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subn
 	return nil
 }
 
-// removablePorts returns the ports of the query. The result used is true if the query marks one of them as not removable.
+// removablePorts returns the IDs of the ports that the query returns. The result `used` is true if the query marks at
+// least one port as not removable.
 func removablePorts(ctx context.Context, tx *transaction, sql string, args ...any) (ports []uuid.UUID, used bool, err error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -93,8 +95,8 @@ func releaseAddresses(ctx context.Context, tx *transaction, port, subnet uuid.UU
 	return setAddresses(ctx, tx, h, remaining)
 }
 
-// setAddresses sets the address list of a locked port. The addresses of the list are already allocated. The new list adds no
-// provisioning blocks to the port.
+// setAddresses sets the address list of a locked port. setAddresses does not allocate the addresses of the list, because the
+// caller has allocated them. setAddresses adds no provisioning blocks to the port.
 func setAddresses(ctx context.Context, tx *transaction, h lockedPort, addresses []network.Address) error {
 	p := h.Port
 	p.Addresses = addresses

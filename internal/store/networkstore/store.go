@@ -39,12 +39,14 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// inPreparedTx does the same as inTx on a connection with prepared plans. Each statement must have an index for its condition.
+// inPreparedTx does the same as inTx on a connection that plans each SQL statement only once. Each statement in inPreparedTx
+// needs an index for its condition, because PostgreSQL does not plan the statement again when a table grows.
 func (s *Store) inPreparedTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InPreparedTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// Workflows lists, for each type of workflow, the query for the rows that have such a workflow.
+// Workflows lists, for each workflow type of this package, the SQL query for the rows that must have a workflow of this
+// type.
 var Workflows = []outbox.Source{
 	{Workflow: contract.Port, Rows: `
 		select 'port/' || id, coalesce(nullif('port ' || name, 'port '), 'port ' || id),

@@ -34,7 +34,8 @@ var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 	"revision":     {Expr: "subnet.revision", Cast: "bigint[]"},
 })
 
-// visibleSubnet is the condition for the subnets that a project may see: its own and those of shared networks.
+// visibleSubnet is the SQL condition for the subnets that a project may see: subnets of the project, and subnets of
+// shared networks.
 const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
 
 func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
@@ -149,7 +150,8 @@ func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Sub
 	return subnetByID(ctx, tx, id)
 }
 
-// UpdateSubnet changes a subnet. If the change disables DHCP, ports with addresses in the subnet no longer wait for DHCP.
+// UpdateSubnet changes a subnet. If a change of a subnet disables DHCP, the ports with addresses in this subnet no longer
+// wait for its DHCP.
 func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.SubnetChange, expect *int64) (network.Subnet, error) {
 	var after network.Subnet
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -216,7 +218,8 @@ func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subn
 	}
 }
 
-// applyDHCPChange schedules the network when DHCP is enabled and rechecks its ports when DHCP is disabled.
+// If a change enables DHCP on a subnet, applyDHCPChange assigns the network to a DHCP agent; if a change disables DHCP,
+// applyDHCPChange rechecks the ports of the network.
 func applyDHCPChange(ctx context.Context, tx *transaction, before, after network.Subnet) error {
 	switch {
 	case after.DHCP && !before.DHCP:
@@ -228,8 +231,8 @@ func applyDHCPChange(ctx context.Context, tx *transaction, before, after network
 	}
 }
 
-// DeleteSubnet deletes a subnet. DeleteSubnet fails if the subnet has addresses of ports that are not service ports, unless these
-// are SLAAC addresses.
+// DeleteSubnet deletes a subnet. DeleteSubnet fails if a port that is not a service port has an address in the subnet that is not
+// a SLAAC address.
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockSubnet(ctx, tx, id)

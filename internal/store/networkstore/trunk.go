@@ -14,8 +14,9 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// A trunk and its subports change under the row lock of the parent port, so that the subports always have the host of
-// the parent. The rows of the subports are locked afterwards, in the order of their IDs.
+// A transaction that changes a trunk or its subports holds the row lock of the parent port, so that the subports always
+// have the host of the parent port. After the row of the parent port, the transaction locks the rows of the subports,
+// in the order of their IDs.
 
 func trunkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Trunk, error) {
 	missing := notFound(network.NotFound(network.TrunkNotFound, "Trunk", id))
@@ -77,7 +78,7 @@ func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (n
 	return recordTrunk(ctx, tx, t.ID, journal.Create)
 }
 
-// recordTrunk reads a trunk and writes its journal entry.
+// recordTrunk reads a trunk and writes the journal entry of a change of the trunk.
 func recordTrunk(ctx context.Context, tx *transaction, id uuid.UUID, op journal.Operation) (network.Trunk, error) {
 	t, err := trunkByID(ctx, tx, id)
 	if err != nil {
@@ -112,7 +113,7 @@ func checkNotOnTrunk(ctx context.Context, tx *transaction, ports []uuid.UUID) er
 	}
 }
 
-// addSubports adds ports to a trunk and binds them to the parent's host.
+// addSubports adds ports to a trunk and binds these ports to the host of the trunk's parent port.
 func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport) error {
 	ids := make([]uuid.UUID, len(subports))
 	for i, s := range subports {
@@ -149,8 +150,8 @@ func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent n
 	return nil
 }
 
-// resolveSegmentation returns the subports with explicit segmentation. Subports with the segmentation type "inherit" get the
-// segmentation of their own network.
+// resolveSegmentation returns the subports with explicit segmentation. A subport with the segmentation type "inherit" gets
+// the segmentation type and ID of the network of the subport.
 func resolveSegmentation(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport, members []lockedPort) ([]network.Subport, error) {
 	networkOf := map[uuid.UUID]uuid.UUID{}
 	ids := []uuid.UUID{parent.Network}
@@ -193,13 +194,15 @@ func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lock
 	return all, nil
 }
 
-// bindSubport binds a locked port to a host, or unbinds it for an empty host, and sets its device owner.
+// bindSubport binds a locked port to the host, or unbinds the port if `host` is empty, and sets the port's device
+// owner.
 func bindSubport(ctx context.Context, tx *transaction, h lockedPort, host, owner string) error {
 	_, err := changePort(ctx, tx, h, network.PortChange{Host: &host, DeviceOwner: &owner})
 	return err
 }
 
-// moveSubports binds the subports of a locked port's trunk to the port's host, or unbinds them.
+// moveSubports binds the subports of a trunk to the host of the trunk's parent port, or unbinds the subports if the
+// parent port has no host.
 func moveSubports(ctx context.Context, tx *transaction, parent network.Port) error {
 	rows, err := tx.Query(ctx, `
 		select s.port_id
@@ -216,7 +219,8 @@ func moveSubports(ctx context.Context, tx *transaction, parent network.Port) err
 	return bindPortsTo(ctx, tx, ids, parent.SubportHost(), network.DeviceOwnerSubport)
 }
 
-// bindPortsTo binds ports to a host, or unbinds them for an empty host, and sets their device owner.
+// bindPortsTo binds the ports to the host, or unbinds the ports if `host` is empty, and sets the device owner of the
+// ports.
 func bindPortsTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, owner string) error {
 	members, err := lockAllPorts(ctx, tx, ports)
 	if err != nil {
@@ -230,7 +234,7 @@ func bindPortsTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, 
 	return nil
 }
 
-// UpdateTrunk changes a trunk. If `expect` is not nil, the trunk must have this revision.
+// UpdateTrunk changes a trunk. If `expect` is not nil, UpdateTrunk fails unless the trunk has the revision `expect`.
 func (s *Store) UpdateTrunk(ctx context.Context, id uuid.UUID, c network.TrunkChange, expect *int64) (network.Trunk, error) {
 	return s.changeTrunk(ctx, id, expect, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
 		after := t.With(c)
@@ -251,14 +255,14 @@ func (s *Store) UpdateTrunk(ctx context.Context, id uuid.UUID, c network.TrunkCh
 	})
 }
 
-// AddSubports adds subports to a trunk and binds them to the parent's host.
+// AddSubports adds subports to a trunk and binds the subports to the host of the trunk's parent port.
 func (s *Store) AddSubports(ctx context.Context, id uuid.UUID, subports []network.Subport) (network.Trunk, error) {
 	return s.changeTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, parent network.Port) (bool, error) {
 		return len(subports) > 0, addSubports(ctx, tx, t, parent, subports)
 	})
 }
 
-// RemoveSubports removes subports from a trunk and unbinds them.
+// RemoveSubports removes subports from a trunk and unbinds the removed ports.
 func (s *Store) RemoveSubports(ctx context.Context, id uuid.UUID, ports []uuid.UUID) (network.Trunk, error) {
 	return s.changeTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
 		if err := t.CheckRemoveSubports(ports); err != nil {
@@ -268,7 +272,7 @@ func (s *Store) RemoveSubports(ctx context.Context, id uuid.UUID, ports []uuid.U
 	})
 }
 
-// removeSubports removes ports from their trunk and unbinds them.
+// removeSubports removes ports from the trunk whose subports they are, and unbinds the removed ports.
 func removeSubports(ctx context.Context, tx *transaction, ports []uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from subport where port_id = any($1)`, ports); err != nil {
 		return fmt.Errorf("remove subports: %w", err)
@@ -276,7 +280,8 @@ func removeSubports(ctx context.Context, tx *transaction, ports []uuid.UUID) err
 	return bindPortsTo(ctx, tx, ports, "", "")
 }
 
-// changeTrunk changes a trunk under its parent's row lock and increments its revision if it changed.
+// changeTrunk changes a trunk while the transaction holds the row lock of the parent port, and increments the trunk's
+// revision if the trunk changed.
 func (s *Store) changeTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 	change func(tx *transaction, t network.Trunk, parent network.Port) (changed bool, err error)) (network.Trunk, error) {
 	var after network.Trunk

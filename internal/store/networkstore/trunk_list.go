@@ -51,11 +51,11 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	return t, err
 }
 
-// trunkPageSize is the number of trunks that one query reads when the list is filtered by status.
+// trunkPageSize is the maximum number of trunks that one query of Trunks reads if the request filters trunks by status.
 const trunkPageSize = 1000
 
-// Trunks lists trunks. The database has no column for the status of a trunk, so a filter by status is applied to each trunk that
-// was read.
+// Trunks lists trunks. The database has no column for the status of a trunk, so Trunks applies a filter by status after it has
+// read the trunks.
 func (s *Store) Trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
 	at := slices.IndexFunc(q.Where, func(c db.Condition) bool { return c.Field == "status" })
 	if at < 0 {

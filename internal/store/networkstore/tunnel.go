@@ -10,9 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// SyncTunnel stores a tunnel endpoint and lists all endpoints of its type. If the host has an endpoint with another address,
-// SyncTunnel deletes that endpoint. If the address belongs to another host, SyncTunnel assigns it to the host of the new
-// endpoint.
+// SyncTunnel stores a tunnel endpoint and lists all endpoints of the same tunnel type. If the host of the new endpoint
+// already has an endpoint with another address, SyncTunnel deletes the old endpoint. If another host has an endpoint with
+// the address of the new endpoint, SyncTunnel assigns the address to the host of the new endpoint.
 func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint) ([]network.TunnelEndpoint, error) {
 	var all []network.TunnelEndpoint
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -12,8 +12,9 @@ import (
 )
 
 // Adopt binds the database to the Temporal namespace with the given ID. If the database was bound to another namespace, Adopt
-// enqueues a note for every row that has a workflow, because a new or restored Temporal server lacks workflow executions. Adopt
-// returns the number of notes. If several processes call Adopt at the same time, one of them enqueues the notes.
+// enqueues a note for every row that must have a workflow, because a new or restored Temporal server lacks workflow executions.
+// Adopt returns the number of notes that it has enqueued. If several processes call Adopt at the same time, only one of the
+// processes enqueues the notes.
 func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -45,7 +46,8 @@ func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	return notes, nil
 }
 
-// unlessBoundElsewhere is the SQL condition that the database is not bound to another Temporal namespace than $3.
+// unlessBoundElsewhere is the SQL condition that the database is not bound to a Temporal namespace whose ID differs
+// from $3.
 const unlessBoundElsewhere = `not exists (select from temporal_namespace where id <> $3)`
 
 // IsBoundTo reports whether the database is bound to the Temporal namespace with the given ID.
@@ -58,8 +60,8 @@ func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
 	return bound, nil
 }
 
-// RestartWorkflows enqueues a note for each of the workflow IDs that has a row, and returns the number of notes. RestartWorkflows
-// ignores IDs without a row.
+// RestartWorkflows enqueues a note for each workflow ID whose object has a row, and returns the number of enqueued notes.
+// RestartWorkflows ignores workflow IDs without a row.
 func (s *Store) RestartWorkflows(ctx context.Context, workflowIDs []string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {

@@ -12,8 +12,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// Enqueue writes notes in the caller's transaction. A nudge is merged into a waiting note of the same workflow. The note becomes
-// due earlier if the nudge is due earlier. The note keeps NotRunning only while no relay has tried to deliver it.
+// Enqueue writes a note for each nudge in the caller's transaction. If a note of the same workflow already waits, Enqueue merges
+// the nudge into the waiting note. The merged note becomes due at the earlier of the two times. The merged note keeps NotRunning
+// only if no relay has tried to deliver the note before.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil
@@ -45,8 +46,9 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
-// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. Claim returns none if the
-// database is bound to another Temporal namespace. If a relay dies, its claim expires and another relay delivers the notes.
+// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. Claim returns no notes if
+// the database is bound to another Temporal namespace than the given namespace. If a relay dies, the relay's claim expires, and
+// another relay can claim and deliver the notes.
 func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
 	rows, err := s.db.Query(ctx, `
 		update note
@@ -79,8 +81,9 @@ func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
 	return n, err
 }
 
-// Settle deletes notes that were delivered to the given namespace. A note stays and is due at once if a newer nudge was
-// merged into it meanwhile. All notes stay if the database was bound to another namespace meanwhile.
+// Settle deletes notes that were delivered to the given namespace. Settle does not delete a note into which a newer
+// nudge was merged during the delivery, and makes this note due now. Settle deletes no notes if the database was bound
+// to another namespace during the delivery.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
 	for i, n := range delivered {

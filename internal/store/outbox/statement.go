@@ -1,15 +1,17 @@
 package outbox
 
-// The functions of this file return SQL for stores that change notes and their own rows in one statement. The arguments are
-// SQL, too: the name of a table or a common table expression, or an expression.
+// The functions of this file return SQL for stores that change notes and rows of their own tables in one statement. The
+// arguments of these functions are SQL, too: the name of a table, the name of a common table expression, or an SQL
+// expression.
 
-// SelectEnqueue returns the SQL that enqueues a note for each row of a select of workflow ID, summary and attributes. The
-// notes become due after the delay, or earlier if the workflow's waiting note is due earlier.
+// SelectEnqueue returns the SQL that enqueues a note for each row of a select of workflow ID, summary and attributes.
+// Each note becomes due after the delay, or earlier if a note of the same workflow already waits and is due earlier.
 func SelectEnqueue(rows, workflow, delay string) string {
 	return insertSelected(rows, workflow, delay) + `least(note.due_at, excluded.due_at)`
 }
 
-// SelectPostpone does the same as SelectEnqueue, except that it also postpones a waiting note to the end of the delay.
+// SelectPostpone does the same as SelectEnqueue, except that a note that already waits also becomes due only after the
+// delay.
 func SelectPostpone(rows, workflow, delay string) string {
 	return insertSelected(rows, workflow, delay) + `excluded.due_at`
 }
@@ -23,8 +25,9 @@ func insertSelected(rows, workflow, delay string) string {
 		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = `
 }
 
-// SelectEnqueueClaimed does the same as SelectEnqueue, but the caller claims the notes for a duration and delivers them. The
-// statement returns the notes for ScanNote. A workflow that has not started gets the attributes of the select.
+// SelectEnqueueClaimed does the same as SelectEnqueue, but the statement also claims the notes for the duration `claim`,
+// because its caller delivers the notes. The statement of SelectEnqueueClaimed returns the notes in the form that ScanNote
+// reads. A note that already waits gets the attributes of the select.
 func SelectEnqueueClaimed(rows, workflow, claim string) string {
 	return `
 		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, attempts)
@@ -36,8 +39,9 @@ func SelectEnqueueClaimed(rows, workflow, claim string) string {
 		returning ` + noteColumns
 }
 
-// DeleteDelivered returns the SQL that deletes the note of a workflow that is running, for each row of a table. The note stays
-// if another nudge was merged into it, unless the SQL condition `ended` says that the workflow has nothing left to do.
+// DeleteDelivered returns the SQL that deletes the note of a workflow that is running, for each row of a table. The statement
+// of DeleteDelivered does not delete a note into which another nudge was merged, unless the SQL condition `ended` says that
+// the workflow has nothing left to do.
 func DeleteDelivered(from, workflowID, ended string) string {
 	return `
 		delete from note n
@@ -46,7 +50,7 @@ func DeleteDelivered(from, workflowID, ended string) string {
 }
 
 // MakeDueNow returns the SQL that makes the note of a workflow due now, unless a relay has claimed it, for each row of a table
-// that meets the condition. The caller may add a returning clause.
+// that meets the condition. The caller of MakeDueNow may append a returning clause to the SQL.
 func MakeDueNow(from, workflowID, condition string) string {
 	return `
 		update note n

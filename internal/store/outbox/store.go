@@ -1,5 +1,6 @@
 // Package outbox stores notes: rows that name a workflow which must run and read its row again. A transaction that changes a
-// row also enqueues a note; a relay claims due notes, delivers them to Temporal and settles them.
+// row also enqueues a note. A relay claims the notes that are due, delivers them to Temporal, and then deletes the delivered
+// notes.
 package outbox
 
 import (
@@ -8,7 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// ClaimDuration is how long a relay claims notes. If its process dies, another relay delivers them after this time.
+// ClaimDuration is how long a relay claims notes. If the process of a relay dies, another relay delivers the claimed
+// notes after ClaimDuration.
 const ClaimDuration = 8 * time.Second
 
 // Store claims and settles notes.
@@ -23,7 +25,7 @@ type Source struct {
 	Rows     string // SQL: a select of workflow ID, summary and attributes
 }
 
-// New returns a store. The sources list every row that has a workflow.
+// New returns a store. The sources of New list every row that must have a workflow.
 func New(d *db.DB, sources ...[]Source) *Store {
 	s := &Store{db: d}
 	for _, of := range sources {

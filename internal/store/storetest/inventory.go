@@ -11,7 +11,8 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// AddProvider creates a provider with inventories at generation 0, like a lease does for its hosts.
+// AddProvider creates a provider with inventories. The provider has the generation 0, like the providers that a lease
+// creates for its hosts.
 func AddProvider(t testing.TB, s *store.Store, p inventory.ProviderDraft, inventories map[string]inventory.Inventory) {
 	t.Helper()
 	err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
@@ -33,7 +34,7 @@ func AddProvider(t testing.TB, s *store.Store, p inventory.ProviderDraft, invent
 	}
 }
 
-// AddHost creates a provider with the given name and inventories and returns its UUID.
+// AddHost creates a provider with the given name and inventories, and returns the UUID of the provider.
 func AddHost(t testing.TB, s *store.Store, name string, inventories map[string]inventory.Inventory) string {
 	t.Helper()
 	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: name}

@@ -6,7 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Rival is a second writer: the test runs its transaction statement by statement.
+// Rival is a second writer in a test about concurrent transactions: the test runs the transaction of the second writer
+// statement by statement.
 type Rival struct {
 	T  *testing.T
 	DB *pgx.Conn
@@ -15,8 +16,8 @@ type Rival struct {
 // NewRival connects a second writer to the database with the given URL.
 func NewRival(t *testing.T, url string) Rival { return Rival{T: t, DB: Connect(t, url)} }
 
-// RunAgainst runs the statement `first` in an open transaction of the second writer, then calls `f`. When `f` waits for a lock,
-// the second writer runs the statements `then` and commits. RunAgainst returns the error of `f`.
+// RunAgainst runs the statement `first` in an open transaction of the second writer, then calls `f`. When `f` waits for a lock
+// of the second writer, the second writer runs the statements `then` and commits. RunAgainst returns the error of `f`.
 func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())
@@ -49,7 +50,7 @@ func (r Rival) Do(sql string) {
 	}
 }
 
-// AwaitWaiter blocks until another session of the database waits for a lock.
+// AwaitWaiter blocks until a session of the test's database waits for a lock, normally for a lock of the second writer.
 func (r Rival) AwaitWaiter() {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())

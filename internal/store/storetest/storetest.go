@@ -1,5 +1,5 @@
-// Package storetest gives every test a database of its own on a real PostgreSQL server: a clone of a template that is migrated
-// once per process. A package that uses storetest needs this function:
+// Package storetest gives every test its own database on a real PostgreSQL server. The database of a test is a clone of a
+// template database, which each test process migrates once. A package that uses storetest needs this function:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 package storetest
@@ -27,8 +27,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// ServerVariable names the environment variable with the URL of a PostgreSQL server for all packages of a test run. If the
-// variable is not set, Main starts a server for each package.
+// ServerVariable names the environment variable with the URL of a PostgreSQL server that all packages of a test run use.
+// If BERTH_TEST_DATABASE_URL is not set, Main starts a PostgreSQL server for each package.
 const ServerVariable = "BERTH_TEST_DATABASE_URL"
 
 var postgres struct {
@@ -39,7 +39,8 @@ var postgres struct {
 	err      error
 }
 
-// Main runs the tests of a package against the server of the test run, or against a server that it starts and stops.
+// Main runs the tests of a package. The tests use the PostgreSQL server that BERTH_TEST_DATABASE_URL names, or a server
+// that Main starts and stops.
 func Main(m *testing.M) int {
 	if postgres.url = os.Getenv(ServerVariable); postgres.url != "" {
 		return m.Run()
@@ -87,7 +88,8 @@ func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
 	return notes
 }
 
-// URL creates a migrated database, returns its URL, and drops the database when the test ends.
+// URL creates a migrated database for a test, returns the URL of the database, and drops the database when the test
+// ends.
 func URL(t testing.TB) string {
 	t.Helper()
 	if postgres.url == "" {
@@ -122,7 +124,8 @@ func Exec(t testing.TB, url, sql string, args ...any) {
 	}
 }
 
-// Connect opens a connection to the database with the given URL. The connection closes when the test ends.
+// Connect opens a connection to the database with the given URL. When the test ends, the connection of Connect is
+// closed.
 func Connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -133,7 +136,7 @@ func Connect(t testing.TB, url string) *pgx.Conn {
 	return c
 }
 
-// createTemplate creates the migrated database that this process clones for its tests.
+// createTemplate creates the migrated template database that the test process clones for each of its tests.
 func createTemplate(ctx context.Context) (name string, err error) {
 	if postgres.admins, err = pgxpool.New(ctx, databaseURL("postgres")); err != nil {
 		return "", err
@@ -157,8 +160,9 @@ func databaseURL(database string) string {
 	return u.String()
 }
 
-// execAsSuperuser runs one statement as superuser, outside of a transaction. execAsSuperuser retries while another connection to
-// the template is closing, because cloning needs exclusive access.
+// execAsSuperuser runs one SQL statement as superuser, outside of a transaction. execAsSuperuser retries while another
+// connection to the template database is closing, because PostgreSQL clones a database only if no other session is connected to
+// it.
 func execAsSuperuser(ctx context.Context, sql string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		_, err := postgres.admins.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
