@@ -8,8 +8,8 @@ import (
 	"berth/starter/cli"
 )
 
-// change sets an attribute of a stored object to the value of the pair KEY=VALUE. The key `new` adds an object; the word `deleted` in place
-// of a pair deletes the object.
+// change sets an attribute of a stored object to the value of the pair KEY=VALUE. If the key is `new`, change adds an object with
+// the attributes in VALUE. If the pair is the word `deleted`, change deletes the object.
 func (s *apiStub) change(collection, name, pair string) error {
 	key, value, _ := strings.Cut(pair, "=")
 	switch key {
@@ -45,7 +45,7 @@ func (s *apiStub) drop(collection, name string) error {
 	return os.ErrNotExist
 }
 
-// reads returns how often clients have read the list of ports, and how often they have read a single port.
+// reads returns how often clients have read the list of ports, and how often clients have read a single port.
 func (s *apiStub) reads() (lists, ports int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,8 +32,8 @@ func (s *apiStub) allocation(r *http.Request, consumer string, body cli.Object) 
 	return 204, nil
 }
 
-// migrate creates consumer records. When only one consumer remains, the first attempt migrates nothing, as if another writer had locked the
-// consumer.
+// migrate simulates a request that creates records for at most `limit` consumers. When only one consumer remains, the first
+// request migrates no consumer, as if another writer had locked the last consumer.
 func (s *apiStub) migrate(limit int) (int, any) {
 	n := min(limit, s.unrecorded)
 	if s.unrecorded == 1 {

@@ -17,8 +17,8 @@ import (
 	"berth/starter/cli"
 )
 
-// apiStub is a stub of berth's API that keeps its objects in memory. It has the parts of the real API that the command line needs: names,
-// envelopes, generations, revisions and error formats.
+// apiStub is a stub of berth's API that keeps its objects in memory. apiStub has those parts of the real API that the command
+// line needs: names, envelopes, generations, revisions and error formats.
 type apiStub struct {
 	mu          sync.Mutex
 	collections map[string]map[string]cli.Object // collection → ID → object
@@ -61,7 +61,8 @@ func (s *apiStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer returns the status and the body of the answer to a request. For some tokens and paths it returns an error.
+// answer returns the status and the body of the answer to a request. For some tokens and paths, answer returns an error
+// that a test needs.
 func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	switch r.Header.Get("X-Auth-Token") {
 	case "":
@@ -102,8 +103,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	return 404, nil
 }
 
-// run answers requests for runs: full syncs, recoveries, audits and repairs. When a client reads a run for the second time, the run is
-// done. An audit has two findings.
+// run answers requests for runs: full syncs, recoveries, audits and repairs. When a client reads a run for the second time, the
+// answer of the stub says that the run is done. Every audit of the stub has two findings.
 func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any) {
 	all := s.collections["runs"]
 	switch {
@@ -200,7 +201,8 @@ func (s *apiStub) named(all map[string]cli.Object, name string) []cli.Object {
 	return found
 }
 
-// add stores a new object. It also sets the attributes that the real API sets itself, for example the ID.
+// add stores a new object. add also sets those attributes of the new object that the real API sets itself, for example
+// the ID.
 func (s *apiStub) add(collection string, body cli.Object) cli.Object {
 	id := uuid.NewString()
 	if given, ok := body["id"].(string); ok {

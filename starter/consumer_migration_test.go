@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// migrateProcess prepares `starter placement migrate-consumers` as a separate process, and returns the process with its output.
+// migrateProcess prepares the command `starter placement migrate-consumers` as a separate process. migrateProcess returns the
+// process, which the caller must start, and a buffer for the output of the process.
 func migrateProcess(ctx context.Context, t *testing.T, url string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
 	self, err := os.Executable()

@@ -16,8 +16,8 @@ import (
 	"berth/starter/cli"
 )
 
-// portWorkflow is a simple replacement of the workflow Port, with the same signals, updates and queries. It waits for the reports of DHCP
-// and L2.
+// portWorkflow is a simple replacement of the workflow Port, with the same signals, updates and queries. portWorkflow waits
+// for the reports of the entities DHCP and L2.
 func portWorkflow(ctx workflow.Context, _ contract.Input) error {
 	remaining := []string{"DHCP", "L2"}
 	since := workflow.Now(ctx)
@@ -103,7 +103,7 @@ func (h harness) startWorkflow(t *testing.T, id, queue string) {
 	}
 }
 
-// run runs a command line and returns its exit code and its output.
+// run runs a command line of starter, and returns the exit code and the output of the command.
 func (h harness) run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer

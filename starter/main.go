@@ -1,5 +1,5 @@
-// Command starter is berth's command line. It is a client of the API and of Temporal. Only `starter migrate` and
-// `starter doctor` connect to the database.
+// Command starter is berth's command line. The program starter is a client of the API and of Temporal. Only `starter
+// migrate` and `starter doctor` connect to the database.
 package main
 
 import (
@@ -36,7 +36,7 @@ func commandTree() cli.Tree {
 	}
 }
 
-// run executes one command line. cli.ExitCode returns the exit code for its error.
+// run executes one command line. cli.ExitCode converts the error that run returns to the exit code of the process.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	settings, err := cli.ReadSettings(environ)
 	s := &cli.Session{Settings: &settings, SettingsError: err, Stderr: stderr}

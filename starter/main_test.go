@@ -34,7 +34,7 @@ func TestCommandTree_EveryCommandHasHelp(t *testing.T) {
 				t.Error("got no help text, want one")
 			}
 			if c.Bind == nil {
-				t.Error("got no action, want one")
+				t.Error("got a command without an action, want an action for every command")
 			}
 			if len(path) > 1 && tree.Groups[path[0]] == "" {
 				t.Errorf("group %s: got no help text, want one", path[0])
@@ -43,7 +43,8 @@ func TestCommandTree_EveryCommandHasHelp(t *testing.T) {
 	}
 }
 
-// TestCommandLine runs the scripts testdata/*.txtar. Each script has its own stub of the API at $BERTH_URL.
+// TestCommandLine runs the scripts testdata/*.txtar. Each script of TestCommandLine has its own stub of the API, whose
+// URL is $BERTH_URL.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	var stubs sync.Map // work folder → *apiStub
@@ -66,13 +67,13 @@ func TestCommandLine(t *testing.T) {
 			"api": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(stubOf(ts).change(args[0], args[1], args[2]))
 			},
-			// polled [list] [port] waits until the command in the background has read the list of ports, a single port, or both twice
-			// more. The command has then printed the current state.
+			// polled [list] [port] waits until the command in the background has read the list of ports, a single port, or both
+			// two more times. After the second read, the command has printed the state that it got from the first read.
 			"polled": func(ts *testscript.TestScript, _ bool, args []string) { polled(ts, stubOf(ts), args) },
 			// requested TEXT checks that the API got a request that contains TEXT.
 			"requested": func(ts *testscript.TestScript, neg bool, args []string) {
 				if s := stubOf(ts); s.requested(args[0]) == neg {
-					ts.Fatalf("requests: %s", strings.Join(s.requests, "\n"))
+					ts.Fatalf("requested: the requests do not match the expectation of the script; the stub got these requests: %s", strings.Join(s.requests, "\n"))
 				}
 			},
 		},
@@ -97,7 +98,7 @@ func polled(ts *testscript.TestScript, s *apiStub, what []string) {
 			return
 		}
 	}
-	ts.Fatalf("polled: the command has not read %v twice within ten minutes", what)
+	ts.Fatalf("polled: want two more reads of %v by the command, got fewer within ten minutes", what)
 }
 
 // exits CODE COMMAND… runs a command and checks the exit code.
@@ -109,7 +110,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
 		got = exit.ExitCode()
 	} else if err != nil {
-		ts.Fatalf("exits: the command did not run: %v", err)
+		ts.Fatalf("exits: want an exit code, but the command did not run: %v", err)
 	}
 	if got != want {
 		ts.Fatalf("exits: the command returned exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))

@@ -39,8 +39,8 @@ func TestSignal_AckAnswersWithTheRemainingBlocks(t *testing.T) {
 	h.expect(t, cli.ExitNotFound, "could not be found", "why", "port/"+uuid.NewString())
 }
 
-// The row of a port exists before its workflow. In this test, the workflow starts when the command checks that
-// the port exists.
+// The row of a port exists before the workflow of the port starts. In TestSignal_WaitsForTheWorkflowOfAnExistingPort,
+// the workflow starts when the command `signal` asks the API whether the port exists.
 func TestSignal_WaitsForTheWorkflowOfAnExistingPort(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string][]string{"signal": nil, "update": {"--ack"}} {

@@ -9,8 +9,9 @@ import (
 	"berth/activities"
 )
 
-// Timeouts of one attempt of an activity. Each timeout is longer than the calls that the attempt makes. The limits of
-// these calls are activities.ShortCallTimeout, activities.LongCallTimeout and activities.CloudCallTimeout.
+// Timeouts of one attempt of an activity. The timeout of an attempt is longer than the timeout of each call that the
+// attempt makes to another service. The timeouts of the calls are activities.ShortCallTimeout,
+// activities.LongCallTimeout and activities.CloudCallTimeout.
 const (
 	LocalDatabaseTimeout = 5 * time.Second
 	SingleAttemptTimeout = 4 * time.Second
@@ -23,17 +24,17 @@ const (
 // activity has died.
 const HeartbeatTimeout = 5 * time.Second
 
-// localDatabaseRetryTime is how long a local activity is retried while the database is unavailable. After this time
-// the workflow fails, and the sweep restarts it. Without this limit, the SDK would limit all attempts together to the
-// timeout of one attempt.
+// localDatabaseRetryTime is how long a local activity is retried while the database is unavailable. After
+// localDatabaseRetryTime, the workflow fails, and the sweep restarts the workflow. If localDatabaseRetryTime were not
+// set, the SDK would limit all attempts of the local activity together to the timeout of one attempt.
 const localDatabaseRetryTime = 24 * time.Hour
 
-// DefaultCloudRetryTime is how long a lease's step retries failed Nova and Neutron calls if the operator sets no
-// other time.
+// DefaultCloudRetryTime is how long a step of a lease retries failed Nova and Neutron calls if the operator does not
+// set BERTH_LEASE_PATIENCE.
 const DefaultCloudRetryTime = 10 * time.Minute
 
-// localDatabase returns a context with options for local activities that run a few PostgreSQL statements. The
-// activities are retried until the database answers.
+// localDatabase returns a context with options for local activities that run a few PostgreSQL statements. The SDK
+// retries these local activities until the database answers.
 func localDatabase(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    LocalDatabaseTimeout,
@@ -42,16 +43,17 @@ func localDatabase(ctx workflow.Context, summary string) workflow.Context {
 			InitialInterval:    100 * time.Millisecond,
 			BackoffCoefficient: 2,
 			MaximumInterval:    5 * time.Second,
-			// If another service refuses a call, the workflow repeats the call as a regular activity with the options
-			// of remoteLimited.
+			// If another service refuses a call, the SDK does not retry the local activity, because the workflow
+			// repeats the call as a regular activity with the options of remoteLimited.
 			NonRetryableErrorTypes: []string{activities.BackendError},
 		},
 		Summary: summary,
 	})
 }
 
-// localFirstTry returns a context with the options of localDatabase, but limits all attempts together to the time of
-// one attempt. It is for local activities that the workflow repeats as regular activities.
+// localFirstTry returns a context with the options of localDatabase, but limits all attempts together to
+// LocalDatabaseTimeout, the timeout of one attempt. Workflows use localFirstTry for local activities that they repeat
+// as regular activities after a failure.
 func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 	o := workflow.GetLocalActivityOptions(localDatabase(ctx, summary))
 	o.ScheduleToCloseTimeout = LocalDatabaseTimeout
@@ -59,7 +61,7 @@ func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // localSingleAttempt returns a context with options for the first call to another service: a local activity with one
-// short attempt. If it fails, the workflow repeats the call as a regular activity.
+// short attempt. If the local activity fails, the workflow repeats the call as a regular activity.
 func localSingleAttempt(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: SingleAttemptTimeout,
@@ -68,8 +70,9 @@ func localSingleAttempt(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// remoteUnlimited returns a context with options for calls to another service that may be unavailable for a long
-// time. The activity is retried without a limit; Temporal's UI shows each attempt and the next retry.
+// remoteUnlimited returns a context with options for calls to another service that may be unavailable for a long time.
+// Temporal retries an activity with the options of remoteUnlimited without a limit. Temporal's UI shows the number of
+// attempts, the last failure and the time of the next retry.
 func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: RemoteAttemptTimeout,
@@ -84,16 +87,16 @@ func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// longRunning returns a context with the options of remoteUnlimited, but with a longer attempt. Heartbeats show that
-// the process is alive.
+// longRunning returns a context with the options of remoteUnlimited, but with a longer timeout of one attempt. The
+// heartbeats of a long-running activity show Temporal that the process of the activity is alive.
 func longRunning(ctx workflow.Context, summary string) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.StartToCloseTimeout = LongRunningTimeout
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// remoteLimited returns a context with options for the calls of a lease's step. They equal those of remoteUnlimited,
-// but the retries end after the given time.
+// remoteLimited returns a context with options for the calls of a lease's step. The options of remoteLimited differ
+// from the options of remoteUnlimited in the timeout of one attempt, and in that the retries end after `retryTime`.
 func remoteLimited(ctx workflow.Context, summary string, retryTime time.Duration) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.StartToCloseTimeout, o.ScheduleToCloseTimeout = CloudAttemptTimeout, retryTime

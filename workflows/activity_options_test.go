@@ -9,8 +9,8 @@ import (
 	"berth/workflows"
 )
 
-// TestTimeoutsAreNested checks that each inner timeout is shorter than the timeout around it: call < attempt <
-// retries.
+// TestTimeoutsAreNested checks that the timeout of a call is shorter than the timeout of the attempt that makes the
+// call, and that the timeout of an attempt is shorter than the time for all retries.
 func TestTimeoutsAreNested(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"berth/internal/contract"
 )
 
-// Announce sends the recorded notifications of one network to its agents, in order. It retries while RabbitMQ is
-// unavailable, and ends when no notification is left.
+// Announce sends the recorded notifications of one network to the Neutron agents, in the order of recording. While
+// RabbitMQ is unavailable, Announce retries. Announce ends when no notification of the network is unsent.
 func Announce(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Announce, id: contract.AnnounceID(in.Key), in: in, summary: "notify agents",
 		activity: activities.NotifyAgents,

@@ -6,7 +6,8 @@ import (
 	"berth/internal/contract"
 )
 
-// delivery describes a workflow that delivers the recorded notifications or changes to another service.
+// delivery describes a workflow that delivers recorded notifications or changes to another service (Announce, Webhook,
+// Pool).
 type delivery struct {
 	workflow string // workflow type
 	id       string // workflow ID
@@ -17,12 +18,13 @@ type delivery struct {
 	whyUndelivered func(error) contract.Why
 }
 
-// stateUndelivered is the workflow's state after the first attempt has failed and until the delivery succeeds.
-// Recorded histories contain this value, so it must not change.
+// stateUndelivered is the workflow's state after the first attempt has failed and until the delivery succeeds. The
+// value of stateUndelivered must not change, because the recorded histories in testdata contain this value.
 const stateUndelivered = "untold"
 
-// deliver runs the delivering activity until it succeeds and no further nudge waits. The first attempt is a local
-// activity. Further attempts are regular activities, so that Temporal's UI shows them.
+// deliver runs the activity of a delivery until the activity has succeeded and no further nudge waits. The first
+// attempt of a delivery is a local activity. Further attempts of a delivery are attempts of a regular activity, so that
+// Temporal's UI shows them.
 func deliver(ctx workflow.Context, d delivery) error {
 	status, err := newStatusReporter(ctx, d.id)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 
 var leaseID = uuid.MustParse("0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222")
 
-// fakeLease replaces the activities of a lease. It applies the lease rules to one lease in memory, stores which
-// reservations are provisioned, and logs each change with its time in seconds.
+// fakeLease replaces the activities of a lease. fakeLease applies the rules of package lease to one lease in memory,
+// stores which reservations are provisioned, and logs each change with the time of the change in seconds.
 type fakeLease struct {
 	mu            sync.Mutex
 	now           func() time.Time
@@ -93,9 +93,10 @@ func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
 	return w.lease, nil
 }
 
-// AdvanceLeases performs a whole step: it begins, provisions and finishes it. If the test has set a fault,
-// AdvanceLeases performs no step, so the workflow performs the step on its own. If the test uses the real clock, it
-// first waits for the given time.
+// AdvanceLeases performs a whole start or end of the lease: AdvanceLeases begins the step, provisions or releases the
+// reservations, and finishes the step. If the test has set a fault, AdvanceLeases performs no step, so the workflow
+// performs the step with separate activities. If the test uses the real clock, AdvanceLeases first waits until the time
+// `at`.
 func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	if w.realClock {
 		time.Sleep(at.Sub(w.now()))
@@ -137,8 +138,8 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	return l, nil
 }
 
-// callCloud simulates one call to the cloud. A hanging call hangs only in regular activities, because a hanging local
-// activity would block the workflow task.
+// callCloud simulates one call to the cloud. If the parameter `hangs` is true, callCloud blocks in a regular activity
+// but fails in a local activity, because a local activity that blocks would block the workflow task.
 func (w *fakeLease) callCloud(ctx context.Context, hangs bool) error {
 	w.mu.Lock()
 	w.cloudAttempts++

@@ -19,8 +19,9 @@ import (
 	"berth/workflows"
 )
 
-// fakeRows replaces the activities of all workflows except leases. It keeps a port's, a journal entry's and a run's
-// row in memory, and simulates the faults that a test sets. Its methods have the names of the activities.
+// fakeRows replaces the activities of all workflows except leases. fakeRows keeps the rows of one port, one journal
+// entry and one run in memory, and simulates the faults that a test sets. The methods of fakeRows have the names of the
+// activities that they replace.
 type fakeRows struct {
 	mu                 sync.Mutex
 	deleted            bool
@@ -81,8 +82,9 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 	return s, nil
 }
 
-// deadlineStatus returns the status of a blocked port and the time when that status changes. The row's clock is
-// behind the workflow's clock, so the first read at the deadline comes too early.
+// deadlineStatus returns the status of a blocked port and the time when that status changes. deadlineStatus simulates a
+// database whose clock is behind the clock of the workflow, so the workflow's first read at the deadline still gets the
+// status DOWN.
 func (w *fakeRows) deadlineStatus() (string, *time.Time) {
 	if w.deadline.IsZero() {
 		w.deadline = time.Now().Add(w.errorAfter)
@@ -219,7 +221,7 @@ func newTestEnvironment() *testsuite.TestWorkflowEnvironment {
 	return env
 }
 
-// queryWhy sends the query "why" and returns its result.
+// queryWhy sends the query "why" to the workflow and returns the result of the query.
 func queryWhy(t *testing.T, env *testsuite.TestWorkflowEnvironment) contract.Why {
 	t.Helper()
 	var why contract.Why

@@ -8,10 +8,10 @@ import (
 	"berth/internal/journal"
 )
 
-// JournalEntry sends one journal entry to the controller. The workflow waits while earlier entries block the entry.
-// The first attempt is a local activity. If the controller is unavailable, a regular activity retries, so that
-// Temporal's UI shows the attempts and the next retry. A failed entry waits until an administrator retries or skips
-// it.
+// JournalEntry sends one journal entry to the controller. The workflow JournalEntry waits while earlier journal entries
+// block its entry. The first attempt to send the entry is a local activity. If the controller is unavailable, the
+// workflow continues with a regular activity, which Temporal retries, so that Temporal's UI shows the attempts and the
+// next retry. If the entry fails, the workflow waits until a recovery or an administrator retries or skips the entry.
 func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgress, error) {
 	status, err := newStatusReporter(ctx, contract.JournalID(in.Key))
 	if err != nil {
@@ -63,7 +63,8 @@ func tryEntry(ctx workflow.Context, key string) contract.EntryProgress {
 }
 
 // retryUntilInterrupted retries an entry while the controller is unavailable. If the function `interrupted` returns
-// true, it cancels the activity and returns stopped as true. This also ends the pause between two attempts.
+// true, retryUntilInterrupted cancels the activity and returns true as `stopped`. The cancellation also ends the pause
+// between two attempts of the activity.
 func retryUntilInterrupted(ctx workflow.Context, key string, p *contract.EntryProgress, interrupted func() bool) (stopped bool, err error) {
 	activityCtx, cancel := workflow.WithCancel(remoteUnlimited(ctx, "mirror entry "+key))
 	defer cancel()

@@ -18,8 +18,9 @@ type leaseRun struct {
 	changed  workflow.ReceiveChannel
 }
 
-// Lease starts and ends a lease at the second of its start and end dates. A deletion takes precedence over every
-// other step. The workflow ends when no further step can become due. A later change of the row starts it again.
+// Lease starts a lease in the second of its start date and ends the lease in the second of its end date. The deletion
+// of a lease takes precedence over every other step. The workflow Lease ends when no further step of the lease can
+// become due. A later change of the lease's row starts the workflow Lease again.
 func Lease(ctx workflow.Context, in contract.Input) error {
 	reporter, err := newStatusReporter(ctx, contract.LeaseID(in.Key))
 	if err != nil {
@@ -55,8 +56,9 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 	}
 }
 
-// performStep performs the step that is due. It first runs an activity that performs the due steps of all leases. If
-// that activity has advanced no lease, the workflow performs its own lease's step alone.
+// performStep performs the step of the lease that is due. For a start or an end, performStep first runs the activity
+// AdvanceLeases, which performs the due steps of all leases. If AdvanceLeases has performed no step, performStep
+// performs the step of its own lease alone.
 func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.Step) error {
 	if l.Status.Stable() && (step == lease.StepStart || step == lease.StepEnd) {
 		if advanced, err := advanceLeases(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
@@ -67,15 +69,16 @@ func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.S
 }
 
 // advanceLeases performs the steps of all leases that are due at the given time. Temporal fires timers of the same
-// instant one after another, so the first workflow that wakes up does the work of the others.
+// instant one after another, so the workflow whose timer fires first performs the steps of all leases that are due at
+// this instant.
 func advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
 	err = workflow.ExecuteLocalActivity(localDatabase(ctx, what+" of all leases that are due"), activities.AdvanceLeases, at).Get(ctx, &advanced)
 	return advanced, err
 }
 
-// performStepAlone performs one step of one lease: it enters the transitional status, performs the step for each
-// reservation, and enters the stable status. If another writer has changed the row first, it returns; the next read
-// of the row decides what is due.
+// performStepAlone performs one step of one lease: it sets the transitional status (for example STARTING), performs the
+// step for each reservation, and sets the stable status (for example ACTIVE). If another writer has changed the lease's
+// row first, performStepAlone returns, and the workflow reads the row again to find the step that is due.
 func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step lease.Step) error {
 	if step == lease.StepResync {
 		return r.resync(ctx, l)
@@ -90,16 +93,16 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 		return r.ignoreConflict(ctx, err)
 	}
 	err = workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("finish %s of %s", step, name)), activities.FinishLease, l.ID, step, failed).Get(ctx, nil)
-	// Before this version, a failed start kept its resources until the lease's end. The history lease-failed.json was
-	// recorded before it.
+	// Workflows that began before the version "clear a failed start" existed keep the resources of a failed start until
+	// the end of the lease. The history lease-failed.json was recorded before this version existed.
 	if err == nil && step == lease.StepStart && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
 		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.StepEnd, workflow.Now(ctx)))
 	}
 	return r.ignoreConflict(ctx, err)
 }
 
-// resync updates the cloud after the resources of an active lease have changed. If the update fails, it is repeated
-// later.
+// resync updates the cloud after the resources of an active lease have changed. If the update of the cloud fails, the
+// workflow repeats the update later.
 func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.StepResync, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
@@ -108,12 +111,12 @@ func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	return r.ignoreConflict(ctx, err)
 }
 
-// conflictPause is the pause between a conflict and the next read of the row. A change of the row ends the pause
-// earlier.
+// conflictPause is the pause between a conflict and the next read of the row. A change of the lease's row ends the
+// pause earlier.
 const conflictPause = time.Second
 
-// ignoreConflict ignores errors which say that the row is no longer in the state in which the step found it. After a
-// pause, the workflow reads the row again.
+// ignoreConflict ignores an error which says that another writer has changed the lease's row during the step. After a
+// conflict, ignoreConflict waits for conflictPause, and then the workflow reads the lease's row again.
 func (r *leaseRun) ignoreConflict(ctx workflow.Context, err error) error {
 	if errors.Is(err, errSuperseded) {
 		return nil
@@ -141,7 +144,7 @@ func whyLease(l lease.Lease, now time.Time) contract.Why {
 	return w
 }
 
-// displayName returns a lease's name, or its ID if it has no name.
+// displayName returns the name of the lease, or the ID of the lease if the lease has no name.
 func displayName(l lease.Lease) string {
 	if l.Name == "" {
 		return l.ID.String()

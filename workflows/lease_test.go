@@ -25,8 +25,8 @@ func TestLease_StartsAndEndsOnTime(t *testing.T) {
 	w.expectLog(t, want)
 }
 
-// The leases with the lowest ranks (the leaders) perform the step for all leases of one instant. The other leases
-// (the followers) wake up afterwards, one after another.
+// The leases with the lowest ranks (the leaders) perform the step for all leases of one instant. The workflows of the
+// other leases (the followers) wake up after the common instant, one after another.
 func TestLease_FollowersWakeStaggeredByRank(t *testing.T) {
 	t.Parallel()
 	for rank, want := range map[int]string{0: "1h0m0s", 3: "1h0m0s", 4: "1h0m6s", 100: "1h0m10s", 1000: "1h0m29s", 10000: "1h2m43s"} {
@@ -114,7 +114,7 @@ func TestLease_FailedReservationEndsInErrorAndReleasesHosts(t *testing.T) {
 	want := []string{"1m0s: STARTING", "1m0s: ERROR with 0 provisioned", "1h0m0s: TERMINATING", "1h0m0s: ERROR with 0 provisioned"}
 	w.expectLog(t, want)
 	if w.lease.Reservations[0].LastError == "" {
-		t.Error("the reservation has no error text")
+		t.Error("the failed reservation has no error text, want one")
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 const (
 	// firstSweepPeriod is how far back the first round searches for ended workflows.
 	firstSweepPeriod = 24 * time.Hour
-	// sweepOverlap is a period that two consecutive rounds both search, because Temporal lists a workflow only
-	// shortly after its end.
+	// sweepOverlap is the length of the period that two consecutive rounds of the sweep both search. The rounds overlap
+	// because an ended workflow appears in Temporal's list only a short time after its end.
 	sweepOverlap = 30 * time.Second
 )
 

@@ -7,8 +7,9 @@ import (
 	"berth/internal/contract"
 )
 
-// MirrorRun executes the open run of one kind (full sync, recovery, audit or repair) step by step. It ends when no
-// run of that kind is open. The run's row stores the progress, so another process can continue after a crash.
+// MirrorRun executes the open run of one kind (full sync, recovery, audit or repair) step by step. MirrorRun ends when
+// no run of this kind is open. The row of the run stores the progress, so another process can continue the run after a
+// crash.
 func MirrorRun(ctx workflow.Context, in contract.Input) error {
 	status, err := newStatusReporter(ctx, contract.RunID(in.Key))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"berth/internal/contract"
 )
 
-// Pool adds one host to Nova's aggregate "freepool" or removes it, as the host's row requires. It retries while Nova is
-// unavailable.
+// Pool adds one host to Nova's aggregate "freepool" or removes the host from it, as the row of the host requires. While
+// Nova is unavailable, Pool retries.
 func Pool(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Pool, id: contract.PoolID(in.Key), in: in, summary: "update the aggregate freepool",
 		activity: activities.SyncFreepoolHost,

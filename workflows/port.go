@@ -11,8 +11,8 @@ import (
 	"berth/internal/contract"
 )
 
-// port is one run of a Port workflow. It stores the received messages and the result of the last read. The row has
-// the authoritative state.
+// port is one run of a Port workflow. The type port stores the messages that the run has received and the result of the
+// last read of the port's row. The row of the port, and not the workflow, has the authoritative state.
 type port struct {
 	key        string
 	reporter   *statusReporter
@@ -28,17 +28,17 @@ type port struct {
 	novaFailed string
 }
 
-// pendingReport is an agent's report that the row has not stored yet. The handler of an update waits until `applied`
-// is true.
+// pendingReport is an agent's report that the row has not stored yet. The handler of the update that brought a
+// pendingReport waits until `applied` is true.
 type pendingReport struct {
 	contract.Report
 	applied bool
 	result  contract.ReportResult
 }
 
-// Port waits until every agent has configured the port. It runs until the port's row is deleted. Agents report
-// through the signal or the update "provisioning-complete". One activity applies all reports that have arrived since
-// the last one.
+// Port waits until every agent has configured the port. The workflow Port runs until the port's row is deleted. Agents
+// report to the workflow through the signal or the update "provisioning-complete". Each run of the activity that
+// applies reports applies all reports that have arrived since its last run.
 func Port(ctx workflow.Context, in contract.Input) error {
 	p := &port{key: in.Key, mustRead: true}
 	if err := p.registerHandlers(ctx); err != nil {
@@ -81,11 +81,11 @@ func (p *port) wait(ctx workflow.Context) error {
 	return err
 }
 
-// minDeadlineWait is the shortest wait for a deadline. It avoids frequent reads when the database's clock is slightly
-// behind.
+// minDeadlineWait is the shortest wait for a deadline. minDeadlineWait prevents frequent reads of the row when the
+// clock of the database is slightly behind the clock of Temporal.
 const minDeadlineWait = time.Second
 
-// readDue reports whether there is a reason to read the row.
+// readDue reports whether the workflow must read the port's row, for example because a report or a nudge has arrived.
 func (p *port) readDue() bool {
 	return p.mustRead || len(p.unread) > 0 || p.signals.Len() > 0 || p.changed.Len() > 0
 }
@@ -132,8 +132,8 @@ func (p *port) report(ctx workflow.Context) error {
 	return p.reporter.report(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.novaFailed, IgnoredReports: s.IgnoredReports})
 }
 
-// notifyNova delivers the recorded events to Nova. It runs concurrently with the main loop, so that no report waits
-// while Nova is unavailable.
+// notifyNova delivers the recorded events to Nova. notifyNova runs concurrently with the main loop of the workflow, so
+// that reports do not wait while Nova is unavailable.
 func (p *port) notifyNova(ctx workflow.Context) {
 	for workflow.Await(ctx, func() bool { return p.status.PendingNovaEvents > 0 }) == nil {
 		p.notifying = true
@@ -159,8 +159,9 @@ func (p *port) notifyNova(ctx workflow.Context) {
 	}
 }
 
-// drain ends the workflow of a deleted port. Before that, it waits until Nova has received all events and every
-// update has its result. An agent that reports later gets NotFound from Temporal and stops its retries.
+// drain ends the workflow of a deleted port. Before the workflow ends, drain waits until Nova has received all events
+// of the port and every update has returned its result. An agent that reports after the end of the workflow gets the
+// error NotFound from Temporal and stops its retries.
 func (p *port) drain(ctx workflow.Context) error {
 	for {
 		missed := false // an event was recorded while NotifyNova delivered the earlier ones, for example the deletion
@@ -174,7 +175,7 @@ func (p *port) drain(ctx workflow.Context) error {
 		if err != nil || !missed {
 			return err
 		}
-		// The history port.json was recorded before this check existed.
+		// The history port.json was recorded before the workflow read the row again at this point.
 		if workflow.GetVersion(ctx, "look for what Nova was not told", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 			continue
 		}

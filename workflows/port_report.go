@@ -42,8 +42,8 @@ func (p *port) handleUpdate(ctx workflow.Context, r contract.Report) (contract.R
 	return pending.result, err
 }
 
-// receiveAll removes all signals from the channels. It returns every report that is not yet applied, in order of
-// arrival.
+// receiveAll removes all signals from the channels. receiveAll returns every report that the workflow has received but
+// not yet applied, in order of arrival.
 func (p *port) receiveAll() []*pendingReport {
 	var raw converter.RawValue
 	for p.signals.ReceiveAsync(&raw) {
@@ -57,7 +57,8 @@ func (p *port) receiveAll() []*pendingReport {
 	return received
 }
 
-// decodeReport decodes a signal's payload. A malformed payload becomes an empty report. The row counts it as ignored.
+// decodeReport decodes a signal's payload. decodeReport converts a malformed payload to an empty report, which the row
+// of the port counts as an ignored report.
 func decodeReport(raw converter.RawValue) contract.Report {
 	var r contract.Report
 	if raw.Payload() == nil || converter.GetDefaultDataConverter().FromPayload(raw.Payload(), &r) != nil || validateReport(r) != nil {

@@ -177,12 +177,12 @@ func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 			OnComplete: func(v any, err error) { result, _ = v.(contract.ReportResult) },
 		}, contract.Report{Entity: "L2", Host: "cmp-1"})
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u2", &testsuite.TestUpdateCallback{
-			OnAccept:   func() { t.Error("a report without an entity was accepted") },
+			OnAccept:   func() { t.Error("the workflow accepted a report without an entity, want it rejected") },
 			OnReject:   func(err error) { rejected = err },
 			OnComplete: func(any, error) {},
 		}, contract.Report{Host: "cmp-1"})
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u3", &testsuite.TestUpdateCallback{
-			OnAccept:   func() { t.Error("a report of an unknown event was accepted") },
+			OnAccept:   func() { t.Error("the workflow accepted a report of an unknown event, want it rejected") },
 			OnReject:   func(error) {},
 			OnComplete: func(any, error) {},
 		}, contract.Report{Entity: "L2", Event: "unknown"})
@@ -194,7 +194,7 @@ func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 		t.Error(d)
 	}
 	if rejected == nil {
-		t.Error("a report without an entity was not rejected")
+		t.Error("the workflow did not reject a report without an entity, want it rejected")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestPort_NovaOutageDelaysNoReport(t *testing.T) {
 }
 
 // While NotifyNova delivers the events of a port, the deletion of the port records one more event. The workflow must
-// also deliver this event.
+// also deliver the event that the deletion of the port records.
 func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}

@@ -71,7 +71,8 @@ func (s *scenario) signal(name string, arg any) {
 	}
 }
 
-// waitForState waits until the query "why" returns the given state. It returns the result of that query.
+// waitForState waits until the query "why" returns the given state. waitForState returns the result of the query "why"
+// that has the given state.
 func (s *scenario) waitForState(state string) contract.Why {
 	s.t.Helper()
 	var why contract.Why
@@ -81,12 +82,12 @@ func (s *scenario) waitForState(state string) contract.Why {
 			return why
 		}
 	}
-	s.t.Fatalf("%s did not reach the state %s within 10 minutes; answer to the query \"why\": %+v", s.id, state, why)
+	s.t.Fatalf("%s did not reach the state %s within 10 minutes, want this state; answer to the query \"why\": %+v", s.id, state, why)
 	return why
 }
 
 // finishAndRecord waits until the workflow has ended, and checks that no workflow task failed. With the flag -record,
-// it writes the history of the given run to testdata.
+// finishAndRecord writes the history of the run `firstRun` to testdata.
 func (s *scenario) finishAndRecord(name, firstRun string) {
 	s.t.Helper()
 	if err := s.client.GetWorkflow(s.t.Context(), s.id, "").Get(s.t.Context(), nil); err != nil {
@@ -153,7 +154,7 @@ func TestRealServer_Port(t *testing.T) {
 
 	err = s.client.SignalWorkflow(t.Context(), s.id, "", contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
 	if err == nil {
-		t.Error("the workflow of a deleted port accepted a report, so the agent would never stop")
+		t.Error("the workflow of a deleted port accepted a report, want NotFound, because otherwise the agent would never stop its retries")
 	}
 }
 
@@ -203,8 +204,8 @@ func TestRealServer_PortContinuesAsNewWithoutLosingReports(t *testing.T) {
 		s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "elsewhere"})
 	}
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
-	// Temporal may repeat a workflow task, which then applies its reports again. So more than 250 reports may be
-	// counted.
+	// Temporal may repeat a workflow task. A repeated workflow task applies its reports again, so the row may count
+	// more than 250 ignored reports.
 	if why := s.waitForState("ACTIVE"); why.IgnoredReports < 250 {
 		t.Errorf("query \"why\" after 250 reports from another host: got %d ignored reports, want at least 250", why.IgnoredReports)
 	}
@@ -384,7 +385,7 @@ func TestRealServer_LargeSignalsCauseContinueAsNew(t *testing.T) {
 			s.waitForState(c.state)
 			for deadline := time.Now().Add(10 * time.Minute); s.currentRun() == first; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("the first run did not continue as new within 10 minutes")
+					t.Fatal("the first run did not continue as new within 10 minutes, want it to continue as new")
 				}
 			}
 			s.waitForState(c.state)

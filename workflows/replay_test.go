@@ -15,13 +15,13 @@ import (
 	"berth/workflows"
 )
 
-// corpus returns the recorded histories by file name. They are never deleted. Code that cannot replay one of them
-// would break workflows that are running now.
+// corpus returns the recorded histories by file name. A recorded history is never deleted, because workflow code that
+// cannot replay a recorded history would break workflows that are running now.
 func corpus(t *testing.T) map[string]*history.History {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("find the recorded histories testdata/*.json: got none, error %v", err)
+		t.Fatalf("find the recorded histories testdata/*.json: got no file and error %v, want at least one file", err)
 	}
 	all := map[string]*history.History{}
 	for _, file := range files {
@@ -32,7 +32,7 @@ func corpus(t *testing.T) map[string]*history.History {
 		h, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
 		_ = f.Close()
 		if err != nil {
-			t.Fatalf("read the recorded history %s: %v", file, err)
+			t.Fatalf("read the recorded history %s: got error %v, want none", file, err)
 		}
 		all[file] = h
 	}
@@ -74,7 +74,7 @@ func TestReplay_CorpusCoversEveryActivityAndWorkflow(t *testing.T) {
 	}
 	for _, name := range want {
 		if !seen[name] {
-			t.Errorf("no recorded history contains %s; record one, because otherwise no test notices that this name changes", name)
+			t.Errorf("no recorded history contains %s, want at least one, because otherwise no test notices a change of this name", name)
 		}
 	}
 }

@@ -20,13 +20,13 @@ type reservationTask struct {
 	activity  string // registered name of an activity whose argument is a reservation's ID
 	skip      func(lease.Reservation) bool
 	retryTime time.Duration // how long failed calls are retried
-	// optionalUntil is set if the step is optional. An optional step must not delay a start or an end that becomes
-	// due before this time.
+	// optionalUntil is set if the step is optional. An optional step must stop if the start or end of the lease becomes
+	// due before optionalUntil.
 	optionalUntil time.Time
 }
 
-// reservationTaskFor returns the task of a step. An optional step (the action before the end, or an update of the
-// cloud) retries only until the next event is due.
+// reservationTaskFor returns the task that a step of a lease performs for each reservation. The task of an optional
+// step (the action before the end, or an update of the cloud) retries only until the lease's next event is due.
 func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservationTask {
 	t := reservationTask{name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
 		skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
@@ -47,12 +47,12 @@ func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservati
 	return t
 }
 
-// errSuperseded means that the lease was deleted, or its dates changed, during a step. The next read of the row
-// decides what is due.
+// errSuperseded means that the lease was deleted, or its dates changed, during a step. After errSuperseded, the
+// workflow reads the lease's row again to find the step that is due.
 var errSuperseded = errors.New("the step is superseded")
 
-// superseded reports whether the running step must stop. A deletion takes precedence over every step; an optional
-// step must not delay an end that was moved to an earlier time.
+// superseded reports whether the running step must stop. Every step must stop if the deletion of the lease was
+// requested; an optional step must also stop if the next event of the lease was moved to an earlier time.
 func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Lease) bool {
 	if now.DeleteRequested {
 		return before.Status != lease.Deleting
@@ -61,9 +61,10 @@ func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Leas
 		workflow.GetVersion(ctx, "begin again when dates move", workflow.DefaultVersion, 1) == 1
 }
 
-// runForEach performs a task for all reservations of a lease. The first attempts are local activities, one after
-// another. Those that fail are retried concurrently as regular activities. It returns the final error texts by
-// reservation ID, or errSuperseded if the step must stop.
+// runForEach performs a task for all reservations of a lease. The first attempt for each reservation is a local
+// activity, one reservation after another. For the reservations whose local activity failed, runForEach retries the
+// task concurrently with regular activities. runForEach returns the final error texts by reservation ID, or
+// errSuperseded if the step must stop.
 func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservationTask) (map[string]string, error) {
 	failed, retry, lastError := map[string]string{}, []lease.Reservation{}, ""
 	for _, reservation := range l.Reservations {
@@ -88,8 +89,9 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 	return failed, r.retryRemotely(ctx, l, t, retry, failed)
 }
 
-// retryRemotely retries a task for several reservations at the same time. It returns when each of them has succeeded
-// or finally failed, or when the step is superseded. It adds the final errors to the map `failed`.
+// retryRemotely retries a task for several reservations at the same time. retryRemotely returns when the task has
+// succeeded or finally failed for each of the reservations, or when the step is superseded. retryRemotely adds the
+// final errors to the map `failed`.
 func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservationTask, retry []lease.Reservation, failed map[string]string) error {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -104,7 +106,8 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 		})
 	}
 	for reads := 0; running > 0; reads++ {
-		// Each attempt also reads the row, so after many signals the workflow does not have to read it.
+		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays short. A
+		// superseded step still stops then, because each attempt of the activity reads the row itself.
 		if err := workflow.Await(ctx, func() bool { return running == 0 || r.changed.Len() > 0 && reads < messagesPerRun }); err != nil {
 			return err
 		}

@@ -27,8 +27,8 @@ func newStatusReporter(ctx workflow.Context, object string) (*statusReporter, er
 	return s, err
 }
 
-// report publishes a status. An update of search attributes is a history event, so report does not write unchanged
-// values.
+// report publishes a status. report does not write unchanged search attributes, because each update of search
+// attributes adds an event to the history.
 func (s *statusReporter) report(ctx workflow.Context, why contract.Why) error {
 	why.Object = s.why.Object
 	if why.Waiting == nil {

@@ -7,8 +7,8 @@ import (
 	"berth/internal/contract"
 )
 
-// Webhook sends the recorded notifications of one lease to the webhook, in order. It retries while the webhook is
-// unavailable, and ends when no notification is left.
+// Webhook sends the recorded notifications of one lease to the webhook receiver, in the order of recording. While the
+// webhook receiver is unavailable, Webhook retries. Webhook ends when no notification of the lease is unsent.
 func Webhook(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Webhook, id: contract.WebhookID(in.Key), in: in, summary: "notify the webhook",
 		activity: activities.NotifyWebhook,

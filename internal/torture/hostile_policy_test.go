@@ -23,7 +23,7 @@ var callers = []struct {
 }
 
 // expectedStatuses has the HTTP status that each caller must get, in the order of the list `callers`. The value 0 means that the
-// caller may get every status except a denial (401, 403 or 404).
+// caller may get every status except a denial (401, 403, and for most routes 404).
 type expectedStatuses [7]int
 
 var (

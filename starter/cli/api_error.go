@@ -36,7 +36,8 @@ func (r *APIError) Error() string {
 	return fmt.Sprintf("%s (%d %s)", r.Message, r.Status, r.Type)
 }
 
-// errorOf converts an HTTP answer to an error. Only this function maps HTTP statuses to exit codes and advice.
+// errorOf converts an HTTP answer to an error. Only errorOf maps HTTP statuses to exit codes of starter and to advice
+// for the user.
 func (a *Client) errorOf(res *http.Response, raw []byte) error {
 	r := parseAPIError(res, raw)
 	t := &Error{Code: ExitOther, What: "the API refused the request", Err: r}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Object is a decoded JSON object of the API. Its keys are the names of the attributes.
+// Object is a decoded JSON object of the API. The keys of an Object are the names of the JSON attributes.
 type Object = map[string]any
 
 // Client sends requests to the API over HTTP.
@@ -29,14 +29,15 @@ func NewClient(baseURL, token string) *Client {
 	}}
 }
 
-// Do sends one request with the body `in` and decodes the answer into `out`. `in` and `out` may be nil. `headers` alternates between names
-// and values.
+// Do sends one request with the body `in` and decodes the answer into `out`. If `in` is nil, the request has no body; if `out` is
+// nil, Do ignores the body of the answer. `headers` contains the name of a header, its value, the name of the next header, and so
+// on.
 func (a *Client) Do(ctx context.Context, method, path string, in, out any, headers ...string) error {
 	_, err := a.Send(ctx, method, path, in, out, headers...)
 	return err
 }
 
-// Send works like Do and also returns the HTTP status.
+// Send does the same as Do, and also returns the HTTP status of the answer.
 func (a *Client) Send(ctx context.Context, method, path string, in, out any, headers ...string) (int, error) {
 	req, err := a.newRequest(ctx, method, path, in, headers)
 	if err != nil {
@@ -93,7 +94,7 @@ func (a *Client) newRequest(ctx context.Context, method, path string, in any, he
 	return req, nil
 }
 
-// Decode decodes JSON. It keeps numbers as json.Number.
+// Decode decodes JSON. Decode decodes JSON numbers as json.Number, so that no digit is lost.
 func Decode(raw []byte, out any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Action runs a command after its flags were parsed.
+// Action is the function of a command. starter calls an Action after it has parsed the flags of the command.
 type Action func(ctx context.Context, s *Session, args []string) error
 
 // Command is one row of the table of commands that Tree contains.
@@ -18,7 +18,8 @@ type Command struct {
 	Bind    func(*pflag.FlagSet) Action // declares the flags and returns the action
 }
 
-// RequireYes declares the flag --yes, and refuses to run the action without this flag. Commands use it for actions that no API call can undo.
+// RequireYes declares the flag --yes, and returns an action that refuses to run without --yes. Commands use RequireYes for
+// actions that no API call can undo.
 func RequireYes(f *pflag.FlagSet, act Action) Action {
 	yes := f.Bool("yes", false, "confirm an action that cannot be undone")
 	return func(ctx context.Context, s *Session, args []string) error {
@@ -29,7 +30,8 @@ func RequireYes(f *pflag.FlagSet, act Action) Action {
 	}
 }
 
-// SplitWords splits "port show PORT" into the path of the command and its arguments.
+// SplitWords splits the usage of a command, for example "port show PORT", into the path of the command (port show) and
+// the names of the arguments (PORT).
 func SplitWords(words string) (path, arguments []string) {
 	for word := range strings.FieldsSeq(words) {
 		if word == strings.ToLower(word) {

@@ -85,7 +85,8 @@ func (t Tree) addCommand(root *cobra.Command, s *Session, row Command) {
 	parent.AddCommand(c)
 }
 
-// subgroup returns the group with the given name below the command `parent`. It adds the group if `parent` does not have it yet.
+// subgroup returns the group with the given name below the command `parent`. If `parent` does not have a group with this name,
+// subgroup adds the group.
 func (t Tree) subgroup(parent *cobra.Command, name string) *cobra.Command {
 	for _, c := range parent.Commands() {
 		if c.Name() == name {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Exit codes of starter. Scripts may rely on them.
+// Exit codes of starter. Scripts may rely on the exit codes of starter.
 const (
 	ExitOK          = 0
 	ExitOther       = 1
@@ -62,7 +62,8 @@ func Unavailable(what, next string, err error) *Error {
 	return &Error{Code: ExitUnavailable, What: "cannot reach " + what, Next: next, Err: err}
 }
 
-// Cause returns the text of a client's error without the operation and the address, because the message before this text already names them.
+// Cause returns the text of an error of a network client without the operation and the address, because the message in which
+// starter prints this text already names the operation and the address.
 func Cause(err error) string {
 	var op *net.OpError
 	var request *url.Error
@@ -99,7 +100,7 @@ func ExitCode(err error) int {
 	}
 }
 
-// ReportError prints an error and its advice.
+// ReportError prints an error, and the advice for the user if the error has one.
 func ReportError(w io.Writer, err error) {
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(w, "starter: interrupted")

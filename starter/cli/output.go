@@ -16,7 +16,8 @@ type Printer struct {
 	Format string
 }
 
-// PrintObject prints one object. In the table format it prints the attributes in `columns` first, then all other attributes except links.
+// PrintObject prints one object. In the table format, PrintObject prints the attributes in `columns` first, then all other
+// attributes of the object except links.
 func (p *Printer) PrintObject(o Object, columns []string) error {
 	if p.Format != "table" {
 		return p.PrintDocument(o)
@@ -45,7 +46,8 @@ func (p *Printer) PrintObject(o Object, columns []string) error {
 // ExplanationKey is the attribute in which the API explains the status of an object.
 const ExplanationKey = "berth:why"
 
-// PrintList prints a list of objects. In the table format it prints only the attributes in `columns`.
+// PrintList prints a list of objects. In the table format, PrintList prints only the attributes in `columns` of each
+// object.
 func (p *Printer) PrintList(all []Object, columns []string) error {
 	if p.Format != "table" {
 		return p.PrintDocument(all)
@@ -70,7 +72,8 @@ func (p *Printer) PrintDocument(v any) error {
 	return e.Encode(v)
 }
 
-// PrintNextDocument prints a document that follows another one: YAML needs a separator between them.
+// PrintNextDocument prints a document after another document. In the YAML format, PrintNextDocument prints a separator
+// between the two documents.
 func (p *Printer) PrintNextDocument(v any) error {
 	if p.Format == "yaml" {
 		if _, err := fmt.Fprintln(p.Writer, "---"); err != nil {
@@ -80,7 +83,7 @@ func (p *Printer) PrintNextDocument(v any) error {
 	return p.PrintDocument(v)
 }
 
-// printYAML prints YAML with the same keys as JSON.
+// printYAML prints a value as YAML, with the same keys that the JSON of the value has.
 func (p *Printer) printYAML(v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -97,7 +100,7 @@ func (p *Printer) printYAML(v any) error {
 	return err
 }
 
-// PrintMessage prints a sentence in the table format, and the value v in the other formats.
+// PrintMessage prints the sentence `format` in the table format, and the value v in the formats JSON and YAML.
 func (p *Printer) PrintMessage(v any, format string, args ...any) error {
 	if p.Format != "table" {
 		return p.PrintDocument(v)

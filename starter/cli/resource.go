@@ -11,7 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resource describes a collection of the API. The same code lists, shows, creates, changes and deletes the objects of all resources.
+// Resource describes a collection of the API, for example the ports. The methods of Resource list, show, create, change and
+// delete the objects of every collection with the same code.
 type Resource struct {
 	Name                   string // on the command line
 	Path                   string // URL path of the collection
@@ -23,7 +24,7 @@ type Resource struct {
 	Fields                 []Field
 }
 
-// IsUUID reports whether s is a UUID in its usual form with hyphens.
+// IsUUID reports whether s is a UUID in the usual form with hyphens.
 func IsUUID(s string) bool {
 	_, err := uuid.Parse(s)
 	return len(s) == 36 && err == nil
@@ -32,7 +33,8 @@ func IsUUID(s string) bool {
 // Digits matches a decimal number.
 var Digits = regexp.MustCompile(`^[0-9]+$`)
 
-// Resolve returns the ID of the object with the given name or ID. It fails if no object, or more than one object, has the name.
+// Resolve returns the ID of the object with the given name or ID. Resolve returns an error if no object, or more than one
+// object, has the given name.
 func (r *Resource) Resolve(ctx context.Context, s *Session, word string) (string, error) {
 	if r.IsID(word) {
 		return strings.ToLower(word), nil
@@ -96,7 +98,8 @@ func (r *Resource) Create(ctx context.Context, s *Session, body Object) (Object,
 	return r.Unwrap(o), nil
 }
 
-// Update sends a PUT request and returns the changed object. `headers` alternates between names and values.
+// Update sends a PUT request and returns the changed object. `headers` contains the name of a header, its value, the
+// name of the next header, and so on.
 func (r *Resource) Update(ctx context.Context, s *Session, id string, body Object, headers ...string) (Object, error) {
 	var o Object
 	if err := s.API.Do(ctx, "PUT", r.ObjectPath(id), r.wrapBody(body), &o, headers...); err != nil {
@@ -121,7 +124,8 @@ func (r *Resource) wrapBody(body Object) Object {
 	return Object{r.SingularKey: body}
 }
 
-// takesBareBody reports whether the bodies of requests have no envelope. Blazar's requests have no envelope, although its answers have one.
+// takesBareBody reports whether the bodies of requests have no envelope. The bodies of Blazar's requests have no envelope,
+// although the bodies of Blazar's answers have one.
 func (r *Resource) takesBareBody() bool { return strings.HasPrefix(r.Path, "/reservation/") }
 
 // Unwrap returns the object in the envelope of an answer.
@@ -132,7 +136,7 @@ func (r *Resource) Unwrap(o Object) Object {
 	return o
 }
 
-// DisplayName returns the object's name, or its ID if it has no name.
+// DisplayName returns the name of the object o, or the ID of o if o has no name.
 func (r *Resource) DisplayName(o Object) string {
 	if name, ok := o[r.NameKey].(string); ok && name != "" {
 		return name

@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/log"
 )
 
-// Session is the state of one command: its settings, clients and output.
+// Session is the state of one run of a starter command: settings, clients and output.
 type Session struct {
 	*Settings
 	SettingsError error // wrong settings in the environment; Open reports it, so that --help works without valid settings
@@ -43,20 +43,22 @@ func (s *Session) Open(stdout io.Writer) error {
 	return nil
 }
 
-// Close closes the connection to Temporal, if there is one.
+// Close closes the session's connection to Temporal if the session has one.
 func (s *Session) Close() {
 	if s.temporalClient != nil {
 		s.temporalClient.Close()
 	}
 }
 
-// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. For
-// such an address, starter does not read the user's own Temporal profile.
+// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. If
+// the address of Temporal comes from the address file of a development run, starter does not read the user's own
+// Temporal profile.
 func (s *Session) usesDevelopmentServer() bool {
 	return s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
 }
 
-// Temporal connects to Temporal at the first call and returns the same client, or the same error, at every later call.
+// Temporal connects to the Temporal server at the first call, and returns the same client, or the same error, at every
+// later call.
 func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 	s.temporalLock.Lock()
 	defer s.temporalLock.Unlock()

@@ -11,8 +11,8 @@ import (
 	"berth/internal/config"
 )
 
-// Settings are the addresses and credentials of one command. A flag has precedence over the environment, and the
-// environment has precedence over the address file that `make run` writes.
+// Settings are the addresses and credentials that a starter command uses. The value of a flag has precedence over the
+// environment variable, and the environment variable has precedence over the address file that `make run` writes.
 type Settings struct {
 	config.Config
 	URL               string // of the API, without a trailing slash
@@ -23,8 +23,8 @@ type Settings struct {
 	Format            string // table, json or yaml
 }
 
-// ReadSettings reads the settings from an environment in the form of os.Environ. If it fails, it still returns
-// settings with which --help works.
+// ReadSettings reads the settings from an environment in the form of os.Environ. If the environment has invalid
+// settings, ReadSettings returns an error and also settings that are sufficient for --help.
 func ReadSettings(environ []string) (Settings, error) {
 	e, err := readEnvironment(environ)
 	c, invalid := config.Load(e.Environ())

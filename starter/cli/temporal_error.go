@@ -36,8 +36,8 @@ func TemporalError(s *Settings, workflow string, err error) error {
 // ErrNoWorkflow means that Temporal has no workflow with the requested ID, neither open nor closed.
 var ErrNoWorkflow = errors.New("the workflow never started, or has not started yet")
 
-// isClosed reports whether the error means that the workflow exists but is closed. Temporal uses the same type of error for a workflow
-// that does not exist.
+// isClosed reports whether the error means that the workflow exists but is closed. Temporal returns the error type NotFound both
+// for a closed workflow and for a workflow that does not exist.
 func isClosed(missing *serviceerror.NotFound) bool {
 	return strings.Contains(missing.Message, "already completed")
 }

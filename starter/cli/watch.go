@@ -16,7 +16,8 @@ import (
 // MinInterval is the shortest allowed interval between two reads of a command with --watch.
 const MinInterval = 10 * time.Millisecond
 
-// Watcher prints a list or an object once and, with --watch, prints every change until the user interrupts it.
+// Watcher prints a list or an object once. With --watch, Watcher then prints every change of the list or object until
+// the user interrupts the command.
 type Watcher struct {
 	enabled  *bool
 	interval *time.Duration
@@ -30,7 +31,8 @@ func WatchFlags(f *pflag.FlagSet) Watcher {
 	}
 }
 
-// List prints the list of objects that the function `read` returns, and with --watch every change of this list.
+// List prints the list of objects that the function `read` returns. With --watch, List then prints every change of this
+// list.
 func (w Watcher) List(ctx context.Context, s *Session, r *Resource, read func(context.Context) ([]Object, error)) error {
 	all, err := read(ctx)
 	if err != nil {
@@ -42,7 +44,7 @@ func (w Watcher) List(ctx context.Context, s *Session, r *Resource, read func(co
 	return w.follow(ctx, s, r, r.Columns, all, read)
 }
 
-// Show prints the object that the function `read` returns, and with --watch every change of this object.
+// Show prints the object that the function `read` returns. With --watch, Show then prints every change of this object.
 func (w Watcher) Show(ctx context.Context, s *Session, r *Resource, read func(context.Context) (Object, error)) error {
 	o, err := read(ctx)
 	if err != nil {
@@ -57,8 +59,8 @@ func (w Watcher) Show(ctx context.Context, s *Session, r *Resource, read func(co
 	})
 }
 
-// follow calls `read` again after every interval and prints the changes. If the API is unavailable, follow reports this once and keeps
-// trying.
+// follow calls `read` again after every interval and prints the changes. If the API is unavailable, follow prints one message
+// about the outage and keeps calling `read`.
 func (w Watcher) follow(ctx context.Context, s *Session, r *Resource, keys []string, before []Object, read func(context.Context) ([]Object, error)) error {
 	if *w.interval < MinInterval {
 		return UsageError("--every %s is below the minimum of %s", *w.interval, MinInterval)
@@ -93,9 +95,10 @@ func (w Watcher) follow(ctx context.Context, s *Session, r *Resource, keys []str
 	}
 }
 
-// printChanges prints what changed between two reads. `keys` are the attributes to compare. Without keys, there is only one
-// object, and printChanges compares all its attributes. In the table format it prints one line for each object that was added, changed or
-// removed; in the other formats it prints the whole document again.
+// printChanges prints what changed between two reads. `keys` are the attributes of the objects that printChanges compares. If
+// `keys` is empty, `before` and `now` contain a single object, and printChanges compares all attributes of this object. In the
+// table format, printChanges prints one line for each object that was added, changed or removed; in the formats JSON and YAML,
+// printChanges prints the whole document again.
 func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, now []Object) error {
 	if s.Output.Format != "table" {
 		switch {
@@ -138,8 +141,8 @@ func (r *Resource) byID(all []Object) map[string]Object {
 	return byID
 }
 
-// changedAttributes lists the attributes that changed, as "KEY: OLD → NEW". It compares the attributes in `keys`, or all
-// attributes if there are no keys.
+// changedAttributes lists the attributes that changed, as "KEY: OLD → NEW". changedAttributes compares the attributes in
+// `keys`, or all attributes if `keys` is empty.
 func changedAttributes(was, is Object, keys []string) string {
 	if keys == nil {
 		both := maps.Clone(was)

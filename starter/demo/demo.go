@@ -64,7 +64,7 @@ func demoCommand(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// printStep prints one step of the demo: what happened, and the request or event that caused it.
+// printStep prints one step of the demo: what happened, and the request or event that caused this step.
 func (d *demonstration) printStep(cause, format string, args ...any) {
 	what := cli.Sanitize(fmt.Sprintf(format, args...))
 	if cause != "" {
@@ -84,7 +84,8 @@ func checkFailed(format string, args ...any) error {
 // waitLimit is the maximum time that the demo waits for a result. Results usually take milliseconds.
 const waitLimit = time.Minute
 
-// waitUntil calls condition until it returns true or an error. After the time `limit` it returns an error that contains the text `what`.
+// waitUntil calls the function `condition` repeatedly until `condition` returns true or an error. When the time `limit` has
+// passed, waitUntil returns an error that contains the text `what`.
 func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what string, condition func(context.Context) (bool, error)) error {
 	started := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -20,8 +20,9 @@ type writeResult struct {
 	err    error
 }
 
-// raceWriters lets two writers send their writes at the same time. It returns the result of the writer that succeeded and of the writer that
-// was rejected. It returns an error unless one write succeeded and the other was rejected because of the generation.
+// raceWriters lets two writers send a write with the same generation at the same time. raceWriters returns the result of the
+// writer whose write succeeded, and the result of the writer whose write was rejected. If not exactly one write succeeded, or if
+// the other write was not rejected because of the generation, raceWriters returns an error.
 func raceWriters(success int, write func(writer int) (int, error)) (won, lost writeResult, err error) {
 	var attempts [2]writeResult
 	var ready, done sync.WaitGroup

@@ -17,7 +17,8 @@ const faultCount = 3
 // controllerURL is the URL of the controller without a path.
 func (d *demonstration) controllerURL() string { return baseURL(d.ODL.URL) }
 
-// injectFaults makes the stub of OpenDaylight reject a few requests. It does nothing if the controller is not the stub.
+// injectFaults makes the stub of OpenDaylight reject a few requests. If the controller is not the stub of OpenDaylight,
+// injectFaults does nothing.
 func (d *demonstration) injectFaults(ctx context.Context) error {
 	root := d.controllerURL()
 	if root == "" {
@@ -39,8 +40,8 @@ func (d *demonstration) injectFaults(ctx context.Context) error {
 	return nil
 }
 
-// networkFault is the fault that makes the stub of OpenDaylight reject the creation of networks. The journal entries of the other objects
-// of this run wait for the network's entry.
+// networkFault is the fault that makes the stub of OpenDaylight reject the creation of networks. The journal entries of the
+// subnet and the port that this run of the demo creates wait for the journal entry of the network.
 var networkFault = cli.Object{"method": "POST", "type": "network", "status": 503, "times": faultCount}
 
 func (d *demonstration) runJournal(ctx context.Context) error {
@@ -58,7 +59,8 @@ func (d *demonstration) runJournal(ctx context.Context) error {
 	return d.checkOrder(ctx)
 }
 
-// waitForEntries waits until the entries of this run's network, subnet and port are completed.
+// waitForEntries waits until the journal entries of the network, subnet and port that this run of the demo has created
+// are completed.
 func (d *demonstration) waitForEntries(ctx context.Context) error {
 	seen := map[string]string{}
 	var entries []cli.Object
@@ -92,7 +94,8 @@ func (d *demonstration) waitForEntries(ctx context.Context) error {
 	return nil
 }
 
-// listEntries lists the entries of this run's network, subnet and port, oldest first.
+// listEntries lists the journal entries of the network, subnet and port that this run of the demo has created, oldest
+// first.
 func (d *demonstration) listEntries(ctx context.Context) ([]cli.Object, error) {
 	var entries []cli.Object
 	for _, id := range []string{d.network, d.subnet, d.port.id} {

@@ -40,7 +40,8 @@ func (d *demonstration) runLease(ctx context.Context) error {
 	})
 }
 
-// observeLease reads the lease. If it has changed, observeLease prints and checks the change.
+// observeLease reads the lease. If the lease has changed since the last call, observeLease prints the change and checks
+// the statuses of the lease.
 func (d *demonstration) observeLease(ctx context.Context, v *leaseView, provider string) (done bool, err error) {
 	o, err := resource.Leases.Get(ctx, d.Session, d.lease)
 	if err != nil {
@@ -80,10 +81,12 @@ func (d *demonstration) observeLease(ctx context.Context, v *leaseView, provider
 	return done, d.checkAllocation(ctx, now, provider)
 }
 
-// maxDelay is the longest accepted delay of a lease event. It is long because the machine may be busy.
+// maxDelay is the longest accepted delay of a lease event. maxDelay is long, because the machine that runs the demo may
+// be busy.
 const maxDelay = 15 * time.Second
 
-// checkDelay checks and prints the delay of a lease event. The delay is measured with the clock of the database.
+// checkDelay checks and prints the delay of a lease event. checkDelay measures the delay of a lease event with the
+// clock of the database.
 func (d *demonstration) checkDelay(v leaseView, event string) error {
 	due, err := time.Parse("2006-01-02T15:04:05.000000", v.due[event])
 	if err != nil {
@@ -105,8 +108,8 @@ func (d *demonstration) checkDelay(v leaseView, event string) error {
 	return nil
 }
 
-// checkAllocation checks in Placement that the reservation has an allocation on its host while the lease is ACTIVE, and
-// none otherwise.
+// checkAllocation checks that the reservation has a Placement allocation on the reserved host while the lease is
+// ACTIVE, and has no allocation while the lease has another status.
 func (d *demonstration) checkAllocation(ctx context.Context, v leaseView, provider string) error {
 	o, err := resource.ConsumerAllocations(ctx, d.Session, v.reservation)
 	if err != nil {
@@ -141,7 +144,7 @@ func (d *demonstration) checkAllocation(ctx context.Context, v leaseView, provid
 	return nil
 }
 
-// createHost creates a resource provider with an inventory and registers its host for leases.
+// createHost creates a resource provider with an inventory, and registers the host of this provider for leases.
 func (d *demonstration) createHost(ctx context.Context) (host, reserved string, err error) {
 	host = d.uniqueName("node")
 	o, err := resource.Providers.Create(ctx, d.Session, cli.Object{"name": host})

@@ -9,8 +9,9 @@ import (
 	"berth/starter/cli"
 )
 
-// combination lists the statuses that reservations and events may have while a lease has a certain status. The table
-// of combinations is written from Blazar's specification of leases, and does not use the code that the demo checks.
+// combination lists the statuses that reservations and events may have while a lease has a certain status. The table of
+// combinations follows Blazar's specification of leases. The table does not use berth's own lease rules, because the
+// demo checks these rules.
 type combination struct {
 	reservation []string
 	start, end  []string
@@ -25,7 +26,8 @@ var allowedCombinations = map[string]combination{
 	"TERMINATED":  {[]string{"deleted"}, []string{"DONE"}, []string{"DONE"}},
 }
 
-// leaseView contains the statuses of a lease, its reservation and its events from one answer of the API.
+// leaseView contains the statuses of a lease, of the lease's reservation and of the lease's events, as one answer of
+// the API shows them.
 type leaseView struct {
 	status       string
 	reservations []string

@@ -8,7 +8,7 @@ import (
 	"berth/internal/contract"
 )
 
-// runLinks prints the commands and links that show this run's objects again.
+// runLinks prints commands and links with which the user can look at the objects that this run of the demo has created.
 func (d *demonstration) runLinks(context.Context) error {
 	workflows := []struct{ what, id string }{{"the port", contract.PortID(d.port.id)}, {"the lease", contract.LeaseID(d.lease)}}
 	for _, seq := range d.entries {

@@ -61,7 +61,7 @@ func (d *demonstration) runPort(ctx context.Context) error {
 	return d.checkNovaEvent(ctx)
 }
 
-// checkAgentEnabled checks that the agent is enabled. The scheduler does not use disabled agents.
+// checkAgentEnabled checks that the agent is enabled. The DHCP scheduler does not assign networks to disabled agents.
 func (d *demonstration) checkAgentEnabled(ctx context.Context, host string) error {
 	all, err := resource.Agents.List(ctx, d.Session, url.Values{"host": {host}})
 	if err != nil {
@@ -108,7 +108,8 @@ func (d *demonstration) createPort(ctx context.Context) error {
 	return nil
 }
 
-// checkBlockedBy waits until the port's workflow waits for exactly these provisioning entities (DHCP, L2), and checks that the port is DOWN.
+// checkBlockedBy waits until the port's workflow waits for exactly the given provisioning entities (DHCP, L2), and checks that
+// the port is DOWN.
 func (d *demonstration) checkBlockedBy(ctx context.Context, entities ...string) error {
 	var w contract.Why
 	workflow := contract.PortID(d.port.id)

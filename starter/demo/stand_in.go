@@ -9,7 +9,8 @@ import (
 	"berth/starter/cli"
 )
 
-// baseURL returns a URL without its path. A stub receives control requests at paths below it.
+// baseURL returns the scheme and host of a URL, without the path. A stub of an external service receives control
+// requests at paths below its base URL.
 func baseURL(address string) string {
 	u, err := url.Parse(address)
 	if address == "" || err != nil {

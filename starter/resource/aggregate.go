@@ -22,7 +22,7 @@ func showAggregates(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// ProviderAggregates reads the aggregates of a provider and its generation.
+// ProviderAggregates reads the aggregates and the generation of a resource provider.
 func ProviderAggregates(ctx context.Context, s *cli.Session, provider string) (cli.Object, error) {
 	var o cli.Object
 	if err := s.API.Do(ctx, "GET", Providers.ObjectPath(provider)+"/aggregates", nil, &o); err != nil {

@@ -126,8 +126,8 @@ func parseAllocations(ctx context.Context, s *cli.Session, words []string) (cli.
 	return allocations, nil
 }
 
-// unsetAllocations deletes all allocations of a consumer. It requires --yes, because other consumers may
-// immediately allocate the released resources.
+// unsetAllocations deletes all allocations of a consumer. unsetAllocations requires the flag --yes, because other
+// consumers may immediately allocate the released resources.
 func unsetAllocations(f *pflag.FlagSet) cli.Action {
 	generation := generationFlag(f, "the consumer's generation")
 	return cli.RequireYes(f, func(ctx context.Context, s *cli.Session, args []string) error {
@@ -150,8 +150,8 @@ func unsetAllocations(f *pflag.FlagSet) cli.Action {
 	})
 }
 
-// firstSet returns the value of the flag if the user has given the flag. Otherwise it returns the current value, or the default if the
-// current value is "unknown".
+// firstSet returns the value of the flag if the user has given the flag. If the user has not given the flag, firstSet returns the
+// current value, or the default value if the current value is "unknown".
 func firstSet(flag string, current any, defaultValue string) string {
 	if flag != "" {
 		return flag
@@ -162,8 +162,8 @@ func firstSet(flag string, current any, defaultValue string) string {
 	return defaultValue
 }
 
-// generationJSON returns the JSON of a consumer generation. A negative generation becomes null, which means a new
-// consumer.
+// generationJSON returns the JSON of a consumer generation. generationJSON converts a negative generation to null,
+// which tells Placement that the consumer is new.
 func generationJSON(generation int64) any {
 	if generation < 0 {
 		return nil

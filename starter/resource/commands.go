@@ -6,7 +6,8 @@ import (
 	"berth/starter/cli"
 )
 
-// Commands returns the commands of this package: those for networks, leases, the journal and the other resources.
+// Commands returns the commands of package resource: the commands for networks, leases, the journal and all other
+// resources.
 func Commands() []cli.Command {
 	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands())
 }

@@ -54,8 +54,8 @@ func showCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// createCommand makes the command that creates an object. The argument of the command is the name of the object. The
-// function `adjust` may check or complete the body of the request; it may be nil.
+// createCommand makes the command that creates an object. The argument of the command is the name of the new object.
+// The function `adjust` may check or complete the body of the request; `adjust` may be nil.
 func createCommand(r *cli.Resource, adjust func(body cli.Object) error) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		given := cli.DeclareFields(f, r.Fields, "create")
@@ -134,8 +134,9 @@ func deleteCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// revisionFlag declares --revision for Neutron's objects. The returned function makes the header If-Match. With this
-// header the API refuses the change if the object has another revision.
+// revisionFlag declares --revision for Neutron's objects. The function that revisionFlag returns makes the header
+// If-Match. With the header If-Match, the API refuses a change if the object has another revision than the header
+// names.
 func revisionFlag(f *pflag.FlagSet, r *cli.Resource) func() []string {
 	if r.NameFilter != "name" || r.SingularKey == "" {
 		return func() []string { return nil }

@@ -19,8 +19,8 @@ func parseInstantFlag(_ context.Context, s *cli.Session, values []string) (any, 
 	return parseInstant(values[0], s.Now())
 }
 
-// parseInstant parses the word `now`, a duration from now such as +90m, a date with a time zone, or a date in one of the API's formats. It
-// returns a date in one of the API's formats.
+// parseInstant parses the word `now`, a duration from now such as +90m, a date with a time zone, or a date in one of the API's
+// formats. parseInstant returns a date in one of the formats that the API accepts.
 func parseInstant(word string, now time.Time) (any, error) {
 	if after, relative := strings.CutPrefix(word, "+"); relative {
 		d, err := parseDuration(after)
@@ -65,8 +65,8 @@ func parseDuration(word string) (time.Duration, error) {
 // dateWithZone matches a date and a time, followed by a blank and a time zone: a name, an offset or Z.
 var dateWithZone = regexp.MustCompile(`^(\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{2}(?::\d{2})?) ([A-Za-z+-].*)$`)
 
-// parseInZone converts a local time in a time zone to an instant. When daylight saving time begins or ends, some local times do not exist
-// and some exist twice; parseInZone returns an error for them.
+// parseInZone converts a local time in a time zone to an instant. When daylight saving time begins or ends, some local times do
+// not exist and some exist twice; parseInZone returns an error for these local times.
 func parseInZone(local, zone string) (time.Time, error) {
 	form := "2006-1-2 15:04"
 	if strings.Count(local, ":") == 2 {

@@ -15,7 +15,8 @@ var Hosts = &cli.Resource{
 	Columns: []string{"id", "hypervisor_hostname", "reservable", "vcpus", "memory_mb", "local_gb"},
 }
 
-// hostCommand registers a host (POST) or changes its properties (PUT).
+// hostCommand makes the command that registers a host (POST) or the command that changes the properties of a host
+// (PUT).
 func hostCommand(method string) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		extras := f.StringArray("property", nil, "NAME=VALUE that resource_properties of leases can match; may be repeated")

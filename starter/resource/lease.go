@@ -53,8 +53,8 @@ func printPlan(ctx context.Context, s *cli.Session, body cli.Object) error {
 	return s.Output.PrintObject(o, planColumns)
 }
 
-// leaseFlags declares the flags for the hosts and the times of a lease. The returned function makes the body of the request that creates
-// the lease.
+// leaseFlags declares the flags for the hosts and the times of a lease. The function that leaseFlags returns makes the body of
+// the request that creates the lease.
 func leaseFlags(f *pflag.FlagSet) func(ctx context.Context, s *cli.Session, name string) (cli.Object, error) {
 	given := cli.DeclareFields(f, Leases.Fields, "create")
 	length := f.String("for", "", "duration of the lease, for example 90m, 2h or 3d, instead of --end")

@@ -27,7 +27,8 @@ var calendarColumns = []string{"letter", "lease", "project_id", "status", "start
 // hostAllocations is the resource that lists the reservations of each host.
 var hostAllocations = &cli.Resource{Name: "allocation", Path: "/reservation/v1/os-hosts/allocations", PluralKey: "allocations", IDKey: "resource_id"}
 
-// calendarWindow is the time span of a calendar and its number of cells.
+// calendarWindow is the time span of a lease calendar, and the number of cells into which the calendar divides this
+// time span.
 type calendarWindow struct {
 	from, until time.Time
 	cells       int
@@ -135,7 +136,7 @@ func parseAPIDate(v any) time.Time {
 	return at
 }
 
-// draw prints the chart of the calendar and its legend.
+// draw prints the chart of the lease calendar and the legend of the chart.
 func (w calendarWindow) draw(p *cli.Printer, names []string, reservations []hostReservation) error {
 	letters := map[string]string{}
 	var legend []cli.Object
@@ -164,7 +165,7 @@ func (w calendarWindow) draw(p *cli.Printer, names []string, reservations []host
 	return p.PrintList(legend, calendarColumns)
 }
 
-// fillCells writes the letter of a lease into every cell that its reservation overlaps.
+// fillCells writes the letter of a lease into every cell of the line whose time overlaps with the lease's reservation.
 func (w calendarWindow) fillCells(line []string, r hostReservation, letter string) {
 	for i := range line {
 		begins, ends := w.cellStart(i), w.cellStart(i+1)

@@ -25,7 +25,7 @@ its number. A repair does exactly what the plan says; it skips and lists objects
 // runPollInterval is the interval between two reads of a run's state.
 const runPollInterval = 500 * time.Millisecond
 
-// startRunCommand makes the command that starts a run and follows it to its end.
+// startRunCommand makes the command that starts a run, for example a full sync, and waits until the run ends.
 func startRunCommand(kind string) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		reason := f.String("reason", "", "reason, stored with the run")
@@ -40,7 +40,7 @@ func startRunCommand(kind string) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// followRun starts a run and prints its progress to stderr until it ends.
+// followRun starts a run, for example a full sync, and prints the progress of the run to stderr until the run ends.
 func followRun(ctx context.Context, s *cli.Session, body cli.Object, limit time.Duration) (cli.Object, error) {
 	var o cli.Object
 	if err := s.API.Do(ctx, "POST", Runs.Path, body, &o); err != nil {
@@ -103,7 +103,7 @@ func listFindings(ctx context.Context, s *cli.Session, id string) ([]cli.Object,
 
 var findingColumns = []string{"operation", "object_type", "object_id", "kind", "attributes", "outcome"}
 
-// runAudit runs an audit and returns its number and its findings.
+// runAudit runs an audit, and returns the number and the findings of the audit.
 func runAudit(ctx context.Context, s *cli.Session, limit time.Duration) (string, []cli.Object, error) {
 	o, err := followRun(ctx, s, cli.Object{"kind": "audit"}, limit)
 	if err != nil {

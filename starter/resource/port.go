@@ -28,8 +28,8 @@ var Ports = &cli.Resource{
 	},
 }
 
-// parseFixedIPs parses fixed IPs of the form subnet=NAME,address=IP. The subnet or the address may be missing. The word none means that the
-// port gets no fixed IP.
+// parseFixedIPs parses fixed IPs of the form subnet=NAME,address=IP. Each fixed IP may lack either the subnet or the address. The
+// word `none` instead of fixed IPs means that the port gets no fixed IP.
 func parseFixedIPs(ctx context.Context, s *cli.Session, words []string) (any, error) {
 	all := []cli.Object{}
 	for _, word := range words {

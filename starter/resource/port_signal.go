@@ -18,7 +18,8 @@ import (
 const signalHelp = `OBJECT is port/ and the port's ID or name. Without --ack the command sends a signal: an accepted signal is never lost, and
 has no answer. With --ack it sends an update, which answers with the port's status and the remaining blocks.`
 
-// ResolveTarget parses a word such as port/web-1. It returns the resource and the ID of the object that has this name.
+// ResolveTarget parses a word such as port/web-1. ResolveTarget returns the resource, for example the ports, and the ID
+// of the object with the name or ID after the slash.
 func ResolveTarget(ctx context.Context, s *cli.Session, word string) (r *cli.Resource, id string, err error) {
 	kind, name, _ := strings.Cut(word, "/")
 	for _, candidate := range []*cli.Resource{Ports, Leases, JournalEntries} {
@@ -88,11 +89,11 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// workflowStartTimeout is the maximum time between the creation of a port and the start of its workflow.
+// workflowStartTimeout is how long retryUntilStarted waits for the workflow of a new port to start.
 const workflowStartTimeout = 15 * time.Second
 
-// retryUntilStarted repeats an action while the workflow of an existing port has not started. The API creates the port
-// before the relay starts the workflow.
+// retryUntilStarted repeats an action while the workflow of an existing port has not started. The workflow can start
+// later than the port exists, because the API creates the port before the relay starts the port's workflow.
 func retryUntilStarted(ctx context.Context, s *cli.Session, port string, act func() error) error {
 	for started := time.Now(); ; {
 		err := act()
@@ -117,7 +118,8 @@ func remainingBlocks(v contract.ReportResult) string {
 	return "still blocked by " + strings.Join(v.Remaining, ", ")
 }
 
-// SignalReport sends a provisioning report as a Temporal signal. A signal has no result.
+// SignalReport sends a provisioning report as a Temporal signal. SignalReport returns no port status, because a
+// Temporal signal has no result.
 func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contract.Report) error {
 	c, err := s.Temporal(ctx)
 	if err != nil {

@@ -148,8 +148,8 @@ func setProvider(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// generationFlag declares --generation. Without the flag, the command writes with the generation that it has
-// just read, so it conflicts only with writes of others after this read.
+// generationFlag declares --generation. Without the flag --generation, the command sends the generation that it has
+// just read, so the write fails only if another client changes the object after this read.
 func generationFlag(f *pflag.FlagSet, what string) func(read int64) int64 {
 	given := f.Int64("generation", 0, "write only if this is still "+what+" (default: the current one)")
 	return func(read int64) int64 {

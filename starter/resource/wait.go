@@ -62,7 +62,8 @@ func waitCommand(r *cli.Resource, defaultStatus string) func(*pflag.FlagSet) cli
 	}
 }
 
-// waitForStatus reads the object until it has the wanted status. It keeps trying while the API is unavailable.
+// waitForStatus reads the object until it has the wanted status. While the API is unavailable, waitForStatus keeps
+// trying to read the object.
 func waitForStatus(ctx context.Context, s *cli.Session, r *cli.Resource, id, wanted string, limit time.Duration) (cli.Object, error) {
 	started := time.Now()
 	pause := 50 * time.Millisecond

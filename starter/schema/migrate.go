@@ -34,7 +34,8 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// printMigrations prints the list of migrations. If the command ran no migration and has no flag --status, it prints one sentence instead.
+// printMigrations prints the list of migrations. If the command ran no migration and has no flag --status, printMigrations prints
+// one sentence instead of the list.
 func printMigrations(s *cli.Session, migrations []db.Migration, listOnly bool) error {
 	if len(migrations) == 0 && !listOnly {
 		return s.Output.PrintMessage([]cli.Object{}, "the schema is up to date")
