@@ -31,13 +31,13 @@ func TestCommandTree_EveryCommandHasHelp(t *testing.T) {
 			t.Parallel()
 			path, _ := cli.SplitWords(c.Words)
 			if c.Help == "" {
-				t.Error("got no help text, want one")
+				t.Error("got a command without help text, want a help text for every command")
 			}
 			if c.Bind == nil {
 				t.Error("got a command without an action, want an action for every command")
 			}
 			if len(path) > 1 && tree.Groups[path[0]] == "" {
-				t.Errorf("group %s: got no help text, want one", path[0])
+				t.Errorf("the command group %s has no help text, want one", path[0])
 			}
 		})
 	}

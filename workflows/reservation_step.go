@@ -106,8 +106,9 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 		})
 	}
 	for reads := 0; running > 0; reads++ {
-		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays short. A
-		// superseded step still stops then, because each attempt of the activity reads the row itself.
+		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays short. If
+		// the lease is deleted afterwards, the step still stops, because each attempt of the activity reads the lease's
+		// row itself.
 		if err := workflow.Await(ctx, func() bool { return running == 0 || r.changed.Len() > 0 && reads < messagesPerRun }); err != nil {
 			return err
 		}
