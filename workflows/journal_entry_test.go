@@ -55,7 +55,7 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); len(why.Waiting) != 1 || why.Waiting[0].For != "journal/1" {
-			t.Errorf("query \"why\" of a blocked entry: want it to wait for journal/1, got %+v", why)
+			t.Errorf("query \"why\" of a blocked entry: got %+v, want the entry to wait for journal/1", why)
 		}
 		if w.localAttempts != 1 {
 			t.Errorf("attempts of a blocked entry within an hour: got %d, want 1", w.localAttempts)
@@ -76,7 +76,7 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); why.State != "failed" {
-			t.Errorf("query \"why\" of a failed entry: want the state failed, got %+v", why)
+			t.Errorf("query \"why\" of a failed entry: got %+v, want the state failed", why)
 		}
 		w.mu.Lock()
 		w.entry = "pending"
@@ -111,7 +111,7 @@ func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); why.State != "failed" || why.LastError != "" {
-			t.Errorf("%+v", why)
+			t.Errorf("query \"why\" of a failed entry: got %+v, want the state failed and no error of an earlier attempt", why)
 		}
 		w.mu.Lock()
 		w.entry, w.rejects = "pending", false

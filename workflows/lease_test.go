@@ -223,7 +223,7 @@ func TestLease_FailingUpdateDoesNotDelayEnd(t *testing.T) {
 	w.run(t)
 
 	if len(w.log) < 3 || w.log[2] != "1h0m0s: TERMINATING" || !strings.HasSuffix(w.log[len(w.log)-1], "TERMINATED with 0 provisioned") {
-		t.Errorf("%v", w.log)
+		t.Errorf("log of the lease: got %v, want TERMINATING at 1h0m0s and TERMINATED with 0 provisioned reservations at the end", w.log)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestLease_OptionalStepDoesNotDelayMovedEnd(t *testing.T) {
 			w.run(t)
 
 			if !slices.Contains(w.log, "30m20s: TERMINATING") && !slices.Contains(w.log, "30m21s: TERMINATING") {
-				t.Errorf("%v", w.log)
+				t.Errorf("log of the lease: got %v, want TERMINATING at 30m20s or 30m21s", w.log)
 			}
 		})
 	}

@@ -167,7 +167,7 @@ func TestRealServer_PortWithInitialStatus(t *testing.T) {
 	why := s.waitForState("DOWN")
 	w.mu.Lock()
 	if w.reads != 0 || len(why.Waiting) != 1 || why.Waiting[0].For != "L2" {
-		t.Errorf("query \"why\" of a port whose status is in the input: after %d reads got %+v; want 0 reads, and waiting for L2", w.reads, why)
+		t.Errorf("query \"why\" of a port whose status is in the input: after %d reads got %+v; want 0 reads, and the port waiting for L2", w.reads, why)
 	}
 	w.mu.Unlock()
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
@@ -309,7 +309,7 @@ func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 			w := &fakeRows{receiverFailures: 1 << 20}
 			s := newScenario(t, workflow, id, w.functions())
 			if why := s.waitForState("untold"); why.LastError == "" || len(why.Waiting) != 1 {
-				t.Errorf("query \"why\" while the receiver is unavailable: got %+v, want an error and one entity to wait for", why)
+				t.Errorf("query \"why\" while the receiver of the delivery is unavailable: got %+v, want an error and one entity to wait for", why)
 			}
 			w.mu.Lock()
 			w.receiverFailures = 0

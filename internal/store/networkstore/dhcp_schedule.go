@@ -121,8 +121,9 @@ func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	return nil
 }
 
-// If the DHCP agent on the host is configured not to report ready ports, recheckNonReportingAgentPorts rechecks the
-// ports that wait for this agent. Such ports exist if the agent has changed its configuration, or has taken over the
+// recheckNonReportingAgentPorts does nothing if the DHCP agent on the host reports ready ports. If the agent is
+// configured not to report ready ports, recheckNonReportingAgentPorts rechecks the ports that wait for this agent.
+// Ports wait for an agent that does not report if the agent has changed its configuration, or has taken over the
 // network of the ports. A port that is created during the recheck is rechecked with the agent's next heartbeat.
 func recheckNonReportingAgentPorts(ctx context.Context, tx *transaction, host string) error {
 	return recheckPorts(ctx, tx, `

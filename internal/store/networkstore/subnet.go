@@ -218,8 +218,8 @@ func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subn
 	}
 }
 
-// If a change enables DHCP on a subnet, applyDHCPChange assigns the network to a DHCP agent; if a change disables DHCP,
-// applyDHCPChange rechecks the ports of the network.
+// applyDHCPChange assigns the network to a DHCP agent if a change enables DHCP on a subnet, and rechecks the ports of
+// the network if a change disables DHCP on a subnet.
 func applyDHCPChange(ctx context.Context, tx *transaction, before, after network.Subnet) error {
 	switch {
 	case after.DHCP && !before.DHCP:
