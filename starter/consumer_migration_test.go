@@ -42,7 +42,7 @@ func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
 	var batches atomic.Int64
 	process := make(chan *os.Process, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if batches.Add(1) == 4 { // kill the command during its fourth batch
+		if batches.Add(1) == 4 { // kill the command during the fourth batch
 			if err := (<-process).Kill(); err != nil {
 				t.Error(err)
 			}
@@ -70,7 +70,7 @@ func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
 	if err := c.Wait(); err == nil {
 		t.Errorf("run the migration and kill it in its fourth batch: got a successful end, want a kill; output: %s", output)
 	}
-	server.CloseClientConnections() // then wait until the API has finished the fourth batch
+	server.CloseClientConnections() // wait until the API has finished the fourth batch
 	for unrecorded() == 65 && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}

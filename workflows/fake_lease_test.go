@@ -31,11 +31,11 @@ type fakeLease struct {
 	deleted       bool
 	provisioned   map[uuid.UUID]bool
 	conflicts     int   // number of BeginLease calls that still return a conflict
-	provisionErr  error // provisioning fails finally with this error
-	realClock     bool  // the clock is the real one, so AdvanceLeases waits
+	provisionErr  error // if set, provisioning fails with this error, which is not retried
+	realClock     bool  // the test uses the real clock, so AdvanceLeases waits
 	cloudFailures int   // number of cloud calls that still fail
 	cloudAttempts int   // number of cloud calls so far
-	hangs         bool  // provisioning hangs until it is cancelled
+	hangs         bool  // provisioning blocks until it is cancelled
 	log           []string
 }
 

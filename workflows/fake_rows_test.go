@@ -47,7 +47,7 @@ type fakeRows struct {
 	sweptSince         []time.Time
 	runChecks          int
 	healRounds         int                    // number of HealReservations calls
-	runSteps           []contract.RunProgress // steps that are left; then the run is idle
+	runSteps           []contract.RunProgress // number of steps that are left before the run is idle
 }
 
 func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contract.Report) (contract.PortStatus, error) {

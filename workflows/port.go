@@ -20,7 +20,7 @@ type port struct {
 	changed    workflow.ReceiveChannel
 	unread     []*pendingReport // reports that were received and not yet applied to the row
 	mustRead   bool             // read the row even without a message
-	handled    int              // messages of this run
+	handled    int              // number of messages that this workflow run has received
 	status     contract.PortStatus
 	reads      int
 	openCalls  int  // updates whose handler has not returned
@@ -149,7 +149,7 @@ func (p *port) notifyNova(ctx workflow.Context) {
 			p.novaFailed, p.status.PendingNovaEvents = "", 0
 		}
 		p.notifying = false
-		p.mustRead = p.mustRead || p.reads != reads // another event may have been recorded meanwhile
+		p.mustRead = p.mustRead || p.reads != reads // another event may have been recorded during the delivery
 		if reported {
 			_ = p.report(ctx)
 		}

@@ -59,7 +59,7 @@ func changedSignals(ctx workflow.Context) workflow.ReceiveChannel {
 		workflow.SignalChannelOptions{Description: "The row has changed; the workflow reads it again"})
 }
 
-// discardAll removes all signals that wait in the channel, and returns their number.
+// discardAll removes all signals that wait in the channel, and returns the number of removed signals.
 func discardAll(c workflow.ReceiveChannel) int {
 	n := 0
 	for c.ReceiveAsync(nil) {

@@ -217,7 +217,7 @@ var fromListEnds = []string{"where", "group", "order", "limit", "returning", "fo
 func tableUses(sql string) []use {
 	var uses []use
 	depth := 0
-	inList := map[int]bool{} // by depth of parentheses: true in a list of tables, where a comma is followed by another table
+	inList := map[int]bool{} // key: depth of parentheses; true inside a list of tables, in which a comma separates two tables
 	var previous, beforeThat string
 	for _, word := range sqlToken.FindAllString(strings.ToLower(sql), -1) {
 		switch {

@@ -54,7 +54,7 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the replacement process listens on the same port
+	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the TCP port of the killed process
 	c := s.StartWorker("api,relay,temporal")
 	checkWritesSurvive(c, s, func() {
 		c.Kill()

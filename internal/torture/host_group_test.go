@@ -19,7 +19,7 @@ type hostGroup struct {
 	*leaseDeployment
 	*testing.T
 	name    string   // of the group, and value of the hosts' property "row"
-	hosts   []string // their names
+	hosts   []string // names of the hosts
 	hostIDs []string
 }
 

@@ -32,7 +32,7 @@ var (
 	serviceOnly        = expectedStatuses{401, 403, 403, 403, 403, 0, 403}
 	listOwn            = expectedStatuses{401, 0, 403, 0, 0, 0, 0}     // list that contains the caller's own objects
 	createOwn          = expectedStatuses{401, 0, 403, 403, 0, 0, 0}   // create an object in the caller's project
-	readProjectObject  = expectedStatuses{401, 404, 403, 0, 0, 0, 0}   // read an object of a project; it does not exist for other projects
+	readProjectObject  = expectedStatuses{401, 404, 403, 0, 0, 0, 0}   // read an object of a project; other projects get 404
 	writeProjectObject = expectedStatuses{401, 404, 403, 403, 0, 0, 0} // change an object of a project
 	readVisibleObject  = expectedStatuses{401, 403, 403, 0, 0, 0, 0}   // read an object whose existence is no secret
 	writeVisibleObject = expectedStatuses{401, 403, 403, 403, 0, 0, 0}
@@ -132,7 +132,7 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 				a.header.Set("X-Roles", c.roles)
 			}
 			if r.Method == http.MethodDelete && i > 0 && allowed[i] == 0 && allowed[i-1] == 0 {
-				return // the previous caller has deleted it
+				return // the previous caller has deleted the object
 			}
 			got := h.attack(a)
 			denied := got == 401 || got == 403 || got == 404 && !strings.Contains(name, "{network}") && !strings.Contains(name, "{tag}")

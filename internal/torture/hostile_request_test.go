@@ -148,7 +148,7 @@ func TestHostilePath_Rejected(t *testing.T) {
 		before, rest, parameter := strings.Cut(api.Prefix+r.Path, "{")
 		_, after, _ := strings.Cut(rest, "}")
 		route++
-		half := func(yield func(string) bool) { // yields every other item; the next route gets the other half
+		half := func(yield func(string) bool) { // yields every second hostile word; the next route gets the other half of the words
 			for i := route % 2; i < len(hostileWords) && yield(hostileWords[i]); i += 2 {
 			}
 		}
@@ -197,7 +197,7 @@ func TestHostileHeaderAndMethod_Rejected(t *testing.T) {
 		h.attack(attack{method: r.Method, path: path + "/", body: "{"})
 		h.attack(attack{method: r.Method, path: path + "//x", body: body})
 		if r.Method == http.MethodDelete {
-			return // it would delete objects that later requests need
+			return // this request would delete objects that later requests need
 		}
 		for i, name := range []string{"Content-Type", "Openstack-Api-Version", "If-Match", "X-Auth-Token", "X-Roles", "X-Project-Id", "Content-Encoding"} {
 			for j := range 3 { // each route gets different values

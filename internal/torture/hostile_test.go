@@ -263,7 +263,7 @@ func (h *hostileClient) must(a attack, at ...string) string {
 	return fmt.Sprint(v)
 }
 
-// seed creates one object of every kind and records their IDs.
+// seed creates one object of every kind and records the IDs of the objects.
 func (h *hostileClient) seed() {
 	h.t.Helper()
 	post := func(path, body string) attack { return attack{method: http.MethodPost, path: path, body: h.fill(body)} }

@@ -13,7 +13,7 @@ import (
 func oneReservationFailsToStart(g *hostGroup) {
 	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2), g.instanceReservation(1, nil))
 	l.awaitAggregates("freepool:1,2,3")
-	g.injectFault("POST", "reservation:"+l.reservations[1], http.StatusInternalServerError) // creation of its flavor
+	g.injectFault("POST", "reservation:"+l.reservations[1], http.StatusInternalServerError) // creation of the reservation's flavor
 	l.startNow()
 	l.awaitStatus("ERROR")
 	if got := l.statuses(); got != "ERROR ERROR UNDONE error error" {
@@ -26,7 +26,7 @@ func oneReservationFailsToStart(g *hostGroup) {
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
 	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "next", "start_date": timeIn(time.Hour), "end_date": timeIn(90 * time.Minute),
-		"reservations": []servertest.Object{g.hostReservation(3, 3)}}) // the lease keeps its hosts until it ends
+		"reservations": []servertest.Object{g.hostReservation(3, 3)}}) // the failed lease keeps its hosts until its end
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
@@ -105,7 +105,7 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	}
 	next.startNow()
 	next.awaitBlockedBy(a)
-	a.awaitStatus("ERROR") // the retry timeout is over; the next lease waits until this one is deleted
+	a.awaitStatus("ERROR") // the retry timeout is over; the next lease waits until lease a is deleted
 	next.awaitBlockedBy(a)
 	g.Nova.RemoveServers(g.hosts[0])
 	g.api.Must("DELETE", a.path, nil)

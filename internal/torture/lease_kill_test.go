@@ -55,7 +55,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 		left := time.Until(end)
 		return waitingFor(fmt.Sprint(left, " left"), left <= 0)
 	})
-	awaitStatus("ACTIVE") // no worker runs that could end it
+	awaitStatus("ACTIVE") // no worker runs that could end the lease
 	s.StartWorker("relay,temporal")
 	awaitStatus("TERMINATED")
 	if n := allocations(); n != 0 {

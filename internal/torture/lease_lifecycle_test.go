@@ -88,7 +88,7 @@ func hostLeaseLifecycle(g *hostGroup) {
 	})
 	l.awaitEvent("before_end_lease", "DONE")
 	g.api.Must("PUT", l.path, servertest.Object{"end_date": timeIn(4 * time.Hour)})
-	l.awaitEvent("before_end_lease", "UNDONE") // a later end date schedules it again
+	l.awaitEvent("before_end_lease", "UNDONE") // a later end date schedules the before_end_lease event again
 	l.endNow()
 	l.awaitStatus("TERMINATED")
 	if got := l.statuses(); got != "TERMINATED DONE DONE deleted" || g.serverCount() != 0 {

@@ -45,7 +45,7 @@ const (
 // outcome is the answer to an access. The zero value of outcome means that no answer arrived.
 type outcome struct {
 	known      bool
-	refused    bool // the API refused the write because of its generation
+	refused    bool // the API refused the write because of the write's generation
 	generation int64
 	value      string
 }
@@ -89,14 +89,14 @@ func (r register) step(a access, o outcome) (bool, register) {
 	switch {
 	case a.kind == remove:
 		r = register{}
-	case a.slot != traitSlot || r.values[traitSlot] != a.value: // writing the same traits again keeps the generation
+	case a.slot != traitSlot || r.values[traitSlot] != a.value: // a write of the same traits does not increment the generation
 		r.generation++
 		r.values[a.slot] = a.value
 	}
 	return !o.known || o.generation == r.generation, r
 }
 
-// history records the accesses of all clients and their outcomes.
+// history records the accesses of all clients and the outcome of each access.
 type history struct {
 	mu           sync.Mutex
 	ops          []porcupine.Operation

@@ -13,7 +13,7 @@ import (
 type testLease struct {
 	*hostGroup
 	path, id     string
-	reservations []string // IDs of its reservations
+	reservations []string // IDs of the lease's reservations
 }
 
 // get reads the lease through the lease API.

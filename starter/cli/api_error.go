@@ -100,7 +100,7 @@ func parseAPIError(res *http.Response, raw []byte) *APIError {
 	return r
 }
 
-// placementDetail removes the fixed text that Placement's errors have before their message.
+// placementDetail removes the fixed text that Placement puts before the message of every error.
 func placementDetail(detail string) string {
 	if _, message, found := strings.Cut(detail, "\n\n"); found && strings.TrimSpace(message) != "" {
 		return strings.TrimSpace(message)

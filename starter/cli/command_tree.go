@@ -13,7 +13,7 @@ const rootHelp = "starter is berth's command line: networks, subnets, ports, age
 // Tree is the whole command line, as a table of commands.
 type Tree struct {
 	Commands    []Command
-	Groups      map[string]string // first word of a command: its help
+	Groups      map[string]string // key: first word of the commands of a group; value: help text of the group
 	Completable []*Resource       // resources whose names the shell completes
 }
 

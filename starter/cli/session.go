@@ -16,11 +16,11 @@ import (
 // Session is the state of one run of a starter command: settings, clients and output.
 type Session struct {
 	*Settings
-	SettingsError error // wrong settings in the environment; Open reports it, so that --help works without valid settings
+	SettingsError error // error about invalid settings in the environment; only Open reports this error, so that --help works without valid settings
 	API           *Client
 	Output        *Printer
 	Stderr        io.Writer
-	Now           func() time.Time // the clock; tests set it
+	Now           func() time.Time // the clock of the session; tests set another clock
 
 	temporalLock   sync.Mutex
 	temporalClient client.Client // nil until the first call of Temporal

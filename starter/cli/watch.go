@@ -132,7 +132,7 @@ func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, no
 	return err
 }
 
-// byID returns the objects as a map, by their ID.
+// byID returns the objects as a map from the ID of an object to the object.
 func (r *Resource) byID(all []Object) map[string]Object {
 	byID := make(map[string]Object, len(all))
 	for _, o := range all {

@@ -22,7 +22,7 @@ type demonstration struct {
 	*cli.Session
 	writer  io.Writer
 	started time.Time
-	suffix  string // suffix of all names of this run
+	suffix  string // suffix of all names that this run of the demo creates
 	part    int
 
 	port           createdPort // created in the first part
@@ -31,7 +31,7 @@ type demonstration struct {
 	lease          string
 	entries        []string // sequence numbers of the journal entries, oldest first
 	injectedFaults int      // number of faults injected into the controller
-	lastRequest    int64    // number of the controller's last request before this run
+	lastRequest    int64    // number of the last request that the controller got before this run of the demo
 }
 
 // createdPort is the port that the first part of the demo creates.

@@ -127,7 +127,8 @@ func (d *demonstration) printProgress(seen map[string]string, e cli.Object) {
 	d.printStep(cause, "entry %s: %v %v %v: %s", seq, e["operation"], e["object_type"], e["name"], now)
 }
 
-// checkOrder checks in the controller's log that the controller accepted each object once, and parents before their children.
+// checkOrder checks in the log of the stub of OpenDaylight that the controller accepted each object once, and accepted every
+// parent object before its child objects.
 func (d *demonstration) checkOrder(ctx context.Context) error {
 	raw, _, err := queryStandIn(ctx, fmt.Sprintf("%s/_control/log?after=%d", d.controllerURL(), d.lastRequest))
 	if err != nil {

@@ -98,7 +98,8 @@ func repairChange(f journal.Finding, c journal.Change, exists, changing, exactly
 	return c, ""
 }
 
-// saveOutcomes links the entries to their run and saves the outcomes with the findings of the audit that the run repairs.
+// saveOutcomes links the journal entries to the run that recorded them, and saves the outcomes with the findings of the
+// audit that the run repairs.
 func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
 	types, ids := make([]string, len(findings)), make([]string, len(findings))
 	for i, f := range findings {

@@ -20,7 +20,7 @@ type Object struct {
 
 // blockableType describes an object type that entities can block.
 type blockableType struct {
-	lockStatement string // locks the object's row; every change of its blocks happens under this lock
+	lockStatement string // locks the object's row; every change of the object's blocks happens under this row lock
 	// onChange updates an object after a change of the object's blocks, in the same transaction and under the row's lock, and
 	// enqueues the object's notes. The parameter `entity` names the entity that completed its part for the object, or is empty
 	// if the blocks changed for another reason.

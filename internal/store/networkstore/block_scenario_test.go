@@ -68,7 +68,7 @@ var blockScenarios = map[string]func(fx fixture){
 		fx.checkPort("administratively up", p, network.Active)
 		fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(false)})
 		fx.checkPort("administratively down again", p, network.Down)
-		fx.updateStatus(p.ID, l2LostOn(cmp1)) // the agent unplugs it
+		fx.updateStatus(p.ID, l2LostOn(cmp1)) // the agent reports that the port is unplugged
 		fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)})
 		fx.checkPort("administratively up again, not wired yet", p, network.Down, "L2@cmp-1")
 		fx.updateStatus(p.ID, l2OnCmp1)

@@ -11,7 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Ports that are bound again because of an agent's report are journaled; ports that were bound already are not.
+// ReportPorts writes journal entries for the ports that an agent's report binds again, but not for ports that were
+// already bound.
 func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -38,7 +39,7 @@ func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 		}
 		want := map[bool][]any{true: {network.Down, 0}, false: {network.Build, 1}}[i == 2]
 		if d := cmp.Diff(want, []any{fx.readPort(p.ID).Status, mirrored}); d != "" {
-			t.Errorf("status and number of journal entries of port %d after its report (- is wanted): %s", i, d)
+			t.Errorf("status and number of journal entries of port %d after its report (-want +got): %s", i, d)
 		}
 	}
 }

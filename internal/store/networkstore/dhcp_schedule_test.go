@@ -147,7 +147,7 @@ func TestDHCPSchedule_UnscheduleDuringPortCreate(t *testing.T) {
 		}
 	}
 	for round := range 30 {
-		enabled(false) // so that no port create schedules the network again
+		enabled(false) // so that the creation of a port does not schedule the network again
 		runConcurrently(5, func(i int) {
 			if i > 0 {
 				fx.createPort(cmp1)
@@ -161,9 +161,9 @@ func TestDHCPSchedule_UnscheduleDuringPortCreate(t *testing.T) {
 		}
 		for _, p := range ports {
 			if d := cmp.Diff([]string{"L2@cmp-1"}, blockNames(p.Blocks)); d != "" {
-				t.Fatalf("round %d: blocks of a port after the network is unscheduled (- is wanted): %s", round, d)
+				t.Fatalf("round %d: unschedule the network while ports are created: blocks of a port differ (-want +got): %s", round, d)
 			}
 		}
-		enabled(true) // and the network is scheduled to it again
+		enabled(true) // the network is scheduled to the enabled agent again
 	}
 }

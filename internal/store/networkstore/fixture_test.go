@@ -99,7 +99,7 @@ func (fx fixture) dhcpAgentID(host string) uuid.UUID {
 func (fx fixture) checkDHCPHosts(what string, want ...string) {
 	fx.t.Helper()
 	if d := cmp.Diff(want, fx.dhcpHosts(fx.network.ID)); d != "" {
-		fx.t.Errorf("hosts of the network's DHCP agents at the step %q (- is wanted):\n%s", what, d)
+		fx.t.Errorf("hosts of the network's DHCP agents at the step %q (-want +got):\n%s", what, d)
 	}
 }
 
@@ -291,7 +291,7 @@ func (fx fixture) checkPort(when string, p network.Port, status string, blocks .
 	fx.t.Helper()
 	after := fx.readPort(p.ID)
 	if d := cmp.Diff(append([]string{}, blocks...), blockNames(after.Blocks)); d != "" || after.Status != status {
-		fx.t.Errorf("port at the step %q: got status %s, want %s; blocks (- is wanted): %s", when, after.Status, status, d)
+		fx.t.Errorf("port at the step %q: got status %s, want %s; blocks (-want +got): %s", when, after.Status, status, d)
 	}
 }
 

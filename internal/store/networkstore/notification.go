@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// enqueueNotifications writes agent notifications in the caller's transaction and nudges the workflows that publish them.
-// enqueueNotifications does nothing if the configuration disables agent notifications.
+// enqueueNotifications writes agent notifications in the caller's transaction, and nudges the workflows that publish the
+// notifications. enqueueNotifications does nothing if the configuration disables agent notifications.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.AgentNotification) error {
 	if !tx.config.NotifyAgents || len(all) == 0 {
 		return nil

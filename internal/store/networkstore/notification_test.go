@@ -45,7 +45,7 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 				want = nil
 			}
 			if diff := cmp.Diff(want, takeNotifications(t, s, id)); diff != "" {
-				t.Errorf("unsent notifications at the step %q (- is wanted):\n%s", what, diff)
+				t.Errorf("unsent notifications at the step %q (-want +got):\n%s", what, diff)
 			}
 		}
 		n := createNetwork(t, s)
@@ -113,7 +113,7 @@ func TestNotification_Replay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([][]string{atEarly, atLate}, [][]string{takeNotifications(t, s, early), takeNotifications(t, s, late)}); diff != "" {
-			t.Errorf("unsent notifications after the %s (- is wanted):\n%s", what, diff)
+			t.Errorf("unsent notifications after the %s (-want +got):\n%s", what, diff)
 		}
 	}
 

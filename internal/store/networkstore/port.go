@@ -200,8 +200,8 @@ func (h *lockedPort) scan(row pgx.Row, c Config) error {
 	return done()
 }
 
-// lockExistingPorts locks several ports in the order of their IDs, which prevents deadlocks. lockExistingPorts omits ports that
-// do not exist.
+// lockExistingPorts locks several ports in the order of the ports' IDs, because transactions that lock ports in the same order
+// do not deadlock. lockExistingPorts omits ports that do not exist.
 func lockExistingPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
 	var all []lockedPort
 	batch := &pgx.Batch{}

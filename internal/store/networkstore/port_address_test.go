@@ -77,7 +77,7 @@ func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
 	}
 	taken, err := fx.Network.AddressesTaken(t.Context(), []uuid.UUID{fx.network.ID})
 	if diff := cmp.Diff(map[uuid.UUID]int64{fx.subnet.ID: clients * each}, taken); diff != "" || err != nil {
-		t.Error("allocated addresses of the subnet (- is wanted):", diff, err)
+		t.Error("allocated addresses of the subnet differ (-want +got):", diff, err)
 	}
 	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); err != nil {
 		t.Error("create a port with the last free address: got an error, want none:", err)
@@ -103,7 +103,7 @@ func TestAddress_UpdateFixedIPs(t *testing.T) {
 	withFixedIP("10.0.0.10")(&move)
 	moved := fx.updatePort(p.ID, move)
 	if d := cmp.Diff([]string{"DHCP@"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
-		t.Errorf("change the address of a port: got status %s, want DOWN; blocks (- is wanted): %s", moved.Status, d)
+		t.Errorf("change the address of a port: got status %s, want DOWN; blocks (-want +got): %s", moved.Status, d)
 	}
 	fx.createPort("", withFixedIP("10.0.0.9"))
 	if err := fx.Network.DeleteSubnet(t.Context(), fx.subnet.ID, nil); faultKind(err) != network.SubnetInUse {

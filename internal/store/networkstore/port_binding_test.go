@@ -50,7 +50,7 @@ func TestBinding_LiveMigration(t *testing.T) {
 	fx.updateStatus(p.ID, l2OnCmp1)
 	both := fx.createBinding(p, cmp2)
 	if d := cmp.Diff([]string{"cmp-1 ACTIVE ovs", "cmp-2 INACTIVE ovs"}, bindingSummaries(both)); d != "" || both.Status != network.Active {
-		t.Fatalf("create an INACTIVE binding: got status %s, want ACTIVE; bindings (- is wanted): %s", both.Status, d)
+		t.Fatalf("create an INACTIVE binding: got status %s, want ACTIVE; bindings (-want +got): %s", both.Status, d)
 	}
 
 	// Nova waits for one event about the wiring at the destination. The agent's report about the inactive binding at
@@ -64,17 +64,17 @@ func TestBinding_LiveMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(moved)); d != "" || moved.Status != network.Down {
-		t.Fatalf("activate the binding: got status %s, want DOWN; bindings (- is wanted): %s", moved.Status, d)
+		t.Fatalf("activate the binding: got status %s, want DOWN; bindings (-want +got): %s", moved.Status, d)
 	}
 	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.IgnoredReports != 3 || s.Status != network.Down {
 		t.Errorf("late reports of the source after the move: got %+v, want DOWN and 3 ignored reports", s)
 	}
 	s = fx.updateStatus(p.ID, l2OnCmp2)
-	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-changed", "network-vif-plugged", // the source, wired again
-		"network-vif-plugged",                           // the destination, before the move
-		"network-vif-unplugged", "network-vif-plugged"}, // the move
+	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-changed", "network-vif-plugged", // events on the source host
+		"network-vif-plugged",                           // event when the agent on the destination host reports before the move
+		"network-vif-unplugged", "network-vif-plugged"}, // events of the move to the destination host
 		eventNames(s)); d != "" || s.Status != network.Active {
-		t.Errorf("wire the port at the destination: got status %s, want ACTIVE; Nova events (- is wanted): %s", s.Status, d)
+		t.Errorf("wire the port at the destination: got status %s, want ACTIVE; Nova events (-want +got): %s", s.Status, d)
 	}
 	if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp1); err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func TestPort_BlocksDependOnDeviceOwner(t *testing.T) {
 	} {
 		p := fx.createPort(cmp1, withDeviceOwner(owner))
 		if d := cmp.Diff(want, blockNames(p.Blocks)); d != "" {
-			t.Errorf("blocks of a new port with device_owner %q (- is wanted): %s", owner, d)
+			t.Errorf("blocks of a new port with device_owner %q (-want +got): %s", owner, d)
 		}
 	}
 }

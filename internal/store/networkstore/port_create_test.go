@@ -70,7 +70,7 @@ func TestPort_CreateNudgeCarriesStatus(t *testing.T) {
 			err = json.Unmarshal(raw, &want)
 		}
 		if d := cmp.Diff(want, seen[contract.PortID(p.ID.String())]); d != "" || err != nil {
-			t.Errorf("status in the create nudge of port %s (- is wanted): %s; error %v", name, d, err)
+			t.Errorf("status in the create nudge of port %s (-want +got): %s; error %v", name, d, err)
 		}
 	}
 }

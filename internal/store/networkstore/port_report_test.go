@@ -43,7 +43,7 @@ func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
 				round, last, s)
 		}
 		if d := cmp.Diff([]string{"network-vif-plugged"}, eventNames(s)); d != "" {
-			t.Fatalf("round %d: Nova events after concurrent reports (- is wanted): %s", round, d)
+			t.Fatalf("round %d: Nova events after concurrent reports (-want +got): %s", round, d)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 		fx := newFixture(t, "10.0.0.0/24")
 		p := fx.createPort(cmp1)
 		if d := cmp.Diff([]string{"DHCP@", "L2@cmp-1"}, blockNames(p.Blocks)); d != "" || p.Status != network.Down || p.Revision != 1 {
-			t.Fatalf("create a port: got status %s and revision %d, want DOWN and 1; blocks (- is wanted): %s", p.Status, p.Revision, d)
+			t.Fatalf("create a port: got status %s and revision %d, want DOWN and 1; blocks (-want +got): %s", p.Status, p.Revision, d)
 		}
 
 		first := fx.updateStatus(p.ID, order[0])
@@ -108,7 +108,7 @@ func TestPort_RebindingNeedsNewReport(t *testing.T) {
 
 	moved := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
 	if d := cmp.Diff([]string{"L2@cmp-2"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
-		t.Fatalf("change the host of a port: got status %s, want DOWN; blocks (- is wanted): %s", moved.Status, d)
+		t.Fatalf("change the host of a port: got status %s, want DOWN; blocks (-want +got): %s", moved.Status, d)
 	}
 	if s := fx.updateStatus(p.ID, l2OnCmp1); s.Status != network.Down || s.IgnoredReports != 1 {
 		t.Errorf("report of the previous host: got %+v, want DOWN and the report ignored", s)
@@ -159,7 +159,7 @@ func TestPort_UnpluggedIsDownUntilWiredAgain(t *testing.T) {
 	}
 	s = fx.updateStatus(p.ID, l2OnCmp1)
 	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-vif-plugged"}, eventNames(s)); d != "" || s.Status != network.Active {
-		t.Errorf("plug the port again: got %+v, want ACTIVE; Nova events (- is wanted): %s", s, d)
+		t.Errorf("plug the port again: got %+v, want ACTIVE; Nova events (-want +got): %s", s, d)
 	}
 }
 

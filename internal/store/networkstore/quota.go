@@ -50,7 +50,7 @@ func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project str
 	return nil
 }
 
-// DefaultQuota returns the limits of projects without their own quota.
+// DefaultQuota returns the limits of a project that has no quota of its own.
 func (s *Store) DefaultQuota() network.Quota { return s.withDefaults(nil) }
 
 // withDefaults fills the limits that a project does not set with the defaults.
@@ -71,7 +71,7 @@ func (s *Store) Quota(ctx context.Context, project string) (network.Quota, error
 	return s.withDefaults(all[project]), err
 }
 
-// Quotas returns the effective limits of all projects with their own quota.
+// Quotas returns the effective limits of each project that has a quota of its own.
 func (s *Store) Quotas(ctx context.Context) (map[string]network.Quota, error) {
 	all, err := s.projectQuotas(ctx, nil)
 	for project, own := range all {

@@ -146,7 +146,7 @@ func (s *Store) EnsureDefaultGroup(ctx context.Context, project string) error {
 
 // projectContext is the state of a project that the creation of a port depends on.
 type projectContext struct {
-	defaultGroup *uuid.UUID // ID of the default security group, locked until the transaction ends; nil if it does not exist
+	defaultGroup *uuid.UUID // ID of the default security group, whose row is locked until the transaction ends; nil if the group does not exist
 	portLimit    *int64     // the project's own port quota; nil means the default
 }
 

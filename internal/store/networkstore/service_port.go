@@ -111,7 +111,7 @@ func setAddresses(ctx context.Context, tx *transaction, h lockedPort, addresses 
 	return err
 }
 
-// assignSLAAC gives the ports of a locked network their SLAAC addresses in a new subnet.
+// assignSLAAC gives each port of a locked network a SLAAC address in a new subnet.
 func assignSLAAC(ctx context.Context, tx *transaction, s network.Subnet) error {
 	rows, err := tx.Query(ctx, `
 		select id

@@ -180,7 +180,8 @@ func resolveSegmentation(ctx context.Context, tx *transaction, t network.Trunk, 
 	return resolved, nil
 }
 
-// lockAllPorts locks ports in the order of their IDs. lockAllPorts returns an error if a port does not exist.
+// lockAllPorts locks several ports in the order of the ports' IDs. lockAllPorts returns an error if a port does not
+// exist.
 func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
 	all, err := lockExistingPorts(ctx, tx, ids)
 	if err != nil {
@@ -306,7 +307,8 @@ func (s *Store) changeTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 	return after, err
 }
 
-// DeleteTrunk deletes a trunk whose parent is not bound. Its ports stay.
+// DeleteTrunk deletes a trunk whose parent port is not bound. DeleteTrunk does not delete the parent port and the
+// subports.
 func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		t, parent, err := lockTrunk(ctx, tx, id)

@@ -30,7 +30,7 @@ func TestTrunk_SubportsHaveParentsHost(t *testing.T) {
 	check := func(when, status string, hosts ...string) {
 		t.Helper()
 		if d := cmp.Diff(hosts, deviceOwnersAndHosts(one, two)); d != "" {
-			t.Errorf("device owner and host of the subports at the step %q (- is wanted): %s", when, d)
+			t.Errorf("device owner and host of the subports at the step %q (-want +got): %s", when, d)
 		}
 		if got := fx.trunkStatus(trunk.ID); got != status {
 			t.Errorf("trunk at the step %q: got status %s, want %s", when, got, status)
