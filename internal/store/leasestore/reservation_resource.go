@@ -117,7 +117,7 @@ type allocationRequest struct {
 }
 
 // newAllocationRequest returns a request for the dates of the lease plus the cleaning time. If the start of the lease is in the
-// past, the allocation begins at the parameter now.
+// past, the allocation begins now.
 func (s *Store) newAllocationRequest(l lease.Lease, was, is lease.Reservation, now time.Time) allocationRequest {
 	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
 	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
