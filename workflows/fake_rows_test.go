@@ -34,7 +34,7 @@ type fakeRows struct {
 	duringDelivery     func()            // called once during a delivery to Nova
 	receiverFailures   int               // number of calls to the webhook, RabbitMQ or Nova's aggregates that still fail
 	reportCount        int               // number of applied reports
-	appliedReports     []contract.Report // in order
+	appliedReports     []contract.Report // applied reports, in the order in which they were applied
 	reads              int               // number of reads of the port's row
 	errorAfter         time.Duration     // time after which a blocked port is in ERROR; 0: never
 	deadline           time.Time

@@ -124,7 +124,7 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 		_, _ = c.QueryWorkflow(ctx, id, "", contract.QueryWhy, p, p)
 	}
 	if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, strings.Repeat("x", 5<<20)); err == nil {
-		t.Error("send a signal of 5 MiB: it was accepted, want an error")
+		t.Error("send a signal of 5 MiB: Temporal accepted the signal, want an error")
 	}
 	why := h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
 	if !waitsForAgents(why) {
@@ -132,7 +132,7 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 	}
 	for _, unknown := range []string{"port/00000000-0000-0000-0000-000000000000", "port/x", "lease/x", "journal/-1", strings.Repeat("i", 2000)} {
 		if err := c.SignalWorkflow(ctx, unknown, "", contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"}); err == nil {
-			t.Errorf("send a signal to the workflow %s, which does not exist: it was accepted, want an error", unknown)
+			t.Errorf("send a signal to the workflow %s, which does not exist: Temporal accepted the signal, want an error", unknown)
 		}
 	}
 	h.checkHistories(2000)

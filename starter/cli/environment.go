@@ -36,7 +36,7 @@ func (e Environment) Environ() []string {
 	return all
 }
 
-// Get returns the value of a variable, or an empty string.
+// Get returns the value of a variable, or an empty string if the variable is not set.
 func (e Environment) Get(name string) string {
 	value, _ := e.LookupEnv(name)
 	return value

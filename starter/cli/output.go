@@ -72,8 +72,8 @@ func (p *Printer) PrintDocument(v any) error {
 	return e.Encode(v)
 }
 
-// PrintNextDocument prints a document after another document. In the YAML format, PrintNextDocument prints a separator
-// between the two documents.
+// PrintNextDocument prints a document after another document was printed. In the YAML format, PrintNextDocument prints
+// a separator between the two documents.
 func (p *Printer) PrintNextDocument(v any) error {
 	if p.Format == "yaml" {
 		if _, err := fmt.Fprintln(p.Writer, "---"); err != nil {

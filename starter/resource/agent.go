@@ -9,7 +9,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Agents are Neutron's agents.
+// Agents is the cli.Resource for Neutron's agents.
 var Agents = &cli.Resource{
 	Name: "agent", Path: "/networking/v2.0/agents", SingularKey: "agent", PluralKey: "agents",
 	IDKey: "id", NameKey: "host", NameFilter: "host", IsID: cli.IsUUID,

@@ -8,7 +8,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Hosts are the hosts that Blazar can reserve.
+// Hosts is the cli.Resource for the hosts that Blazar can reserve.
 var Hosts = &cli.Resource{
 	Name: "host", Path: "/reservation/v1/os-hosts", SingularKey: "host", PluralKey: "hosts",
 	IDKey: "id", NameKey: "hypervisor_hostname", IsID: cli.Digits.MatchString,

@@ -10,7 +10,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Leases are Blazar's leases.
+// Leases is the cli.Resource for Blazar's leases.
 var Leases = &cli.Resource{
 	Name: "lease", Path: "/reservation/v1/leases", SingularKey: "lease", PluralKey: "leases",
 	IDKey: "id", NameKey: "name", IsID: cli.IsUUID,

@@ -2,7 +2,7 @@ package resource
 
 import "berth/starter/cli"
 
-// Networks are Neutron's networks.
+// Networks is the cli.Resource for Neutron's networks.
 var Networks = &cli.Resource{
 	Name: "network", Path: "/networking/v2.0/networks", SingularKey: "network", PluralKey: "networks",
 	IDKey: "id", NameKey: "name", NameFilter: "name", IsID: cli.IsUUID,

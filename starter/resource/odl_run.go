@@ -12,7 +12,8 @@ import (
 	"berth/starter/cli"
 )
 
-// Runs are the runs that compare the controller with berth's rows: full syncs, recoveries, audits and repairs.
+// Runs is the cli.Resource for the runs that compare the controller with berth's rows: full syncs, recoveries, audits
+// and repairs.
 var Runs = &cli.Resource{
 	Name: "odl", Path: "/journal/v1/runs", SingularKey: "run", PluralKey: "runs",
 	IDKey: "id", NameKey: "id", IsID: cli.Digits.MatchString,

@@ -7,7 +7,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Ports are Neutron's ports.
+// Ports is the cli.Resource for Neutron's ports.
 var Ports = &cli.Resource{
 	Name: "port", Path: "/networking/v2.0/ports", SingularKey: "port", PluralKey: "ports",
 	IDKey: "id", NameKey: "name", NameFilter: "name", IsID: cli.IsUUID,

@@ -12,7 +12,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Providers are Placement's resource providers.
+// Providers is the cli.Resource for Placement's resource providers.
 var Providers = &cli.Resource{
 	Name: "provider", Path: "/placement/resource_providers", PluralKey: "resource_providers",
 	IDKey: "uuid", NameKey: "name", NameFilter: "name", IsID: cli.IsUUID,

@@ -8,7 +8,7 @@ import (
 	"berth/starter/cli"
 )
 
-// Subnets are Neutron's subnets.
+// Subnets is the cli.Resource for Neutron's subnets.
 var Subnets = &cli.Resource{
 	Name: "subnet", Path: "/networking/v2.0/subnets", SingularKey: "subnet", PluralKey: "subnets",
 	IDKey: "id", NameKey: "name", NameFilter: "name", IsID: cli.IsUUID,

@@ -82,7 +82,7 @@ func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) 
 	return overdue, nil
 }
 
-// Run returns one run, or db.ErrNotFound.
+// Run returns the run with the given number, or db.ErrNotFound if the run does not exist.
 func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
 	r, err := db.QueryOne(ctx, s.db, scanRun, db.ErrNotFound, `select `+runColumns+` from mirror_run where id = $1`, id)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Store) DeleteFindings(ctx context.Context, r journal.Run, typ string) e
 	})
 }
 
-// SaveFindings saves findings of an audit. A new finding replaces the old finding about the same object.
+// SaveFindings saves findings of an audit. A finding replaces an earlier finding of the audit about the same object.
 func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []journal.Finding) error {
 	return s.changeFindings(ctx, r, func(tx db.Tx) error {
 		batch := &pgx.Batch{}

@@ -18,7 +18,8 @@ func sourceOf(typ string) journalstore.Source {
 	return journalstore.ObjectSource(typ)
 }
 
-// Objects reads the expected state of the objects with the given IDs. Objects skips IDs that do not exist.
+// Objects reads the expected state of the objects with the given IDs. Objects skips the IDs of objects that do not
+// exist.
 func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).ByIDs(ctx, s.db, ids...)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// blockScenarios are the rows of the contract's table about blocks and reports, with their numbers and the required outcomes.
+// blockScenarios are the test cases about provisioning blocks and reports. The key of a test case contains the number of the
+// case and the required outcome.
 var blockScenarios = map[string]func(fx fixture){
 	"C10 a bound port without a device owner waits for L2": func(fx fixture) {
 		p := fx.createPort(cmp1, withDeviceOwner(""))

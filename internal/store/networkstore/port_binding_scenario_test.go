@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// bindScenarios are the rows of the contract's table about bindings, agents and trunks, with their numbers and the required
-// outcomes. The function `expireHeartbeats` makes every agent count as down.
+// bindScenarios are the test cases about bindings, agents and trunks. The key of a test case contains the number of the
+// case (for example C14) and the required outcome. The function `expireHeartbeats` makes every agent count as down.
 var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C14 an unbound port counts reports and does not change": func(fx fixture, _ func()) {
 		p := fx.createPort("", withDeviceOwner("network:dhcp"))

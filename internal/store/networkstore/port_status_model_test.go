@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// portModel changes one port in the store with random steps, and predicts the port's state from the rules of the
-// contract.
+// portModel changes one port in the store with random steps, and predicts the port's state from the rules for
+// provisioning blocks.
 type portModel struct {
 	fixture
 	port          network.Port

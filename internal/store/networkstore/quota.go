@@ -109,9 +109,9 @@ func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) e
 	return s.inTx(ctx, func(tx *transaction) error { return setQuota(ctx, tx, project, q) })
 }
 
-// SetQuotaAboveUsage does the same as SetQuota, but fails if the project already uses more than a new limit. SetQuotaAboveUsage
-// waits until the running transactions that create objects of the project have ended; transactions that begin later see the new
-// quota.
+// SetQuotaAboveUsage does the same as SetQuota, but fails if the project already has more objects than a new limit allows.
+// SetQuotaAboveUsage waits until the running transactions that create objects of the project have ended; transactions that
+// begin later see the new quota.
 func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {

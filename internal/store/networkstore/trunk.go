@@ -23,7 +23,7 @@ func trunkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Trunk, 
 	return db.QueryOne(ctx, q, scanTrunk, missing, trunkSelect+` where id = $1`, id)
 }
 
-// lockTrunk locks the row of a trunk's parent port and reads both.
+// lockTrunk locks the row of a trunk's parent port, and reads the trunk and the parent port.
 func lockTrunk(ctx context.Context, tx *transaction, id uuid.UUID) (network.Trunk, lockedPort, error) {
 	t, err := trunkByID(ctx, tx, id)
 	if err != nil {
