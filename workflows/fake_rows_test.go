@@ -42,8 +42,8 @@ type fakeRows struct {
 	entry              string // state of the entry
 	controllerFailures int    // number of calls to the controller that still fail
 	rejects            bool   // the controller rejects the entry finally
-	localAttempts      int    // attempts in local activities
-	regularAttempts    int    // attempts in regular activities
+	localAttempts      int    // number of attempts in local activities
+	regularAttempts    int    // number of attempts in regular activities
 	sweptSince         []time.Time
 	runChecks          int
 	healRounds         int                    // number of HealReservations calls

@@ -94,7 +94,8 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 	}
 	err = workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("finish %s of %s", step, name)), activities.FinishLease, l.ID, step, failed).Get(ctx, nil)
 	// Workflows that began before the version "clear a failed start" existed keep the resources of a failed start until
-	// the end of the lease. The history lease-failed.json was recorded before this version existed.
+	// the end of the lease. The history lease-failed.json was recorded before the version "clear a failed start"
+	// existed.
 	if err == nil && step == lease.StepStart && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
 		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.StepEnd, workflow.Now(ctx)))
 	}

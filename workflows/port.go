@@ -175,7 +175,8 @@ func (p *port) drain(ctx workflow.Context) error {
 		if err != nil || !missed {
 			return err
 		}
-		// The history port.json was recorded before the workflow read the row again at this point.
+		// Workflows that began before the version "look for what Nova was not told" existed do not read the row again
+		// here. The history port.json is the history of such a workflow.
 		if workflow.GetVersion(ctx, "look for what Nova was not told", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 			continue
 		}

@@ -76,7 +76,7 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 		case err == nil:
 		case hasType(err, activities.BackendError) || !isFinal(err) && workflow.GetVersion(ctx, "ask again after any error", workflow.DefaultVersion, 1) == 1:
 			retry, lastError = append(retry, reservation), errorMessage(err)
-		default: // workflows that began before this version do not retry after other errors
+		default: // workflows that began before the version "ask again after any error" do not retry after other errors
 			failed[reservation.ID.String()] = err.Error()
 		}
 	}

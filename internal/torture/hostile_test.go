@@ -104,7 +104,7 @@ type attack struct {
 	method, path string
 	body         string
 	header       http.Header
-	token        string // "-" means no token, empty means the administrator's
+	token        string // "-" means no token, an empty string means the administrator's token
 }
 
 func (a attack) String() string {

@@ -16,7 +16,7 @@ import (
 // the deleted object as a parent. A dependency on the newest entry of an object is enough, because the newest entry
 // itself depends on the object's older entries. The statement takes a share lock on each entry that a new entry depends
 // on. Therefore, a concurrent transaction that completes such an entry either waits for this transaction and then wakes
-// the new entry, or has already committed, and the entry is visible here as finished.
+// the new entry, or has already committed, so that this transaction sees the entry as finished.
 func recordChanges(ctx context.Context, tx *transaction, changes ...journal.Change) error {
 	if _, err := journalstore.Append(ctx, tx, changes); err != nil {
 		return err

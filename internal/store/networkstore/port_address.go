@@ -143,8 +143,8 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 }
 
 // findFreeAddresses returns up to 16 free addresses of the pool, each of which directly follows a used address.
-// findFreeAddresses searches from a random address to the end of the pool. If findFreeAddresses finds no free address up to
-// the end of the pool, it searches from the start of the pool. If the pool has a free address, findFreeAddresses returns at
+// findFreeAddresses searches from a random address to the end of the pool. If there is no free address up to the end of the
+// pool, findFreeAddresses searches from the start of the pool. If the pool has a free address, findFreeAddresses returns at
 // least one.
 func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {

@@ -26,8 +26,8 @@ func insertSelected(rows, workflow, delay string) string {
 }
 
 // SelectEnqueueClaimed does the same as SelectEnqueue, but the statement also claims the notes for the duration `claim`,
-// because its caller delivers the notes. The statement of SelectEnqueueClaimed returns the notes in the form that ScanNote
-// reads. A note that already waits gets the attributes of the select.
+// because the caller of SelectEnqueueClaimed delivers the notes itself. The statement of SelectEnqueueClaimed returns the
+// notes in the form that ScanNote reads. A note that already waits gets the attributes of the select.
 func SelectEnqueueClaimed(rows, workflow, claim string) string {
 	return `
 		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, attempts)
