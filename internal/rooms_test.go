@@ -126,7 +126,7 @@ var packageRules = map[string]packageRule{
 	"internal/network/attribute": {
 		may:  []string{"internal/network"},
 		pure: true,
-		why:  "the table of a port's attributes: every package that sends a port to a client, an agent or the controller uses it",
+		why:  "the attributes of ports and the bodies for the controller: every package that sends an object to a client, an agent or the controller uses them",
 	},
 	"internal/lease":   {pure: true, why: "a rules package: the current time is an argument of its functions"},
 	"internal/journal": {pure: true, why: "a rules package: it builds the requests to the controller and sends none"},
