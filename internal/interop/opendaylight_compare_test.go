@@ -49,8 +49,8 @@ func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 	}
 }
 
-// knownDifferences has the reason for each request that the simulated controller answers differently. A name with a colon means the request
-// about a type; the other names mean the requests about all types.
+// knownDifferences has the reason for each request that the simulated controller answers differently. A key "TYPE: REQUEST"
+// names the request about one type of objects; a key without a colon names the request about every type.
 var knownDifferences = map[string]string{
 	"read an ID that is no UUID":                   anyID,
 	"update an ID that is no UUID":                 anyID,

@@ -25,7 +25,7 @@ const bgpvpnType = "bgpvpn"
 // an association is an update of the BGPVPN.
 func IsAssociation(typ string) bool { return slices.Contains(AssociationTypes(bgpvpnType), typ) }
 
-// AssociationTypes returns the types of the associations that an object of a type has.
+// AssociationTypes returns the types of associations that objects of the type `typ` can have.
 func AssociationTypes(typ string) []string {
 	if typ != bgpvpnType {
 		return nil
@@ -73,7 +73,8 @@ func (a Association) RemoveFrom(vpn json.RawMessage) (json.RawMessage, error) {
 	return a.change(vpn, func(ids []any) []any { return ids })
 }
 
-// change removes the association from the list of the BGPVPN, and then applies the function to the list.
+// change returns the data of the BGPVPN. It applies f to the list of associated IDs without this association, so that f adds the ID at most
+// once.
 func (a Association) change(vpn json.RawMessage, f func(ids []any) []any) (json.RawMessage, error) {
 	o, err := decodeObject(vpn)
 	if err != nil {

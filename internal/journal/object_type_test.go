@@ -88,7 +88,7 @@ func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.WithReferences(&before)
 
 	if err != nil || refList(after.Parents) != "network n" || refList(after.Mentioned) != "port p, router r" {
-		t.Errorf("references after an update that removes the port and the router: got needs %q and mentions %q (error %v), want network n, and port p and router r", refList(after.Parents), refList(after.Mentioned), err)
+		t.Errorf("references after an update that removes the port and the router: got parents %q and former parents %q (error %v), want network n as the parent, port p and router r as former parents", refList(after.Parents), refList(after.Mentioned), err)
 	}
 }
 

@@ -257,7 +257,7 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	return all
 }
 
-// checkTransitions checks that every status change from one lease to the next is allowed by the transition tables.
+// checkTransitions checks that the transition tables allow every status change between two states of one lease.
 func checkTransitions(t *testing.T, from, to Lease) {
 	t.Helper()
 	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {

@@ -28,7 +28,7 @@ type Config struct {
 	Password string
 	Timeout  time.Duration // of one request and its response; 0: ten seconds
 	CAPEM    []byte        // certificate authorities; empty: the system's
-	// Concurrency is the maximum number of requests in flight, without lists; 0: DefaultConcurrency.
+	// Concurrency is the maximum number of requests in flight; requests that list objects are not counted; 0: DefaultConcurrency.
 	Concurrency int
 }
 

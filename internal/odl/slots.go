@@ -48,5 +48,5 @@ func (s slots) busyResponse() Response {
 	return Response{Failure: FailureBusy, RetryAfter: busyRetry, Detail: fmt.Sprintf("%d requests are in flight", cap(s))}
 }
 
-// InFlight returns the number of requests in flight, without lists.
+// InFlight returns the number of requests in flight. Requests that list objects are not counted.
 func (c *Client) InFlight() int { return len(c.slots) }

@@ -35,7 +35,7 @@ func registerJournalMetrics(o *activities.Options, controller *odl.Client, regis
 	if controller != nil {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "berth_odl_requests_in_flight",
-			Help: "Requests that this process has sent to the OpenDaylight controller and that the controller has not answered, without lists.",
+			Help: "Requests that this process has sent to the OpenDaylight controller and that the controller has not answered yet. Requests that list objects are not counted.",
 		}, func() float64 { return float64(controller.InFlight()) }))
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "berth_odl_breaker_open",

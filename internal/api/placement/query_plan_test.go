@@ -43,8 +43,8 @@ const cloud = `
 // large lists the tables that no request may read in full.
 var large = []string{"provider", "inventory", "provider_aggregate", "provider_trait", "consumer", "allocation", "generation_change"}
 
-// routeCaller calls the routes of the API on the database that `cloud` has filled. routeCaller holds the ID or the name of one object of
-// each kind, for the calls.
+// routeCaller calls the API's routes. The SQL in the constant `cloud` has filled the database of the API. The fields of routeCaller are
+// the ID or the name of one object of each kind, which the calls name.
 type routeCaller struct {
 	*client
 	provider, aggregate, consumer string

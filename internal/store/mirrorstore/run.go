@@ -155,8 +155,8 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// CountOpenEntries counts the open journal entries of a run, and those open entries that have failed or wait, directly or
-// indirectly, for a failed entry.
+// CountOpenEntries returns two counts for a run: `open` is the number of its journal entries that are not completed. `held` is the number
+// of those that have failed, or that wait for a failed entry directly or through other entries.
 func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
 		with recursive held as (
