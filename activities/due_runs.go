@@ -17,11 +17,15 @@ const (
 )
 
 // StartDueRuns starts a full sync if the controller has lost its data or if a scheduled full sync is due. StartDueRuns starts a recovery
-// if journal entries have failed. StartDueRuns does nothing while the controller is unavailable.
+// if journal entries have failed. StartDueRuns does nothing while the controller is unavailable or the
+// journal is paused.
 func (a *Activities) StartDueRuns(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	if !a.ODL.Readable() {
 		return nil
+	}
+	if pause, err := a.Store.Journal.Paused(ctx); err != nil || pause != nil {
+		return classify(err)
 	}
 	due, err := a.canaryMissing(ctx)
 	if err != nil {

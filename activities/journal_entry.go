@@ -60,11 +60,11 @@ func (a *Activities) mirrorEntry(ctx context.Context, key string) (p contract.En
 		return p, o, err
 	}
 	t, err := a.Store.Journal.ClaimEntry(ctx, seq)
-	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
-		return entryProgress(t.Entry, t.Blockers), journal.Outcome{RetryAfter: t.Wait}, err
+	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 || t.Pause != nil {
+		return entryProgress(t.Entry, t.Blockers, t.Pause), journal.Outcome{RetryAfter: t.Wait}, err
 	}
 	e, o, err := a.attemptEntry(ctx, t, a.saveAndHandOver)
-	return entryProgress(e, nil), o, err
+	return entryProgress(e, nil, nil), o, err
 }
 
 // saveOutcome stores the outcome of an attempt.
@@ -115,13 +115,14 @@ func (a *Activities) saveAndHandOver(ctx context.Context, seq int64, attempt int
 	return e, err
 }
 
-func entryProgress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {
-	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError, Attempts: e.Attempt, NextAttempt: e.RetryAt}
+// entryProgress describes an entry for its workflow. A blocked entry waits for a nudge; the end of a pause also nudges it.
+func entryProgress(e journal.Entry, blockers []journal.Blocker, pause *journal.Pause) contract.EntryProgress {
+	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0 || pause != nil, LastError: e.LastError, Attempts: e.Attempt, NextAttempt: e.RetryAt}
 	if e.BatchLeader != nil {
 		p.SentBy = contract.JournalID(strconv.FormatInt(*e.BatchLeader, 10))
 	}
-	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers))
-	for _, w := range journal.WaitingFor(e, blockers) {
+	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers, pause))
+	for _, w := range journal.WaitingFor(e, blockers, pause) {
 		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})
 	}
 	return p

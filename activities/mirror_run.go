@@ -19,6 +19,9 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	if err != nil || r.ID == 0 {
 		return contract.RunProgress{Idle: true, State: "idle", Sentence: "No " + kind + " is open."}, classify(err)
 	}
+	if pause, err := a.Store.Journal.Paused(ctx); err != nil || pause != nil {
+		return pausedRun(r, pause), classify(err)
+	}
 	step := map[string]func(context.Context, *journal.Run) (time.Duration, error){
 		contract.KeyFullSync: a.syncStep, contract.KeyAudit: a.auditStep, contract.KeyRepair: a.repairStep, contract.KeyRecovery: a.recoveryStep}[kind]
 	if !a.ODL.Readable() {
@@ -39,6 +42,19 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 		p.Waiting = []contract.Waiting{{For: "controller", Since: &r.UpdatedAt}}
 	}
 	return p, classify(err)
+}
+
+// pauseInterval is the pause before a run checks again whether the journal is paused.
+const pauseInterval = 10 * time.Second
+
+// pausedRun returns the progress of a run that waits for the end of the pause of the journal.
+func pausedRun(r journal.Run, pause *journal.Pause) contract.RunProgress {
+	p := contract.RunProgress{State: string(r.State), Delay: pauseInterval}
+	if pause != nil {
+		p.Sentence = fmt.Sprintf("The %s %d waits: %s.", r.Kind, r.ID, pause.Sentence())
+		p.Waiting = []contract.Waiting{{For: "an administrator", Since: &pause.At}}
+	}
+	return p
 }
 
 // Values of Run.Position after a run has compared the last object type.

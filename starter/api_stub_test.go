@@ -80,6 +80,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 		return 200, cli.Object{}
 	case parts[0] == "journal" && parts[2] == "analysis":
 		return 200, cli.Object{"analysis": cli.Object{"entries": 5, "p50": 0.25, "slowest": []cli.Object{{"seq": 7, "seconds": 1.5}}}}
+	case parts[0] == "journal" && slices.Contains([]string{"pause", "resume"}, parts[2]):
+		return s.pause(r, parts[2], body)
 	case parts[0] == "journal" && parts[2] == "runs":
 		return s.run(r, parts[3:], body)
 	case parts[len(parts)-1] == "plans":
@@ -101,6 +103,18 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 		return s.rest(r, parts[1], parts[2:], body)
 	}
 	return 404, nil
+}
+
+// pause answers requests for the pause of the journal.
+func (s *apiStub) pause(r *http.Request, action string, body cli.Object) (int, any) {
+	if r.Method == "POST" {
+		s.collections["pause"] = map[string]cli.Object{"now": {"paused": action == "pause", "paused_at": "2030-01-01T00:00:00Z", "actor": "ann", "reason": body["reason"]}}
+	}
+	now := s.collections["pause"]["now"]
+	if now == nil {
+		now = cli.Object{"paused": false}
+	}
+	return 200, cli.Object{"pause": now}
 }
 
 // run answers requests for runs: full syncs, recoveries, audits and repairs. When a client reads a run for the second time, the

@@ -81,6 +81,7 @@ type ClaimResult struct {
 	Blockers     []Blocker     // entries that must be completed first
 	Wait         time.Duration // remaining back-off after the last attempt
 	MaybeApplied bool          // the controller may have applied an earlier attempt
+	Pause        *Pause        // the journal is paused, so the entry was not claimed; nil: not paused
 	SinceLast    time.Duration // time from the end of the previous attempt until the claim; from the entry's creation if there was no attempt
 }
 

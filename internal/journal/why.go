@@ -15,8 +15,19 @@ func Summary(e Entry) string {
 	return fmt.Sprintf("%s %s %s", e.Operation, e.Object.Type, name)
 }
 
-// Sentence describes in one line the state of an entry, and what the entry waits for.
-func Sentence(e Entry, blockers []Blocker) string {
+// Sentence describes in one line the state of an entry, and what the entry waits for. pause is nil if the journal is not paused.
+func Sentence(e Entry, blockers []Blocker, pause *Pause) string {
+	switch {
+	case pause == nil || e.State == Completed || e.State == Failed:
+		return stateSentence(e, blockers)
+	case e.State == Pending && len(blockers) == 0:
+		return pause.Sentence()
+	default:
+		return stateSentence(e, blockers) + "; " + pause.Sentence()
+	}
+}
+
+func stateSentence(e Entry, blockers []Blocker) string {
 	switch {
 	case e.State == Completed && e.LastError != "":
 		return e.LastError
@@ -74,8 +85,8 @@ type Waiting struct {
 }
 
 // WaitingFor lists the parties that an entry waits for: an administrator if the entry failed, otherwise its blockers, or the controller if
-// it has none.
-func WaitingFor(e Entry, blockers []Blocker) []Waiting {
+// it has none. While the journal is paused, an entry without blockers waits for an administrator.
+func WaitingFor(e Entry, blockers []Blocker, pause *Pause) []Waiting {
 	since := e.CreatedAt
 	if e.TakenAt != nil {
 		since = *e.TakenAt
@@ -85,6 +96,8 @@ func WaitingFor(e Entry, blockers []Blocker) []Waiting {
 		return nil
 	case e.State == Failed:
 		return []Waiting{{For: "an administrator", Since: since}}
+	case len(blockers) == 0 && pause != nil:
+		return []Waiting{{For: "an administrator", Since: pause.At}}
 	case len(blockers) == 0:
 		return []Waiting{{For: "controller", Since: since}}
 	}

@@ -31,7 +31,7 @@ func TestSentence_OfEachState(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			if got := Sentence(tt.e, tt.b); got != want {
+			if got := Sentence(tt.e, tt.b, nil); got != want {
 				t.Errorf("Sentence of the entry: got %q, want %q", got, want)
 			}
 		})
@@ -58,8 +58,39 @@ func TestWaitingFor_EveryUnfinishedEntryWaitsForSomething(t *testing.T) {
 	} {
 		t.Run(string(tt.e.State), func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(tt.want, WaitingFor(tt.e, tt.b)); d != "" {
+			if d := cmp.Diff(tt.want, WaitingFor(tt.e, tt.b, nil)); d != "" {
 				t.Errorf("WaitingFor: parties differ (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestSentence_WhilePausedSaysWhoPausedSinceWhenAndWhy(t *testing.T) {
+	t.Parallel()
+	p := &Pause{At: time.Unix(100, 0), Actor: "ann", Reason: "upgrade"}
+	const paused = "the journal is paused by ann since 1970-01-01T00:01:40Z: upgrade"
+	blocked := []Blocker{{Seq: 3, Object: Ref{Type: "network", ID: "n"}, Operation: Create, State: Pending, Since: time.Unix(1, 0)}}
+	for _, tt := range []struct {
+		name  string
+		e     Entry
+		b     []Blocker
+		want  string
+		waits []Waiting
+	}{
+		{"pending", Entry{State: Pending}, nil, paused, []Waiting{{"an administrator", p.At}}},
+		{"pending after an error", Entry{State: Pending, LastError: "x", Attempt: 2}, nil, paused, []Waiting{{"an administrator", p.At}}},
+		{"blocked", Entry{State: Pending}, blocked, "waits for entry 3 (create network n), which is pending; " + paused, []Waiting{{"journal/3", time.Unix(1, 0)}}},
+		{"processing", Entry{State: Processing, Attempt: 1}, nil, "is being sent, attempt 1; " + paused, []Waiting{{"an administrator", p.At}}},
+		{"failed", Entry{State: Failed, Failures: 1, LastError: "x"}, nil, "the controller refused it once, retry or skip it: x", []Waiting{{"an administrator", time.Time{}}}},
+		{"completed", Entry{State: Completed}, nil, "the controller has the change", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Sentence(tt.e, tt.b, p); got != tt.want {
+				t.Errorf("Sentence while the journal is paused: got %q, want %q", got, tt.want)
+			}
+			if d := cmp.Diff(tt.waits, WaitingFor(tt.e, tt.b, p)); d != "" {
+				t.Errorf("WaitingFor while the journal is paused: parties differ (-want +got):\n%s", d)
 			}
 		})
 	}

@@ -62,8 +62,8 @@ func registerFeedbackMetrics(l *feedback.Listener, registry *prometheus.Registry
 
 // journalCollector reads the state of the journal from the database at each scrape.
 type journalCollector struct {
-	store           *store.Store
-	entries, oldest *prometheus.Desc
+	store                   *store.Store
+	entries, oldest, paused *prometheus.Desc
 }
 
 func newJournalCollector(s *store.Store) *journalCollector {
@@ -71,6 +71,7 @@ func newJournalCollector(s *store.Store) *journalCollector {
 		store:   s,
 		entries: prometheus.NewDesc("berth_journal_entries", "Journal entries that are not completed, by state.", []string{"state"}, nil),
 		oldest:  prometheus.NewDesc("berth_journal_oldest_seconds", "Age of the oldest journal entry that is neither completed nor failed, in seconds.", nil, nil),
+		paused:  prometheus.NewDesc("berth_journal_paused", "1 while the journal is paused, otherwise 0.", nil, nil),
 	}
 }
 
@@ -78,6 +79,7 @@ func newJournalCollector(s *store.Store) *journalCollector {
 func (c *journalCollector) Describe(all chan<- *prometheus.Desc) {
 	all <- c.entries
 	all <- c.oldest
+	all <- c.paused
 }
 
 // Collect implements prometheus.Collector. If the database does not answer, only the metrics of journalCollector are missing from the
@@ -94,4 +96,14 @@ func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 		all <- prometheus.MustNewConstMetric(c.entries, prometheus.GaugeValue, float64(n), string(state))
 	}
 	all <- prometheus.MustNewConstMetric(c.oldest, prometheus.GaugeValue, j.Oldest.Seconds())
+	pause, err := c.store.Journal.Paused(ctx)
+	if err != nil {
+		slog.Warn("reading the pause of the journal from the database failed", "error", err)
+		return
+	}
+	paused := 0.0
+	if pause != nil {
+		paused = 1
+	}
+	all <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, paused)
 }

@@ -10,6 +10,8 @@ var validBodies = map[string]string{
 		`"data":{"id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077","name":"r","project_id":"demo","tenant_id":"demo"}}]}`,
 	"POST /journal/v1/entries/{seq}/skip":  `{"reason":"r"}`,
 	"POST /journal/v1/entries/{seq}/retry": `{}`,
+	"POST /journal/v1/pause":               `{"reason":"r"}`,
+	"POST /journal/v1/resume":              `{"reason":"r"}`,
 
 	"POST /operator/v1/consumers/migrate": `{"limit":7}`,
 

@@ -27,6 +27,9 @@ type check struct {
 // errNotConfigured means that the settings do not name a service. The command doctor does not report this as a failure.
 var errNotConfigured = errors.New("not checked")
 
+// errWarning means that a service works in an unusual way. The command doctor does not report this as a failure.
+var errWarning = errors.New("attention")
+
 func doctorCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
 		checks := checks()
@@ -62,6 +65,7 @@ func checks() []check {
 		{"workers", checkPollers},
 		{"search attributes", checkAttributes},
 		{"OpenDaylight", checkODL},
+		{"journal", checkJournal},
 		{"Nova", checkNova},
 		{"RabbitMQ", checkRabbitMQ},
 	}
@@ -75,6 +79,8 @@ func resultRow(name, found string, err error) (cli.Object, error) {
 		return cli.Object{"check": name, "state": "ok", "found": found}, nil
 	case errors.Is(err, errNotConfigured):
 		return cli.Object{"check": name, "state": "-", "found": err.Error()}, nil
+	case errors.Is(err, errWarning):
+		return cli.Object{"check": name, "state": "WARN", "found": err.Error()}, nil
 	case errors.As(err, &e):
 		return cli.Object{"check": name, "state": "FAIL", "found": err.Error(), "next": e.Next}, err
 	default:
@@ -122,4 +128,27 @@ func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
 		return "", err
 	}
 	return s.URL + " is ready", nil
+}
+
+// checkJournal warns if an administrator has paused the journal.
+func checkJournal(ctx context.Context, s *cli.Session) (string, error) {
+	var o struct {
+		Pause struct {
+			Paused bool   `json:"paused"`
+			At     string `json:"paused_at"`
+			Actor  string `json:"actor"`
+			Reason string `json:"reason"`
+		} `json:"pause"`
+	}
+	err := s.API.Do(ctx, "GET", "/journal/v1/pause", nil, &o)
+	switch p := o.Pause; {
+	case cli.IsStatus(err, http.StatusForbidden) || cli.IsStatus(err, http.StatusNotFound):
+		return "", fmt.Errorf("%w: the API does not show whether the journal is paused", errNotConfigured)
+	case err != nil:
+		return "", err
+	case p.Paused:
+		return "", fmt.Errorf("%w: the journal is paused by %s since %s: %s; `starter journal resume` ends the pause", errWarning, p.Actor, p.At, p.Reason)
+	default:
+		return "the journal is not paused", nil
+	}
 }

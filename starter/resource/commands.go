@@ -87,6 +87,8 @@ func controllerCommands() []cli.Command {
 		{Words: "journal show SEQ", Help: "Show a journal entry and explain its state", Bind: showCommand(JournalEntries)},
 		{Words: "journal retry SEQ", Help: "Send a failed or stuck entry again, now", Bind: retryEntry},
 		{Words: "journal skip SEQ", Help: "Give up a failed or stuck entry; the controller does not get the change", Bind: skipEntry},
+		{Words: "journal pause", Help: "Stop sending entries to the controller", Bind: pauseJournal},
+		{Words: "journal resume", Help: "Send entries to the controller again, after a pause", Bind: resumeJournal},
 		{Words: "journal analyze", Help: "Show how long entries took to reach the controller", Bind: analyzeJournal},
 
 		{Words: "odl list", Help: "List runs: full syncs, recoveries, audits and repairs", Bind: listCommand(Runs)},

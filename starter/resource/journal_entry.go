@@ -42,6 +42,26 @@ func retryEntry(*pflag.FlagSet) cli.Action {
 	}
 }
 
+func pauseJournal(f *pflag.FlagSet) cli.Action { return postPause(f, "pause") }
+
+func resumeJournal(f *pflag.FlagSet) cli.Action { return postPause(f, "resume") }
+
+// postPause pauses or resumes the journal, and prints the state of the pause.
+func postPause(f *pflag.FlagSet, decision string) cli.Action {
+	reason := f.String("reason", "", "reason, stored in the audit of pauses")
+	return func(ctx context.Context, s *cli.Session, _ []string) error {
+		var o cli.Object
+		if err := s.API.Do(ctx, "POST", "/journal/v1/"+decision, cli.Object{"reason": *reason}, &o); err != nil {
+			return err
+		}
+		pause, ok := o["pause"].(cli.Object)
+		if !ok {
+			return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "the answer has no pause")
+		}
+		return s.Output.PrintObject(pause, []string{"paused", "paused_at", "actor", "reason"})
+	}
+}
+
 // analyzeJournal prints how long entries took to reach the controller.
 func analyzeJournal(f *pflag.FlagSet) cli.Action {
 	last := f.Int("last", 10_000, "number of entries to analyze, newest first")

@@ -1,5 +1,5 @@
 // Package journal is the administrators' API of the OpenDaylight journal, at /journal/v1. With this API, administrators list journal
-// entries, see why an entry waits, retry or skip failed entries, and start full syncs and audits.
+// entries, see why an entry waits, retry or skip failed entries, pause and resume the journal, and start full syncs and audits.
 package journal
 
 import (
@@ -31,6 +31,9 @@ func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authe
 			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: osapi.AdminOnly(h.retry)},
 			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: osapi.AdminOnly(h.skip)},
 			{Method: http.MethodGet, Path: "/analysis", Handle: osapi.AdminOnly(h.analysis)},
+			{Method: http.MethodGet, Path: "/pause", Handle: osapi.AdminOnly(h.showPause)},
+			{Method: http.MethodPost, Path: "/pause", Handle: osapi.AdminOnly(h.pause)},
+			{Method: http.MethodPost, Path: "/resume", Handle: osapi.AdminOnly(h.resume)},
 			{Method: http.MethodGet, Path: "/runs", Handle: osapi.AdminOnly(h.listRuns)},
 			{Method: http.MethodPost, Path: "/runs", Handle: osapi.AdminOnly(h.startRun)},
 			{Method: http.MethodGet, Path: "/runs/{id}", Handle: osapi.AdminOnly(h.showRun)},
@@ -101,12 +104,12 @@ type waiting struct {
 	Deadline *time.Time `json:"deadline"`
 }
 
-func detailsOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.OperatorDecision) map[string]entryDetails {
-	s := entryDetails{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Audit: []decision{}, Why: why{Sentence: journal.Sentence(e, blockers), Waiting: []waiting{}}}
+func detailsOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.OperatorDecision, p *journal.Pause) map[string]entryDetails {
+	s := entryDetails{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Audit: []decision{}, Why: why{Sentence: journal.Sentence(e, blockers, p), Waiting: []waiting{}}}
 	for _, b := range blockers {
 		s.Blockers = append(s.Blockers, blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since})
 	}
-	for _, w := range journal.WaitingFor(e, blockers) {
+	for _, w := range journal.WaitingFor(e, blockers, p) {
 		s.Why.Waiting = append(s.Why.Waiting, waiting{For: w.For, Since: &w.Since})
 	}
 	for _, d := range decisions {
@@ -153,7 +156,11 @@ func (h handlers) showEntry(r *http.Request, seq int64) (int, any, error) {
 	if err != nil {
 		return 0, nil, entryError(seq, err)
 	}
-	return http.StatusOK, detailsOf(e, blockers, decisions), nil
+	p, err := h.entries.Paused(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, detailsOf(e, blockers, decisions, p), nil
 }
 
 func (h handlers) retry(r *http.Request) (int, any, error) {

@@ -64,6 +64,13 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	case len(body.Reason) > maxReason:
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", maxReason)
 	}
+	p, err := h.entries.Paused(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	if p != nil {
+		return 0, nil, osapi.Fault(http.StatusConflict, "", "The run does not start, because %s.", p.Sentence())
+	}
 	started, err := h.runs.StartRun(r.Context(), journal.Run{Kind: body.Kind, Plan: body.Plan, Actor: identity.From(r.Context()).User, Reason: body.Reason})
 	switch {
 	case errors.Is(err, db.ErrNotFound):

@@ -306,6 +306,25 @@ CREATE INDEX journal_entry_live ON public.journal_entry USING btree (object_type
 
 CREATE INDEX journal_entry_unfinished ON public.journal_entry USING btree (seq) WHERE (finished_at IS NULL);
 
+create table journal_pause (
+    paused boolean not null default true,
+    at timestamp with time zone not null default clock_timestamp(),
+    actor text not null,
+    reason text not null,
+    constraint journal_pause_pkey PRIMARY KEY (paused),
+    constraint journal_pause_paused_check CHECK (paused)
+);
+
+create table journal_pause_audit (
+    id bigint not null generated always as identity,
+    at timestamp with time zone not null default clock_timestamp(),
+    actor text not null,
+    action text not null,
+    reason text not null,
+    constraint journal_pause_audit_pkey PRIMARY KEY (id),
+    constraint journal_pause_audit_action_check CHECK ((action = ANY (ARRAY['pause'::text, 'resume'::text])))
+);
+
 create table lease (
     id uuid not null,
     name text not null,

@@ -23,7 +23,7 @@ const maxClaimAttempts = 5
 
 // ClaimEntry claims an entry for an attempt. A blocked entry is not claimed and is returned with its blockers; a failed
 // blocker blocks, too. An entry that is completed or failed, that backs off, or that another attempt has claimed is not claimed
-// either.
+// either. While the journal is paused, no entry is claimed, and a sendable entry is returned with the pause.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
 		t, claimed, err := s.claimEntry(ctx, seq)
@@ -33,7 +33,7 @@ func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult,
 		if err != nil {
 			return journal.ClaimResult{}, fmt.Errorf("claim journal entry: %w", err)
 		}
-		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || !isSendable(t.Entry) || attempt == maxClaimAttempts {
+		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || t.Pause != nil || !isSendable(t.Entry) || attempt == maxClaimAttempts {
 			return t, nil
 		} // otherwise the entry became free between the two queries
 	}
@@ -53,6 +53,7 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 			where seq = before.n and state in ('pending', 'processing')
 				and (retry_at is null or retry_at <= clock_timestamp())
 				and not exists (select from journal_dep d where d.entry = seq)
+				and `+isNotPaused+`
 			returning before.was = 'processing' or unsure as maybe_applied, clock_timestamp() - before.looked as since_last, `+EntryColumns, seq,
 		).Query(func(rows pgx.Rows) error {
 			results, err := pgx.CollectRows(rows, scanClaim)
@@ -98,12 +99,13 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 			t.Blockers, err = pgx.CollectRows(rows, scanBlocker)
 			return err
 		})
+		queuePause(batch, &t.Pause)
 		batch.Queue(outbox.DeleteDelivered("journal_entry e", "$2", "true")+` and e.seq = $1 and e.finished_at is not null`, seq, entryID(seq))
 	})
 	switch {
 	case !isSendable(t.Entry):
-		t.Blockers = nil
-	case len(t.Blockers) > 0:
+		t.Blockers, t.Pause = nil, nil
+	case len(t.Blockers) > 0 || t.Pause != nil:
 		t.Wait = 0
 	}
 	return t, err

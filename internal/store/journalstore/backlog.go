@@ -16,7 +16,7 @@ import (
 // ClaimBacklog claims, for ClaimDuration, up to `limit` of the entries that were recorded while the controller was unreachable,
 // oldest first. An entry belongs to this backlog if it has no blockers, and if no attempt has sent it yet or its last attempt did
 // not reach the controller. ClaimBacklog skips entries with an attempt at or after `since`, and entries recorded within
-// wakeDelay. The parameter carrier is the number of the entry whose workflow sends the claimed entries. The claimed entries' own
+// wakeDelay. ClaimBacklog claims nothing while the journal is paused. The parameter carrier is the number of the entry whose workflow sends the claimed entries. The claimed entries' own
 // workflows wake up after ClaimDuration.
 func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
@@ -27,6 +27,7 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, ca
 				where finished_at is null and state = 'pending' and (away or retry_at is null)
 					and looked_at < $1::text::timestamptz and created_at < clock_timestamp() - $4::interval
 					and not exists (select from journal_dep d where d.entry = e.seq)
+					and `+isNotPaused+`
 				order by seq
 				limit $2
 				for no key update skip locked),
