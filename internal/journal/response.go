@@ -73,8 +73,8 @@ func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	}
 }
 
-// isUnknownMember reports whether the controller refuses to delete an object because its collection in a parent object lacks it. For such
-// a collection the controller answers 400, and not 404.
+// isUnknownMember reports whether the controller refuses to delete a member because its pool does not have the member. For members, the
+// controller answers 400, and not 404.
 func isUnknownMember(e Entry, a Response) bool {
 	return byType[e.Object.Type].parent != "" && a.Status == http.StatusBadRequest && strings.Contains(string(a.Body), "UUID does not exist")
 }

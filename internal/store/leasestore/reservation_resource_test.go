@@ -174,7 +174,7 @@ func TestInstanceResource_ActiveReservationOnlyGrows(t *testing.T) {
 		t.Error(d)
 	}
 	if due := lease.Next(l, l.EndAt.Add(-2*time.Hour)); !l.Reservations[0].CloudOutdated() || due.Step == lease.StepStop {
-		t.Errorf("active reservation after it grew: got %+v, want a new revision for Nova and Neutron", l.Reservations[0])
+		t.Errorf("active reservation after it grew: got %+v, want it marked as changed, so that the changes are sent to Nova and Neutron", l.Reservations[0])
 	}
 	e.expectUpdateFault(l.ID, amountChange(l, 5), lease.CannotUpdate)
 	e.expectUpdateFault(l.ID, amountChange(l, 9), lease.NotEnoughHosts)
