@@ -74,6 +74,10 @@ type saveOutcome func(ctx context.Context, seq int64, attempt int, o journal.Out
 // processing; the next attempt reads from the controller before it writes again.
 func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, save saveOutcome) (journal.Entry, journal.Outcome, error) {
 	previous := time.Now().Add(-t.SinceLast)
+	var err error
+	if t.Nested, err = a.Store.Journal.NestedObjects(ctx, t.Entry.Object); err != nil {
+		return t.Entry, journal.Outcome{}, err
+	}
 	attempt := journal.BeginAttempt(t, a.MaxEntryFailures)
 	for r, more := attempt.NextRequest(); more; r, more = attempt.NextRequest() {
 		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)

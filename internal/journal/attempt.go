@@ -6,7 +6,8 @@ import (
 )
 
 // Attempt is one attempt to send a journal entry to the controller. An attempt is usually a single request. If an earlier attempt may have
-// been applied, the attempt reads the controller's object first.
+// been applied, the attempt reads the controller's object first. After the update of a pool, one more request creates the members of the pool
+// again.
 //
 //	a := journal.BeginAttempt(claim, journal.DefaultMaxFailures)
 //
@@ -19,6 +20,7 @@ import (
 //	store(a.Outcome())
 type Attempt struct {
 	entry           Entry
+	nested          []Change // see ClaimResult
 	maxFailures     int
 	next            Request
 	step            step
@@ -33,12 +35,13 @@ const (
 	stepRead
 	stepWrite
 	stepReplace
+	stepNested // create the nested objects, which the controller has dropped with the update
 )
 
 // BeginAttempt begins an attempt to send a claimed entry. If an earlier attempt may have been applied, the first request reads the
 // controller's object. After maxFailures failures the entry becomes failed.
 func BeginAttempt(t ClaimResult, maxFailures int) *Attempt {
-	a := &Attempt{entry: t.Entry, maxFailures: maxFailures}
+	a := &Attempt{entry: t.Entry, nested: t.Nested, maxFailures: maxFailures}
 	if t.MaybeApplied {
 		a.enter(stepRead)
 	} else {
@@ -65,19 +68,48 @@ func (a *Attempt) HandleResponse(got Response) {
 			a.enter(stepRead)
 			return
 		}
+		if a.entry.Operation == Update {
+			a.endUpdate(o)
+			return
+		}
 		a.end(o)
 	case stepReplace:
 		update := a.entry
 		update.Operation = Update
-		a.end(Evaluate(update, got, a.maxFailures))
+		a.endUpdate(Evaluate(update, got, a.maxFailures))
+	case stepNested:
+		a.handleNested(got)
 	}
+}
+
+// endUpdate ends the attempt, unless the update succeeded and the nested objects must be created again.
+func (a *Attempt) endUpdate(o Outcome) {
+	if o.Kind == OutcomeDone && len(a.nested) > 0 && a.entry.Operation != Delete {
+		a.enter(stepNested)
+		return
+	}
+	a.end(o)
+}
+
+// handleNested handles the response to the creation of the nested objects. A controller that answers 409 has kept them. After any other
+// failure, the next attempt reads the object and creates the nested objects again.
+func (a *Attempt) handleNested(got Response) {
+	e := a.entry
+	e.Operation = Update
+	e.Object.Type = ListKey(NestedType(e.Object.Type)) // the controller returns the objects in the envelope of a list
+	o := Evaluate(e, got, a.maxFailures)
+	if got.Failure == "" && got.Status == http.StatusConflict {
+		o = Outcome{Kind: OutcomeDone}
+	}
+	o.MaybeApplied = o.Kind != OutcomeDone
+	a.end(o)
 }
 
 func (a *Attempt) handleRead(got Response) {
 	missing := got.Failure == "" && got.Status == http.StatusNotFound
 	switch {
 	case AlreadyApplied(a.entry, got):
-		a.end(Outcome{Kind: OutcomeDone})
+		a.endUpdate(Outcome{Kind: OutcomeDone})
 	case missing && a.readAfterExists:
 		a.end(rejected(a.entry, "the controller answers 409 to the create and 404 to the read of the object", a.maxFailures))
 	case missing:
@@ -104,7 +136,8 @@ func unreadOutcome(e Entry, got Response, maxFailures int) Outcome {
 }
 
 func (a *Attempt) enter(s step) {
-	request := map[step]func(Entry) (Request, error){stepRead: ReadRequest, stepWrite: WriteRequest, stepReplace: ReplaceRequest}[s]
+	request := map[step]func(Entry) (Request, error){stepRead: ReadRequest, stepWrite: WriteRequest, stepReplace: ReplaceRequest,
+		stepNested: func(e Entry) (Request, error) { return nestedRequest(e, a.nested) }}[s]
 	next, err := request(a.entry)
 	if err != nil {
 		a.end(UnsendableOutcome(err))

@@ -66,6 +66,62 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	}
 }
 
+// An update of a pool makes the controller drop the members of the pool.
+func TestAttempt_CreatesTheMembersOfAPoolAgain(t *testing.T) {
+	t.Parallel()
+	const data = `{"id":"id1","name":"web","members":[]}`
+	members := []Change{{Object: Ref{Type: "member", ID: "m"}, Data: json.RawMessage(`{"id":"m","pool_id":"id1"}`)}}
+	pool, old := reply(200, `{"pool":{"id":"id1","name":"web","members":[]}}`), reply(200, `{"pool":{"id":"id1","name":"old"}}`)
+	made := reply(201, `{"members":[{"id":"m"}]}`)
+	for _, tt := range []struct {
+		name    string
+		op      Operation
+		repeat  bool
+		nested  []Change
+		answers []Response
+		sent    string
+		want    OutcomeKind
+		unsure  bool
+	}{
+		{"update", Update, false, members, []Response{pool, made}, "PUT POST", OutcomeDone, false},
+		{"update of a pool without members", Update, false, nil, []Response{pool}, "PUT", OutcomeDone, false},
+		{"create", Create, false, members, []Response{reply(201, "")}, "POST", OutcomeDone, false},
+		{"create of an existing, different pool", Create, false, members, []Response{reply(409, ""), old, pool, made}, "POST GET PUT POST", OutcomeDone, false},
+		{"repeated update that was applied", Update, true, members, []Response{pool, made}, "GET POST", OutcomeDone, false},
+		{"the controller kept the members", Update, false, members, []Response{pool, reply(409, "")}, "PUT POST", OutcomeDone, false},
+		{"the members are not created", Update, false, members, []Response{pool, reply(500, "")}, "PUT POST", OutcomeRetry, true},
+		{"the members are rejected", Update, false, members, []Response{pool, reply(400, "")}, "PUT POST", OutcomeRejected, true},
+		{"the response is from a login page", Update, false, members, []Response{pool, reply(200, "<html>")}, "PUT POST", OutcomeRetry, true},
+		{"the update fails", Update, false, members, []Response{reply(500, "")}, "PUT", OutcomeRetry, true},
+		{"delete", Delete, true, members, []Response{reply(404, "")}, "GET", OutcomeDone, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			sent, o := runAttempt(t, ClaimResult{Entry: entry(tt.op, "pool", data), MaybeApplied: tt.repeat, Nested: tt.nested}, tt.answers)
+			if d := cmp.Diff(tt.sent, sent); d != "" {
+				t.Errorf("run an attempt with these responses: methods of its requests differ (-want +got):\n%s", d)
+			}
+			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
+				t.Errorf("run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t", o, tt.want, tt.unsure)
+			}
+		})
+	}
+}
+
+func TestRequest_OfAPoolHasNoMembers(t *testing.T) {
+	t.Parallel()
+	e := entry(Update, "pool", `{"id":"id1","name":"web","members":[{"id":"other"}]}`)
+	r, err := WriteRequest(e)
+	if err != nil || strings.Contains(string(r.Body), "members") {
+		t.Errorf("request for the update of a pool: got %s %s %s, error %v; want a body without members", r.Method, r.Path, r.Body, err)
+	}
+	r, err = nestedRequest(e, []Change{{Object: Ref{Type: "member", ID: "m"}, Data: json.RawMessage(`{"id":"m","pool_id":"id1","weight":3}`)}})
+	want := Request{Method: "POST", Path: "/lbaas/pools/id1/members", Body: json.RawMessage(`{"members":[{"id":"m","pool_id":"id1","weight":3}]}`)}
+	if d := cmp.Diff(want, r); err != nil || d != "" {
+		t.Errorf("request for the members of a pool: got error %v; request (-want +got):\n%s", err, d)
+	}
+}
+
 // runAttempt runs an attempt with the given responses, and returns the methods of its requests and its outcome.
 func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods string, o Outcome) {
 	t.Helper()

@@ -82,6 +82,7 @@ type ClaimResult struct {
 	Wait         time.Duration // remaining back-off after the last attempt
 	MaybeApplied bool          // the controller may have applied an earlier attempt
 	Pause        *Pause        // the journal is paused, so the entry was not claimed; nil: not paused
+	Nested       []Change      // objects of the NestedType that the controller must have after an update of the entry's object
 	SinceLast    time.Duration // time from the end of the previous attempt until the claim; from the entry's creation if there was no attempt
 }
 

@@ -79,7 +79,7 @@ var objectTypes = []objectType{
 	{typ: "listener", collection: "lbaas/listeners",
 		needs:    []reference{{attribute: "loadbalancer_id", typ: "loadbalancer"}, {attribute: "loadbalancers", typ: "loadbalancer"}},
 		mentions: []reference{{attribute: "default_pool_id", typ: "pool"}}},
-	{typ: "pool", collection: "lbaas/pools",
+	{typ: "pool", collection: "lbaas/pools", neverSent: []string{"members"}, // see NestedType
 		needs: []reference{{attribute: "loadbalancer_id", typ: "loadbalancer"}, {attribute: "loadbalancers", typ: "loadbalancer"},
 			{attribute: "listener_id", typ: "listener"}, {attribute: "listeners", typ: "listener"}}},
 	{typ: "member", collection: "members", parent: "pool",
@@ -118,6 +118,18 @@ func HasNoUpdate(typ string) bool { return byType[typ].noUpdate }
 // OwnedTypes returns the types whose objects the controller deletes together with an object of this type. The deletion of such owned
 // objects has no journal entry of its own.
 func OwnedTypes(typ string) []string { return byType[typ].owns }
+
+// NestedType returns the type whose collections are nested in the objects of a type: member for a pool. For most types NestedType returns
+// "". An update of a pool makes the controller drop the members of the pool, whatever the body of the request contains. berth therefore
+// creates them again after the update, in the same attempt.
+func NestedType(typ string) string {
+	for _, k := range objectTypes {
+		if k.parent == typ {
+			return k.typ
+		}
+	}
+	return ""
+}
 
 func (k objectType) listKey() string {
 	if k.plural != "" {

@@ -56,6 +56,27 @@ func ReplaceRequest(e Entry) (Request, error) {
 	return WriteRequest(e)
 }
 
+// nestedRequest returns the request that creates the nested objects of the entry's object.
+func nestedRequest(e Entry, nested []Change) (Request, error) {
+	k := byType[NestedType(e.Object.Type)]
+	all := make([]object, len(nested))
+	for i, c := range nested {
+		o, err := decodeObject(c.Data)
+		if err == nil {
+			err = k.filter(o, Create)
+		}
+		if err != nil {
+			return Request{}, fmt.Errorf("invalid data of the %s %s: %w", k.typ, c.Object.ID, err)
+		}
+		all[i] = o
+	}
+	body, err := json.Marshal(map[string][]object{k.listKey(): all})
+	if err != nil {
+		return Request{}, fmt.Errorf("encode the %ss of the %s: %w", k.typ, e.Object.Type, err)
+	}
+	return Request{Method: "POST", Path: k.nestedPath(e.Object.ID), Body: body}, nil
+}
+
 // collectionOf returns the type of the entry's object and the path of its collection at the controller.
 func collectionOf(e Entry) (k objectType, list string, err error) {
 	k, ok := byType[e.Object.Type]

@@ -235,3 +235,31 @@ func TestControl_OperationalDataOverHTTP(t *testing.T) {
 		t.Errorf("close all streams: got status %d and %d open streams, want 204 and none", status, c.OpenStreams())
 	}
 }
+
+func TestController_UpdateOfAPoolDropsItsMembers(t *testing.T) {
+	t.Parallel()
+	c := odltest.New()
+	const members, pool = "/lbaas/pools/p/members", `{"pool":{"id":"p","members":[{"id":"m"}]}}`
+	for _, step := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", "/lbaas/pools", pool, 201},
+		{"GET", members + "/m", "", 404},
+		{"POST", members, `{"members":[{"id":"m","pool_id":"p","weight":1},{"id":"n","pool_id":"p"}]}`, 201},
+		{"POST", members, `{"member":{"id":"m","pool_id":"p","weight":7}}`, 201}, // changes nothing
+		{"GET", members + "/n", "", 200},
+		{"PUT", "/lbaas/pools/p", pool, 200},
+		{"GET", members + "/m", "", 404},
+		{"GET", members + "/n", "", 404},
+	} {
+		if step.method == "PUT" {
+			if weight := c.Record("member", "m").Object["weight"]; weight != json.Number("1") {
+				t.Errorf("weight of a member after a second POST: got %v, want 1", weight)
+			}
+		}
+		if status, answer := sendRequest(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.want {
+			t.Errorf("%s %s %s: got status %d, body %s; want %d", step.method, step.path, step.body, status, answer, step.want)
+		}
+	}
+}

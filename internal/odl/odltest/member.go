@@ -19,11 +19,16 @@ func (c *Controller) putUnknownMember(r resource, seen Request, o map[string]any
 }
 
 // dropMembers drops the members of a pool. Every write of a pool does that, even one with members.
-func (c *Controller) dropMembers(pool string) {
+func (c *Controller) dropMembers(pool string) error {
 	for k, rec := range c.records {
-		if rec.Type == "member" && rec.Object != nil && rec.Object["pool_id"] == pool {
-			rec.Object = nil
-			delete(c.views, k)
+		if rec.Type != "member" || rec.Object == nil || rec.Object["pool_id"] != pool {
+			continue
+		}
+		rec.Object = nil
+		delete(c.views, k)
+		if err := c.appendToFile(rec); err != nil {
+			return err
 		}
 	}
+	return nil
 }

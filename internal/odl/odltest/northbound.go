@@ -198,7 +198,10 @@ func (c *Controller) createObject(r resource, parent string, o map[string]any, e
 	if a := c.checkObject(r, o, true); a.status != 0 {
 		return a
 	}
-	if c.object(r.objectType, id) != nil && r.parentPath == "" {
+	switch stored := c.object(r.objectType, id); {
+	case stored != nil && r.parentPath != "" && stored[r.parentAttribute] == parent: // the real controller keeps the member as it is
+		return reply{status: http.StatusCreated, body: echo}
+	case stored != nil && r.parentPath == "":
 		return reply{status: http.StatusConflict, body: echo}
 	}
 	view := viewOf(r.objectType, o, true)
@@ -287,10 +290,11 @@ func (c *Controller) storeObject(rec *Record, o, view map[string]any, a reply) r
 	rec.Object = o
 	c.views[key(rec.Type, rec.ID)] = view
 	rec.HighestRevision = max(rec.HighestRevision, revisionOf(o))
-	if rec.Type == "pool" {
-		c.dropMembers(rec.ID)
+	err := c.appendToFile(rec)
+	if rec.Type == "pool" && err == nil {
+		err = c.dropMembers(rec.ID)
 	}
-	if err := c.appendToFile(rec); err != nil {
+	if err != nil {
 		return errorReply(http.StatusInternalServerError, "%s", err)
 	}
 	c.updatePortStatus(rec)

@@ -42,11 +42,13 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
 	for _, p := range c.Parents {
-		if c.Operation != journal.Delete {
+		// The update of a parent with a nested collection creates the objects of the collection again. The delete of such an object
+		// therefore waits for the update.
+		if c.Operation != journal.Delete || p.Type == journal.ParentType(c.Object.Type) {
 			types, ids = append(types, p.Type), append(ids, p.ID)
 		}
 	}
-	if c.Operation == journal.Delete {
+	if c.Operation == journal.Delete || journal.NestedType(c.Object.Type) != "" {
 		self = parentKey(c.Object)
 	}
 	data := string(c.Data)

@@ -2,6 +2,7 @@ package journalstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"berth/internal/journal"
@@ -50,6 +51,23 @@ func (s Source) After(ctx context.Context, q db.Querier, id string, limit int) (
 func (s Source) Count(ctx context.Context, d *db.DB) (n int, err error) {
 	err = d.QueryRow(ctx, `select count(*) from `+s.From).Scan(&n)
 	return n, err
+}
+
+// NestedObjects returns the objects in the nested collection of an object: the members of a pool. Most objects have none.
+func (s *Store) NestedObjects(ctx context.Context, r journal.Ref) ([]journal.Change, error) {
+	typ := journal.NestedType(r.Type)
+	if typ == "" {
+		return nil, nil
+	}
+	nested, err := db.QueryAll(ctx, s.db, scanObject, `
+		select `+objectColumns+`
+		from mirror_object
+		where object_type = $1 and parents @> array[$2::text] and data ->> $3 = $4
+		order by object_id`, typ, parentKey(r), r.Type+"_id", r.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the %ss of %s %s: %w", typ, r.Type, r.ID, err)
+	}
+	return nested, nil
 }
 
 // ObjectSource returns the source of a type that berth has no API for. The source of an unknown type has no objects.
