@@ -180,5 +180,5 @@ func (r *runner) failures() error {
 	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d figures failed: %w", len(all), len(r.runs), errors.Join(all...))
+	return fmt.Errorf("%d of %d measurements failed: %w", len(all), len(r.runs), errors.Join(all...))
 }

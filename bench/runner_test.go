@@ -48,7 +48,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 
 	err := newRunner(set, stdout, t.Logf, stacks.open).run(t.Context())
 
-	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "1 of 3 figures failed: failing: broken") {
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "1 of 3 measurements failed: failing: broken") {
 		t.Errorf("run three figures of which one fails: got error %v, want an error that names the failing figure", err)
 	}
 	if stacks.opened != 2 || stacks.closed != 2 {

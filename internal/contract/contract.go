@@ -142,7 +142,7 @@ type Input struct {
 	PortStatus *PortStatus `json:"seen,omitempty"`
 }
 
-// Report is an agent's report about the part of a port that the agent configures. All events of reports use the same signal, because
+// Report is an agent's report about the part of a port that the agent configures. All reports use the same signal, because
 // Temporal keeps the order only among signals with the same name.
 type Report struct {
 	Entity string `json:"entity"` // DHCP, L2, or any other entity that has a provisioning block

@@ -165,7 +165,7 @@ type Due struct {
 	At   time.Time // set for StepWait only
 }
 
-// Filter selects the leases of a list, in order of creation.
+// Filter says which leases a list request returns. The list is in the order of creation.
 type Filter struct {
 	Project string    // project of the leases; empty: all projects
 	After   uuid.UUID // list only the leases created after this one; zero UUID: all

@@ -41,8 +41,8 @@ func (p Port) Redacted() Port {
 // maxNamedHosts is the maximum number of hosts that a status sentence lists.
 const maxNamedHosts = 3
 
-// WithAgentHosts sets the host of each block that agents on any one of several hosts can remove: the new value is a text that names or
-// counts the hosts of these agents. Use WithAgentHosts only for an answer to an API request, because a workflow keeps its StatusView and
+// WithAgentHosts completes the blocks that an agent on any one of several hosts can remove, such as the DHCP block. The field Host of such
+// a block becomes a text: the names of these hosts, or their number if there are many. Use WithAgentHosts only for an answer to an API request, because a workflow keeps its StatusView and
 // would not notice that the agents have changed.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)

@@ -171,7 +171,7 @@ func ParseFeatures(s string) (map[string]string, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(s)))
 	if err := d.Decode(&given); err != nil {
-		return nil, errors.New("must be names separated by commas, or the JSON of a controller")
+		return nil, errors.New("must be the names of features separated by commas, or a JSON document with the features as the controller returns it")
 	}
 	for _, f := range given.Features.Feature {
 		all[f.Type[strings.Index(f.Type, ":")+1:]] = f.Config

@@ -147,7 +147,7 @@ func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }
 
-// The parameter `rule` is the name of the route's policy rule in Neutron.
+// rule returns the name of the policy rule that Neutron has for the route.
 func rule(r osapi.Route) string {
 	verb := map[string]string{http.MethodPost: "create_", http.MethodPut: "update_", http.MethodDelete: "delete_"}[r.Method]
 	if verb == "" {

@@ -103,8 +103,8 @@ func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.
 	return view, err
 }
 
-// updatePortStatus applies reports to a port and updates the port's status. The parameter `entity` names the entity whose block
-// the caller removed last before the call.
+// updatePortStatus applies reports to a port and updates the port's status. The parameter `entity` names the entity of the
+// reports.
 func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, reports []network.Report, entity string) (before, after network.Port, accepted []bool, err error) {
 	h, err := lockPort(ctx, tx, id)
 	if err != nil {
