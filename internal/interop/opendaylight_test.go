@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	"berth/internal/journal"
@@ -73,18 +74,21 @@ func TestOpenDaylight_MirrorsNetworkStory(t *testing.T) {
 	s.checkMirror("the objects are deleted")
 }
 
-// TestOpenDaylight_MirrorsRecordedTypes records objects of all types that berth has no API for, except members of pools. A real controller accepts every request, and
+// TestOpenDaylight_MirrorsRecordedTypes records objects of all types that berth has no API for. A real controller accepts every request, and
 // an audit finds no difference after the creates and after the updates.
 func TestOpenDaylight_MirrorsRecordedTypes(t *testing.T) {
 	t.Parallel()
 	s := newOpenDaylightStory(t)
 	record := func(operation string, body func(c collection) string) {
 		var entries []json.RawMessage
-		for i, c := range collections {
+		for i, c := range append(slices.Clone(collections), members) {
 			if journal.HasAPI(c.envelope) || operation == "update" && journal.HasNoUpdate(c.envelope) {
 				continue
 			}
 			id := fmt.Sprintf("77777777-0000-4000-8000-%012d", i)
+			if c.envelope == "pool" {
+				id = memberPool
+			}
 			entries = append(entries, json.RawMessage(fmt.Sprintf(`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
 				operation, c.envelope, id, id, body(c))))
 		}
@@ -94,6 +98,13 @@ func TestOpenDaylight_MirrorsRecordedTypes(t *testing.T) {
 	record("create", func(c collection) string { return c.attributes })
 	record("update", func(c collection) string { return c.changed })
 }
+
+// memberPool is the ID of the pool of the recorded members.
+const memberPool = "77777777-1111-4000-8000-000000000000"
+
+// members is the collection in a pool.
+var members = collection{envelope: "member", attributes: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":2,"admin_state_up":true,"subnet_id":"` + sharedID(5) + `"`,
+	changed: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":3,"admin_state_up":false,"subnet_id":"` + sharedID(5) + `"`}
 
 func (s *openDaylightStory) create(path, typ string, o servertest.Object) string {
 	s.Helper()

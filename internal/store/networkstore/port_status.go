@@ -103,8 +103,8 @@ func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.
 	return view, err
 }
 
-// updatePortStatus applies reports to a port and updates the port's status. The parameter `entity` names the entity of the
-// reports.
+// updatePortStatus applies reports to a port and updates the port's status. The parameter `entity` is the entity whose
+// block the caller has just removed; it is empty if the caller has removed none.
 func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, reports []network.Report, entity string) (before, after network.Port, accepted []bool, err error) {
 	h, err := lockPort(ctx, tx, id)
 	if err != nil {
