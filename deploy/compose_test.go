@@ -44,7 +44,7 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 	{composeYAML, `"relay,temporal"`, "relay", "no service has the role temporal"},
 	{composeYAML, `"relay,temporal"`, "temporal", "no service has the role relay"},
 	{composeYAML, "[starter, migrate]", "[starter, migrat]", "migrat"},
-	{composeYAML, "[starter, migrate]", "[berth, migrate]", "no program berth"},
+	{composeYAML, "[starter, migrate]", "[berth, migrate]", "builds the program berth"},
 	{composeYAML, "probe, --ready]", "probe, --redy]", "--redy"},
 	{composeYAML, "BERTH_AUTH: keystone", "BERTH_AUTH: noauth", "loopback only"},
 	{composeYAML, "  BERTH_LISTEN: 0.0.0.0:8778", "  BERTH_LISTEN: 0.0.0.0:8779", "port 8778 is published, but BERTH_LISTEN"},

@@ -75,14 +75,18 @@ func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 	go func() { ended <- send(t, client, "PUT", "/networks/x", "{}") }()
 	<-c.arrived
 
-	for range 10 {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		a, err := client.Send(ctx, "PUT", "/networks/y", []byte("{}"))
-		if err != nil || a.Failure != odl.FailureBusy || a.RetryAfter <= 0 || ctx.Err() != nil {
-			t.Errorf("send while all slots are occupied: got %+v, error %v, context %v; want failure busy before the deadline", a, err, ctx.Err())
-		}
-		cancel()
+	var callers sync.WaitGroup
+	for range 10 { // at the same time, because each waits for half of its time
+		callers.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			a, err := client.Send(ctx, "PUT", "/networks/y", []byte("{}"))
+			if err != nil || a.Failure != odl.FailureBusy || a.RetryAfter <= 0 || ctx.Err() != nil {
+				t.Errorf("send while all slots are occupied: got %+v, error %v, context %v; want failure busy before the deadline", a, err, ctx.Err())
+			}
+		})
 	}
+	callers.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := client.Send(ctx, "PUT", "/networks/y", nil); !errors.Is(err, context.Canceled) {

@@ -115,6 +115,8 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 				return ""
 			})
 			victim.Kill()
+			// PostgreSQL would still commit the transaction that it has received, so its connection must end, too.
+			s.Rows(`select pg_terminate_backend(pid, 60000)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
 			c.next(api, network, subnet)
 			unlock()
 			written := controllerWrites(s, c.method)
