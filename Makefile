@@ -3,7 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 temporal = $$(tools/temporal.sh)
-races = TestRace|OneOfManyClients|OneWriterThroughKills|BackToBack
+races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack
 
 .PHONY: help
 help: ## list the targets
@@ -26,7 +26,7 @@ tools: ## build bin/temporal: the temporal CLI with the dev server and the UI
 .PHONY: test
 test: deps build ## run all tests with the race detector on real PostgreSQL and Temporal, then lint
 	@go build -o bin/teststack ./internal/devstack/teststack
-	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -vet off -parallel 4 -timeout 20m ./...
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -vet off -p 3 -parallel 4 -timeout 20m ./...
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: interop-odl

@@ -21,7 +21,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) {
 		return
 	}
 	defer a.drainLock.Unlock()
-	carrier, err := parseSequence(key)
+	sender, err := parseSequence(key)
 	if err != nil {
 		return
 	}
@@ -31,7 +31,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) {
 			return
 		}
 		var claimed []journal.ClaimResult
-		if claimed, err = a.Store.Journal.ClaimBacklog(ctx, since, drainConcurrency, carrier); err == nil {
+		if claimed, err = a.Store.Journal.ClaimBacklog(ctx, since, drainConcurrency, sender); err == nil {
 			a.attemptAll(ctx, claimed)
 		}
 		wait, _ := a.ODL.BreakerWait()

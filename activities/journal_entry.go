@@ -122,8 +122,8 @@ func (a *Activities) saveAndHandOver(ctx context.Context, seq int64, attempt int
 // entryProgress describes an entry for its workflow. A blocked entry waits for a nudge; the end of a pause also nudges it.
 func entryProgress(e journal.Entry, blockers []journal.Blocker, pause *journal.Pause) contract.EntryProgress {
 	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0 || pause != nil, LastError: e.LastError, Attempts: e.Attempt, NextAttempt: e.RetryAt}
-	if e.BatchLeader != nil {
-		p.SentBy = contract.JournalID(strconv.FormatInt(*e.BatchLeader, 10))
+	if e.SentBy != nil {
+		p.SentBy = contract.JournalID(strconv.FormatInt(*e.SentBy, 10))
 	}
 	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers, pause))
 	for _, w := range journal.WaitingFor(e, blockers, pause) {

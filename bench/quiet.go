@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Before each measurement the servers finish the work that the measurement before it left, for example the retention of its
-// workflows. Otherwise that work would slow down the next figure.
+// Before each measurement, the servers finish the work that the previous measurement has left, for example workflows that still have to
+// end. Otherwise that work would slow down the next measurement.
 const (
 	quietCPU     = 0.25             // of one core: below it, the servers are quiet
 	quietProbe   = time.Second      // duration of one observation

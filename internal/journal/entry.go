@@ -63,7 +63,7 @@ type Entry struct {
 	TakenAt      *time.Time
 	FinishedAt   *time.Time
 	RetryAt      *time.Time // earliest time of the next attempt
-	BatchLeader  *int64     // entry whose workflow made the last attempt; nil: its own workflow
+	SentBy       *int64     // entry whose workflow made the last attempt; nil: its own workflow
 }
 
 // Blocker is an earlier entry that must be completed before the blocked entry is sent.

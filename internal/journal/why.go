@@ -32,13 +32,13 @@ func stateSentence(e Entry, blockers []Blocker) string {
 	case e.State == Completed && e.LastError != "":
 		return e.LastError
 	case e.State == Completed:
-		return "the controller has the change" + batchLeaderSuffix(e)
+		return "the controller has the change" + senderSuffix(e)
 	case e.State == Failed:
 		return "the controller refused it " + times(e.Failures) + ", retry or skip it: " + e.LastError
 	case len(blockers) > 0:
 		return "waits for " + describeBlockers(blockers)
 	case e.State == Processing:
-		return "is being sent, attempt " + strconv.Itoa(e.Attempt) + batchLeaderSuffix(e)
+		return "is being sent, attempt " + strconv.Itoa(e.Attempt) + senderSuffix(e)
 	case e.LastError != "":
 		return "will be sent again after attempt " + strconv.Itoa(e.Attempt) + ": " + e.LastError
 	default:
@@ -46,12 +46,12 @@ func stateSentence(e Entry, blockers []Blocker) string {
 	}
 }
 
-// batchLeaderSuffix returns a text that names the workflow that sends the entry, if this is the workflow of another entry.
-func batchLeaderSuffix(e Entry) string {
-	if e.BatchLeader == nil {
+// senderSuffix returns a text that names the workflow that sends the entry, if this is the workflow of another entry.
+func senderSuffix(e Entry) string {
+	if e.SentBy == nil {
 		return ""
 	}
-	return fmt.Sprintf("; sent by the workflow journal/%d", *e.BatchLeader)
+	return fmt.Sprintf("; sent by the workflow journal/%d", *e.SentBy)
 }
 
 // describeBlockers describes the first failed blocker, because that one needs an operator. If no blocker has failed, describeBlockers

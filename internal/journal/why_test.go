@@ -18,8 +18,8 @@ func TestSentence_OfEachState(t *testing.T) {
 		b []Blocker
 	}{
 		"the controller has the change":                                     {Entry{State: Completed}, nil},
-		"the controller has the change; sent by the workflow journal/7":     {Entry{State: Completed, BatchLeader: &other}, nil},
-		"is being sent, attempt 1; sent by the workflow journal/7":          {Entry{State: Processing, Attempt: 1, BatchLeader: &other}, nil},
+		"the controller has the change; sent by the workflow journal/7":     {Entry{State: Completed, SentBy: &other}, nil},
+		"is being sent, attempt 1; sent by the workflow journal/7":          {Entry{State: Processing, Attempt: 1, SentBy: &other}, nil},
 		"skipped by admin: made by hand":                                    {Entry{State: Completed, LastError: "skipped by admin: made by hand"}, nil},
 		"the controller refused it 5 times, retry or skip it: no":           {Entry{State: Failed, Failures: 5, LastError: "no"}, nil},
 		"the controller refused it once, retry or skip it: no":              {Entry{State: Failed, Failures: 1, LastError: "no"}, nil},

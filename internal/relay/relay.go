@@ -29,7 +29,7 @@ const (
 	deliveryTimeout      = 5 * time.Second // timeout of one attempt to deliver one note
 	pollInterval         = time.Second     // finds notes whose NOTIFY was lost
 	maxBackoff           = 5 * time.Second
-	maxHandedOver        = 64 // approximate maximum number of concurrent deliveries of DeliverClaimed
+	maxConcurrentClaimed = 64 // approximate maximum number of concurrent deliveries of DeliverClaimed
 )
 
 // Options are the dependencies of a Relay.
@@ -46,10 +46,10 @@ type Options struct {
 // Client uses another namespace delivers nothing.
 type Relay struct {
 	Options
-	namespaceID string       // of the namespace to which this relay bound the database; empty before that
-	handedOver  atomic.Int64 // number of notes that DeliverClaimed is delivering
-	delivered   prometheus.Counter
-	deferred    prometheus.Counter
+	namespaceID     string       // of the namespace to which this relay bound the database; empty before that
+	claimedInFlight atomic.Int64 // number of notes that DeliverClaimed is delivering
+	delivered       prometheus.Counter
+	deferred        prometheus.Counter
 }
 
 // New creates a relay and registers its metrics.
@@ -185,7 +185,9 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 }
 
 // FreeDeliveries returns how many notes the caller may claim for DeliverClaimed.
-func (r *Relay) FreeDeliveries() int { return max(0, maxHandedOver-int(r.handedOver.Load())) }
+func (r *Relay) FreeDeliveries() int {
+	return max(0, maxConcurrentClaimed-int(r.claimedInFlight.Load()))
+}
 
 // DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. If the delivery of
 // a note fails, DeliverClaimed defers the note, so that a relay delivers the note again later. When a workflow writes its row, the workflow
@@ -193,9 +195,9 @@ func (r *Relay) FreeDeliveries() int { return max(0, maxHandedOver-int(r.handedO
 // of the note has expired.
 func (r *Relay) DeliverClaimed(notes []contract.Note) {
 	for _, n := range notes {
-		r.handedOver.Add(1)
+		r.claimedInFlight.Add(1)
 		go func() {
-			defer r.handedOver.Add(-1)
+			defer r.claimedInFlight.Add(-1)
 			ctx, cancel := context.WithTimeout(context.Background(), outbox.ClaimDuration)
 			defer cancel()
 			err := r.startOrSignal(ctx, n)
@@ -203,8 +205,7 @@ func (r *Relay) DeliverClaimed(notes []contract.Note) {
 				r.delivered.Inc()
 				return
 			}
-			r.deferred.Inc()
-			err = errors.Join(err, r.Store.Defer(ctx, n, backoff(n.Attempts), err.Error()))
+			err = errors.Join(err, r.deferNote(ctx, n, err))
 			slog.WarnContext(ctx, "delivery of a note failed", "workflow", n.ID, "error", err)
 		}()
 	}
@@ -219,9 +220,8 @@ func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures
 			done = append(done, n)
 			continue
 		}
-		r.deferred.Inc()
 		failure = failures[i]
-		if err := r.Store.Defer(ctx, n, backoff(n.Attempts), failures[i].Error()); err != nil {
+		if err := r.deferNote(ctx, n, failure); err != nil {
 			return errors.Join(failure, err)
 		}
 	}
@@ -230,6 +230,12 @@ func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures
 		return failure
 	}
 	return errors.Join(failure, r.Store.Settle(ctx, r.namespaceID, done))
+}
+
+// deferNote postpones a note whose delivery failed.
+func (r *Relay) deferNote(ctx context.Context, n contract.Note, failure error) error {
+	r.deferred.Inc()
+	return r.Store.Defer(ctx, n, backoff(n.Attempts), failure.Error())
 }
 
 // backoff returns the delay before the next delivery of a note after the given number of attempts.

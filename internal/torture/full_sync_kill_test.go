@@ -80,7 +80,7 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 	s.Controller.InjectFaults(odltest.Fault{Method: http.MethodPost, DelayMS: 50, Times: 1000})
 	before := len(s.Controller.Requests())
 
-	id := api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": "full-sync"})["run"].(servertest.Object)["id"]
+	id := startRun(api, "full-sync")
 	s.Await("the full sync has sent eight requests", func() string {
 		if len(s.Controller.Requests()) > before+8 {
 			return ""
@@ -89,14 +89,7 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 	})
 	crash(victim)
 
-	s.Await("the full sync is done", func() string {
-		_, answer, err := api.Do("GET", fmt.Sprintf("/journal/v1/runs/%v", id), nil)
-		run, _ := answer["run"].(servertest.Object)
-		if err == nil && run["state"] == "done" {
-			return ""
-		}
-		return fmt.Sprint(run["sentence"], err)
-	})
+	awaitRun(s, api, "full-sync", id)
 	if rec := s.Controller.Record("network", servertest.Canary); rec.Object == nil {
 		s.Error("run a full sync: the controller has no check network, want one")
 	}
@@ -105,4 +98,22 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 		s.Errorf("run a full sync: the last applied request is %+v, want the creation of the check network", last)
 	}
 	s.AwaitMirrored()
+}
+
+// startRun starts a run of a kind and returns its ID.
+func startRun(api *servertest.Worker, kind string) any {
+	return api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": kind})["run"].(servertest.Object)["id"]
+}
+
+// awaitRun waits until a run is done.
+func awaitRun(s *servertest.Deployment, api *servertest.Worker, kind string, id any) {
+	s.Helper()
+	s.Await("the "+kind+" is done", func() string {
+		_, answer, err := api.Do("GET", fmt.Sprintf("/journal/v1/runs/%v", id), nil)
+		run, _ := answer["run"].(servertest.Object)
+		if err == nil && run["state"] == "done" {
+			return ""
+		}
+		return fmt.Sprint(run["sentence"], err)
+	})
 }

@@ -48,11 +48,11 @@ func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 		return strings.Join(s.Rows(`select 'entry ' || seq || ' is ' || state from journal_entry where object_id = $1 and state <> 'failed'`, failed), "")
 	})
 	s.Controller.ClearFaults()
-	awaitRun(s, api, "recovery")
+	awaitRun(s, api, "recovery", startRun(api, "recovery"))
 	if err := s.Controller.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	awaitRun(s, api, "full-sync")
+	awaitRun(s, api, "full-sync", startRun(api, "full-sync"))
 	s.AwaitNone("all entries are mirrored", servertest.UnfinishedEntries)
 
 	checkExecutions(s, temporal)
@@ -120,20 +120,6 @@ func createBurst(s *servertest.Deployment, api *servertest.Worker, networks int)
 		all[i] = servertest.Object{"name": fmt.Sprint("burst-", i)}
 	}
 	api.Must("POST", "/networking/v2.0/networks", servertest.Object{"networks": all})
-}
-
-// awaitRun starts a run of the given kind, for example a full sync, and waits until the run is done.
-func awaitRun(s *servertest.Deployment, api *servertest.Worker, kind string) {
-	s.Helper()
-	id := api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": kind})["run"].(servertest.Object)["id"]
-	s.Await("the "+kind+" is done", func() string {
-		_, answer, err := api.Do("GET", fmt.Sprintf("/journal/v1/runs/%v", id), nil)
-		run, _ := answer["run"].(servertest.Object)
-		if err == nil && run["state"] == "done" {
-			return ""
-		}
-		return fmt.Sprint(run["sentence"], err)
-	})
 }
 
 // checkExecutions waits until no workflow of an entry runs any more, and compares the executions with the rows of the journal.

@@ -64,7 +64,7 @@ type entry struct {
 func entryOf(e journal.Entry) entry {
 	return entry{Seq: e.Seq, Operation: e.Operation, Type: e.Object.Type, Object: e.Object.ID, Name: e.Name, Project: e.Project,
 		State: e.State, Attempts: e.Attempt, Failures: e.Failures, LastError: e.LastError,
-		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt, CarriedBy: e.BatchLeader}
+		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt, CarriedBy: e.SentBy}
 }
 
 // entryDetails is the JSON format of a single entry.

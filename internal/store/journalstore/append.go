@@ -164,7 +164,7 @@ func (r entryRow) entry() journal.Entry {
 	return journal.Entry{Seq: r.Seq, Object: journal.Ref{Type: r.ObjectType, ID: r.ObjectID}, Operation: r.Operation, Data: r.Data,
 		State: r.State, Attempt: r.Attempt, Failures: r.Failures, MaybeApplied: r.Unsure, Project: r.Project, Name: r.Name,
 		LastError: r.LastError, CreatedAt: r.CreatedAt, TakenAt: r.TakenAt, FinishedAt: r.FinishedAt, RetryAt: r.RetryAt,
-		BatchLeader: r.Carrier}
+		SentBy: r.Carrier}
 }
 
 // ScanEntry reads a row of EntryColumns.

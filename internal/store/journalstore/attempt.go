@@ -149,14 +149,14 @@ func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journ
 // SaveOutcomeAndClaimNotes does the same as SaveOutcome, but claims the notes of up to limit of the unblocked entries for
 // outbox.ClaimDuration. The caller delivers them.
 func (s *Store) SaveOutcomeAndClaimNotes(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []contract.Note, err error) {
-	return s.saveOutcome(ctx, seq, attempt, o, queueOutcome, wake{claim: limit})
+	return s.saveOutcome(ctx, seq, attempt, o, deleteNote, wake{claim: limit})
 }
 
 // SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made, after ClaimBacklog. The note of
 // the entry stays, so that the entry's own workflow records the outcome. The workflows of the unblocked entries wake up after
 // ClaimDuration, because the caller claims these entries with ClaimBacklog before that.
 func (s *Store) SaveSharedOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
-	e, _, err := s.saveOutcome(ctx, seq, attempt, o, queueSharedOutcome, wake{delay: ClaimDuration})
+	e, _, err := s.saveOutcome(ctx, seq, attempt, o, keepNote, wake{delay: ClaimDuration})
 	return e, err
 }
 
@@ -166,13 +166,24 @@ type wake struct {
 	delay time.Duration // until the other notes become due
 }
 
-type queueOutcomeFunc func(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool)
+// noteChange is the change of an entry's note in the statement that writes the entry's outcome.
+type noteChange struct {
+	sql string // a common table expression; e is the updated entry, $8 the ID of the entry's workflow
+	due string // SQL condition that the note has become due
+}
 
-func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, queue queueOutcomeFunc, w wake) (e journal.Entry, claimed []contract.Note, err error) {
+var (
+	// deleteNote deletes the note of the entry's own workflow, which is running.
+	deleteNote = noteChange{sql: `delivered as (` + outbox.DeleteDelivered("e", "$8", "e.state = 'completed'") + `)`, due: "false"}
+	// keepNote keeps the note, because another workflow made the attempt. Unless the entry completes, the note becomes due now.
+	keepNote = noteChange{sql: `due as (` + outbox.MakeDueNow("e", "$8", "e.state <> 'completed'") + ` returning 1)`, due: "exists (select from due)"}
+)
+
+func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, n noteChange, w wake) (e journal.Entry, claimed []contract.Note, err error) {
 	var written, due bool
 	var woken int64
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		queue(batch, seq, attempt, o, &e, &written, &due)
+		queueOutcome(batch, seq, attempt, o, n, &e, &written, &due)
 		if o.State() == journal.Completed {
 			queueUnblock(batch, seq, w, &claimed, &woken)
 		}
@@ -192,19 +203,8 @@ func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journ
 	return e, claimed, nil
 }
 
-// queueOutcome queues the update of an entry with the outcome of its own workflow's attempt, and deletes the workflow's note.
-func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, _ *bool) {
-	queueUpdate(batch, `delivered as (`+outbox.DeleteDelivered("e", "$8", "e.state = 'completed'")+`)`, "false", seq, attempt, o, e, written, new(bool))
-}
-
-// queueSharedOutcome queues the update of an entry with the outcome of another workflow's attempt. Unless the entry completes,
-// its note becomes due now.
-func queueSharedOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
-	queueUpdate(batch, `due as (`+outbox.MakeDueNow("e", "$8", "e.state <> 'completed'")+` returning 1)`, "exists (select from due)", seq, attempt, o, e, written, due)
-}
-
-// queueUpdate queues the update of an entry with an outcome, and a change of its note in the same statement.
-func queueUpdate(batch *pgx.Batch, changeNote, isDue string, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
+// queueOutcome queues the update of an entry with an outcome, and the change of its note in the same statement.
+func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, n noteChange, e *journal.Entry, written, due *bool) {
 	failures := 0
 	if o.CountsAsFailure() {
 		failures = 1
@@ -217,8 +217,8 @@ func queueUpdate(batch *pgx.Batch, changeNote, isDue string, seq int64, attempt 
 				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'
 			returning `+EntryColumns+`),
-		`+changeNote+`
-		select `+isDue+` as due, `+EntryColumns+`
+		`+n.sql+`
+		select `+n.due+` as due, `+EntryColumns+`
 		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown,
 	).Query(func(rows pgx.Rows) error {
 		results, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {

@@ -156,8 +156,8 @@ func TestSaveSharedOutcome_EntryKeepsItsNote(t *testing.T) {
 			if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2"}) {
 				t.Errorf("notes after the completion: got %v, want journal/1, whose workflow records the outcome, and journal/2", got)
 			}
-			if e := take(t, s, 1).Entry; e.State != journal.Completed || *e.BatchLeader != 99 {
-				t.Errorf("entry 1: got %+v, want it completed with the batch leader 99", e)
+			if e := take(t, s, 1).Entry; e.State != journal.Completed || *e.SentBy != 99 {
+				t.Errorf("entry 1: got %+v, want it completed with SentBy 99", e)
 			}
 			storetest.Exec(t, url, `update note set due_at = now()`)
 			if got := due(t, s); !slices.Equal(got, []string{"journal/2"}) {

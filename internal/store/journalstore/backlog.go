@@ -16,9 +16,9 @@ import (
 // ClaimBacklog claims, for ClaimDuration, up to `limit` of the entries that were recorded while the controller was unreachable,
 // oldest first. An entry belongs to this backlog if it has no blockers, and if no attempt has sent it yet or its last attempt did
 // not reach the controller. ClaimBacklog skips entries with an attempt at or after `since`, and entries recorded within
-// wakeDelay. ClaimBacklog claims nothing while the journal is paused. The parameter carrier is the number of the entry whose workflow sends the claimed entries. The claimed entries' own
-// workflows wake up after ClaimDuration.
-func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (claimed []journal.ClaimResult, err error) {
+// wakeDelay. While the journal is paused, ClaimBacklog claims nothing. The parameter sender is the number of the entry whose
+// workflow sends the claimed entries. The claimed entries' own workflows wake up after ClaimDuration.
+func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, sender int64) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			with free as (
@@ -37,7 +37,7 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, ca
 				retry_at = clock_timestamp() + $3::interval, carrier = $5
 			from free
 			where seq = free.n
-			returning unsure as maybe_applied, clock_timestamp() - free.looked as since_last, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, carrier, contract.JournalEntry,
+			returning unsure as maybe_applied, clock_timestamp() - free.looked as since_last, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, sender, contract.JournalEntry,
 		).Query(func(rows pgx.Rows) (err error) {
 			claimed, err = pgx.CollectRows(rows, scanClaim)
 			return err

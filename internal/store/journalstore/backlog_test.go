@@ -85,8 +85,8 @@ func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"}) {
 		t.Errorf("notes of the backlog's entries: got %v, want those of entries 1 to 6", got)
 	}
-	if e := take(t, s, 4).Entry; e.BatchLeader == nil || *e.BatchLeader != 99 || e.State != journal.Completed {
-		t.Errorf("entry 4: got %+v, want it completed with the batch leader 99", e)
+	if e := take(t, s, 4).Entry; e.SentBy == nil || *e.SentBy != 99 || e.State != journal.Completed {
+		t.Errorf("entry 4: got %+v, want it completed with SentBy 99", e)
 	}
 }
 
