@@ -1,6 +1,6 @@
-// Package operator is the administrators' API at /operator/v1. The operators' API has two functions that Placement's API does not have:
-// the history of generations (who changed the generation of a provider or consumer), and the migration of consumers without a project and
-// user.
+// Package operator is the administrators' API at /operator/v1. The operators' API has three functions that the other APIs do not have:
+// the history of generations (who changed the generation of a provider or consumer), the migration of consumers without a project and
+// user, and the comparisons of the rows with their projections in Temporal.
 package operator
 
 import (
@@ -12,11 +12,12 @@ import (
 	"berth/internal/identity"
 	"berth/internal/inventory"
 	"berth/internal/store/inventorystore"
+	"berth/internal/store/outbox"
 )
 
-// New returns the API, which reads and writes the store s. The migration gives consumers without a project and user those of the
+// New returns the API, which reads and writes the stores s and o. The migration gives consumers without a project and user those of the
 // parameter `incomplete`.
-func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
+func New(s *inventorystore.Store, o *outbox.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	c := consumers{s, incomplete}
 	return &osapi.API{
 		Prefix:   "/operator/v1",
@@ -26,6 +27,7 @@ func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventor
 			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ConsumerHistory))},
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
 			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate)},
+			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o))},
 		},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 	"berth/internal/inventory"
+	"berth/internal/store/outbox"
 	"berth/internal/store/storetest"
 )
 
@@ -40,7 +41,7 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/operator/", operator.New(s.Inventory, identity.Noauth{}, incompleteOwner))
+	mux.Handle("/operator/", operator.New(s.Inventory, s.Outbox, identity.Noauth{}, incompleteOwner))
 	mux.Handle("/placement/", placement.New(placement.Options{Store: s.Inventory, Identity: identity.Noauth{}, Policy: rules, Incomplete: incompleteOwner}))
 	return mux, url
 }
@@ -213,5 +214,42 @@ func TestMigrate_AdminOnlyAndBodyIsChecked(t *testing.T) {
 	}
 	if status, _ := send(t, h, "eve:demo", "POST", "/operator/v1/consumers/migrate", `{}`); status != 403 {
 		t.Errorf("migrate consumers as a member: got status %d, want 403", status)
+	}
+}
+
+func TestProjections_ListTheLastComparison(t *testing.T) {
+	t.Parallel()
+	h, url := serveWithURL(t)
+	s := storetest.Open(t, url)
+	read := func() []any {
+		t.Helper()
+		status, answer := send(t, h, "admin", "GET", "/operator/v1/projections", "")
+		if status != 200 {
+			t.Fatalf("list the projections: got %d %v, want 200", status, answer)
+		}
+		return answer["projections"].([]any)
+	}
+	want := []any{
+		map[string]any{"name": "executions", "compared_at": nil, "rows": 0.0, "unattended": 0.0, "orphans": 0.0, "late_seconds": 0.0, "examples": []any{}},
+		map[string]any{"name": "search attributes", "compared_at": nil, "rows": 0.0, "different": 0.0, "examples": []any{}},
+	}
+	if d := cmp.Diff(want, read()); d != "" {
+		t.Errorf("projections before the first comparison (-want +got):\n%s", d)
+	}
+
+	if err := s.Outbox.SaveComparison(t.Context(), outbox.Projection{Name: outbox.Executions, Compared: 9, Unattended: 2, Orphans: 1, Examples: []string{"port/1"}}); err != nil {
+		t.Fatal(err)
+	}
+
+	first := read()[0].(map[string]any)
+	if first["compared_at"] == nil {
+		t.Error("compared_at after a comparison: got null, want a time")
+	}
+	delete(first, "compared_at")
+	if d := cmp.Diff(map[string]any{"name": "executions", "rows": 9.0, "unattended": 2.0, "orphans": 1.0, "late_seconds": 0.0, "examples": []any{"port/1"}}, first); d != "" {
+		t.Errorf("executions after a comparison (-want +got):\n%s", d)
+	}
+	if status, _ := send(t, h, "eve:demo", "GET", "/operator/v1/projections", ""); status != 403 {
+		t.Errorf("list the projections as a member: got status %d, want 403", status)
 	}
 }

@@ -571,6 +571,17 @@ create table port_binding (
     constraint port_binding_status_check CHECK ((status = ANY (ARRAY['INACTIVE'::text, 'BUILD'::text, 'ACTIVE'::text])))
 );
 
+create table projection (
+    name text not null,
+    compared_at timestamp with time zone not null,
+    compared bigint not null,
+    unattended bigint not null default 0,
+    orphans bigint not null default 0,
+    different bigint not null default 0,
+    examples text[] not null default '{}'::text[],
+    constraint projection_pkey PRIMARY KEY (name)
+);
+
 create table provider (
     id bigint not null default nextval('provider_id'::regclass),
     uuid text not null,
@@ -764,6 +775,7 @@ create table temporal_namespace (
     single boolean not null default true,
     id text not null,
     adopted_at timestamp with time zone not null default now(),
+    name text not null default ''::text,
     constraint temporal_namespace_pkey PRIMARY KEY (single),
     constraint temporal_namespace_single_check CHECK (single)
 );

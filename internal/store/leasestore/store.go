@@ -48,7 +48,13 @@ var Workflows = []outbox.Source{
 	{Workflow: contract.Lease, Rows: `
 		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
 		from lease
-		where status <> 'TERMINATED' or delete_requested_at is not null`},
+		where status <> 'TERMINATED' or delete_requested_at is not null`,
+		Due: `
+		select 'lease/' || l.id, e.at
+		from event e
+		join lease l on l.id = e.lease_id
+		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()
+			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('end_lease', 'ERROR'), ('start_lease', 'PENDING'))`},
 	{Workflow: contract.Webhook, Rows: `
 		select distinct on (lease_id) 'webhook/' || lease_id, 'webhooks of lease ' || lease_id, jsonb_build_object('resource', 'webhook')
 		from lease_notice`},

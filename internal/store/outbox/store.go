@@ -23,6 +23,9 @@ type Store struct {
 type Source struct {
 	Workflow string // workflow type
 	Rows     string // SQL: a select of workflow ID, summary and attributes
+	// Due is SQL: a select of the workflow ID of each row of which a step is due, and since when the step is due. Empty: no step of the
+	// rows is due at a time.
+	Due string
 }
 
 // New returns a store. The sources of New list every row that must have a workflow.

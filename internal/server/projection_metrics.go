@@ -1,0 +1,71 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/internal/store/outbox"
+)
+
+// projectionCollector reads from the database, at each scrape, how far Temporal is off the rows.
+type projectionCollector struct {
+	store                                *outbox.Store
+	unattended, orphans, different, late *prometheus.Desc
+	comparedAt                           *prometheus.Desc
+}
+
+func newProjectionCollector(s *outbox.Store) *projectionCollector {
+	gauge := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return &projectionCollector{
+		store:      s,
+		unattended: gauge("berth_unattended_rows", "Rows without an open workflow execution that the last comparison found. berth has restarted them."),
+		orphans:    gauge("berth_orphan_executions", "Open workflow executions without a row that the last comparison found. berth has told them to read their row, so that they end."),
+		different:  gauge("berth_search_attribute_drift", "Open workflow executions whose search attributes differed from the row at the last comparison. berth has told them to read their row."),
+		late:       gauge("berth_due_late_seconds", "Time since which the most overdue start or end of a lease is due, in seconds; 0 if none is overdue."),
+		comparedAt: gauge("berth_projection_compared_timestamp_seconds", "Unix time at which the last comparison of the rows with a projection in Temporal ended.", "projection"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *projectionCollector) Describe(all chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.unattended, c.orphans, c.different, c.late, c.comparedAt} {
+		all <- d
+	}
+}
+
+// Collect implements prometheus.Collector. If the database does not answer, only the metrics of projectionCollector are missing from the
+// response to the scrape.
+func (c *projectionCollector) Collect(all chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	found, err := c.store.Projections(ctx)
+	if err != nil {
+		slog.Warn("reading the metrics of the projections from the database failed", "error", err)
+		return
+	}
+	late, err := c.store.Late(ctx)
+	if err != nil {
+		slog.Warn("reading the metrics of the projections from the database failed", "error", err)
+		return
+	}
+	send := func(d *prometheus.Desc, value float64, labels ...string) {
+		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	send(c.late, late.Seconds())
+	for _, p := range found {
+		switch {
+		case p.ComparedAt == nil:
+			continue
+		case p.Name == outbox.Executions:
+			send(c.unattended, float64(p.Unattended))
+			send(c.orphans, float64(p.Orphans))
+		default:
+			send(c.different, float64(p.Different))
+		}
+		send(c.comparedAt, float64(p.ComparedAt.Unix()), p.Name)
+	}
+}
