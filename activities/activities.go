@@ -70,13 +70,14 @@ type Activities struct {
 	Options
 	leaseSweeper coalesce.Loop // performs the steps of leases that are due
 	leases       *leaseLoader
-	drainLock    sync.Mutex // held while an activity drains the journal backlog
+	drainLock    sync.Mutex    // held while an activity drains the journal backlog
+	drainTime    time.Duration // that one attempt spends on the backlog
 	accepted     acceptedWrite
 }
 
 // New returns the activities.
 func New(o Options) *Activities {
-	a := &Activities{Options: o}
+	a := &Activities{Options: o, drainTime: defaultDrainTime}
 	a.MaxEntryFailures = cmp.Or(a.MaxEntryFailures, journal.DefaultMaxFailures)
 	a.leases = newLeaseLoader(a.readLeases)
 	return a

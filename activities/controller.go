@@ -26,7 +26,7 @@ type Controller interface {
 }
 
 // readObject sends a read request. It returns nil if the controller does not have the object, and an error if the controller
-// is unavailable. An error of a controller that accepts writes concerns only the object.
+// is unavailable. An error or a timeout of a controller that accepts writes concerns only the object.
 func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte, error) {
 	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()
@@ -34,7 +34,11 @@ func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if got.Status >= 500 && got.RetryAfter == 0 && a.accepted.isRecent() {
+	switch {
+	case !a.accepted.isRecent():
+	case got.Failure == odl.FailureTimeout || got.Failure == odl.FailureReset:
+		return nil, objectError("%s %s: %s: %s; the controller accepts writes", r.Method, r.Path, got.Failure, got.Detail)
+	case got.Status >= 500 && got.RetryAfter == 0:
 		return nil, objectError("%s %s: the controller answered %d, and accepts writes", r.Method, r.Path, got.Status)
 	}
 	found, err := checkResponse(r, got)

@@ -13,33 +13,44 @@ import (
 // drainConcurrency is how many entries of the backlog are sent at the same time.
 const drainConcurrency = 32
 
+// defaultDrainTime is the time that one attempt of an activity spends on the backlog, after which Temporal retries the activity. It leaves
+// time for one more batch before LongCallTimeout.
+const defaultDrainTime = LongCallTimeout - 2*ShortCallTimeout
+
 // drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until none is
-// left or the time is over. Otherwise each entry would be retried later in a workflow task of its own. One activity
-// per process drains the backlog. The workflows of the entries then find them completed.
-func (a *Activities) drainBacklog(ctx context.Context, key string) {
+// left or the time is over. Otherwise each entry would be sent later in a workflow task of its own. One activity
+// per process drains the backlog. The workflows of the entries then find them completed. drainBacklog returns true if the time
+// is over and entries may be left.
+func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished bool) {
 	if !a.drainLock.TryLock() {
-		return
+		return false
 	}
 	defer a.drainLock.Unlock()
 	sender, err := parseSequence(key)
 	if err != nil {
-		return
+		return false
 	}
+	begin := time.Now()
 	since, err := a.Store.Journal.Now(ctx)
-	for more := true; more && err == nil; {
+	for err == nil {
 		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < ShortCallTimeout {
-			return
+			return true
 		}
 		var claimed []journal.ClaimResult
 		if claimed, err = a.Store.Journal.ClaimBacklog(ctx, since, drainConcurrency, sender); err == nil {
 			a.attemptAll(ctx, claimed)
 		}
-		wait, _ := a.ODL.BreakerWait()
-		more = len(claimed) > 0 && wait == 0
+		if wait, _ := a.ODL.BreakerWait(); wait > 0 || len(claimed) == 0 {
+			break
+		}
+		if time.Since(begin) >= a.drainTime {
+			return true
+		}
 	}
 	if err != nil && activity.IsActivity(ctx) {
 		activity.GetLogger(ctx).Warn("draining the journal backlog failed; each entry retries in its own workflow", "error", err)
 	}
+	return false
 }
 
 // attemptAll makes one attempt at each claimed entry, even if ctx is cancelled meanwhile.

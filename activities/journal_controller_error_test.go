@@ -17,19 +17,27 @@ import (
 
 const always = 1_000_000 // requests
 
-// A controller that answers 5xx to one object and accepts the others fails only the entry of this object, after the limit. The entry has
-// the controller's words, the entries that wait for it say so, and a recovery sends it again.
+// A controller that answers 5xx to one object, or breaks the connection, and accepts the others fails only the entry of this object, after
+// the limit. The entry has the controller's words, the entries that wait for it say so, and a recovery sends it again.
 func TestControllerError_ForOneObjectFailsItsEntry(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{500, 503} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
+	const words = "datastore: no quorum for shard 7"
+	for name, tc := range map[string]struct {
+		fault odltest.Fault
+		error []string
+	}{
+		"500":   {odltest.Fault{Status: 500, Body: words}, []string{"500", words}},
+		"503":   {odltest.Fault{Status: 503, Body: words}, []string{"503", words}},
+		"reset": {odltest.Fault{Break: odltest.BreakReset}, []string{"reset: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testErrorForOneObject(t, status)
+			testErrorForOneObject(t, tc.fault, tc.error...)
 		})
 	}
 }
 
-func testErrorForOneObject(t *testing.T, status int) {
+func testErrorForOneObject(t *testing.T, fault odltest.Fault, words ...string) {
 	const limit = 3
 	m := newMirrorFixture(t)
 	client, err := odl.New(odl.Config{URL: m.controllerURL})
@@ -38,7 +46,8 @@ func testErrorForOneObject(t *testing.T, status int) {
 	}
 	m.acts = activities.New(activities.Options{Store: m.store, ODL: client, MaxEntryFailures: limit})
 	broken := m.createNetworks(1)[0].ID.String()
-	m.odl.InjectFaults(odltest.Fault{ID: broken, Status: status, Body: "datastore: no quorum for shard 7", Times: always})
+	fault.ID, fault.Times = broken, always
+	m.odl.InjectFaults(fault)
 	for round := range limit + 1 {
 		m.endRetryDelays()
 		m.drainJournal()
@@ -50,8 +59,13 @@ func testErrorForOneObject(t *testing.T, status int) {
 	}
 
 	failed := m.failedEntries()
-	if len(failed) != 1 || failed[0].Object.ID != broken || !strings.Contains(failed[0].LastError, fmt.Sprint(status)) || !strings.Contains(failed[0].LastError, "no quorum for shard 7") {
-		t.Fatalf("failed entries: got %+v, want only the create of network %s with the controller's words", failed, broken)
+	if len(failed) != 1 || failed[0].Object.ID != broken {
+		t.Fatalf("failed entries: got %+v, want only the create of network %s", failed, broken)
+	}
+	for _, w := range words {
+		if !strings.Contains(failed[0].LastError, w) {
+			t.Errorf("last error of the failed entry: got %q, want %q in it", failed[0].LastError, w)
+		}
 	}
 	p, err := m.acts.TryEntry(t.Context(), "2")
 	if err != nil || !p.Blocked || !strings.Contains(p.Sentence, "entry 1 (create network "+broken+"), which is failed") {
@@ -63,7 +77,7 @@ func testErrorForOneObject(t *testing.T, status int) {
 
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 	if e := m.journalEntry(1); e.State != journal.Failed {
-		t.Errorf("entry 1 after a recovery, while the controller answers %d to the read: got %s, want failed", status, e.State)
+		t.Errorf("entry 1 after a recovery, while the read of its object fails: got %s, want failed", e.State)
 	}
 	m.odl.ClearFaults()
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))

@@ -31,7 +31,8 @@ func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryPr
 }
 
 // MirrorEntry makes one attempt to send a journal entry to the controller. If the controller is unavailable, it
-// returns an error, so that Temporal shows the attempt and retries.
+// returns an error, so that Temporal shows the attempt and retries. If the entry is completed, MirrorEntry sends the entries that gathered
+// while the controller was unavailable; Temporal retries it until none is left.
 func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	defer startHeartbeat(ctx)()
 	if wait, why := a.ODL.BreakerWait(); wait > 0 { // the first attempt has stored the failure in the row
@@ -40,8 +41,9 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	ctx, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()
 	p, o, err := a.mirrorEntry(ctx, key)
-	if o.Kind == journal.OutcomeDone {
-		a.drainBacklog(ctx, key)
+	// An entry that another workflow has sent is the place to continue, too: that workflow may have ended with a backlog left.
+	if err == nil && journal.State(p.State) == journal.Completed && a.drainBacklog(ctx, key) {
+		return p, continueDrain()
 	}
 	if err != nil || p.Blocked || o.RetryAfter == 0 && journal.State(p.State) != journal.Pending {
 		return p, classify(err)
@@ -50,6 +52,13 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 		NextRetryDelay: o.RetryAfter,
 		Category:       temporal.ApplicationErrorCategoryBenign,
 	})
+}
+
+// continueDrain returns an error that makes Temporal retry the activity of a completed entry at once, so that the activity sends more of the
+// backlog. If the process dies, Temporal retries the activity in another process.
+func continueDrain() error {
+	return temporal.NewApplicationErrorWithOptions("the entry is completed; this activity continues to send the entries that gathered while the controller was unavailable",
+		retryRequested, temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 // mirrorEntry claims an entry and makes an attempt. If the entry cannot be claimed, the outcome contains only the time of the

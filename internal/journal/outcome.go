@@ -11,7 +11,7 @@ const (
 	OutcomeDone     OutcomeKind = "done"     // the controller has the change
 	OutcomeRetry    OutcomeKind = "again"    // an expected failure, retried without limit
 	OutcomeExists   OutcomeKind = "exists"   // a create found an object with the same ID; Attempt compares them
-	OutcomeRejected OutcomeKind = "refused"  // a failure that counts: an unexpected response, or an error of a controller that accepts other writes
+	OutcomeRejected OutcomeKind = "refused"  // a failure that counts: an unexpected response, or an error or a time-out of a controller that accepts other writes
 	OutcomeFailed   OutcomeKind = "given-up" // the last allowed failure, or an entry that cannot be sent
 )
 

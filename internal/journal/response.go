@@ -52,10 +52,13 @@ const ReasonMissingParent = "the controller does not know an object that this on
 // missingDependency is the HTTP status that OpenDaylight defines for an object whose parent it does not know.
 const missingDependency = 442
 
+// acceptsOthersSuffix is the end of the reason of an outcome that counts against the entry only because the controller works.
+const acceptsOthersSuffix = "; the controller accepts other writes"
+
 // Evaluate returns the outcome of the response to the entry's request. Failures that may go away without a change of the entry are retried
 // without limit: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy. Any other rejection
-// counts as a failure of the entry itself. An error of a controller that accepts other writes also counts as a failure of the entry. After
-// maxFailures failures the entry becomes failed.
+// counts as a failure of the entry itself. If the controller accepts other writes, an error of the controller, a timeout and a broken
+// connection also count as failures of the entry. After maxFailures failures the entry becomes failed.
 func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	if o, expected := expectedFailure(e, a, maxFailures); expected {
 		return o
@@ -92,11 +95,15 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 		o.Reason = quoteFailure(a)
 		o.MaybeApplied = a.Failure == Timeout || a.Failure == ConnectionReset
 		o.ControllerDown = true
+		if o.MaybeApplied && a.AcceptsOthers { // the controller was reached, and works: only this request hangs or breaks
+			o = rejected(e, o.Reason+acceptsOthersSuffix, maxFailures)
+			o.MaybeApplied = true
+		}
 		return o, true
 	}
 	o.Reason, o.ControllerDown = quoteResponse(a), isControllerError(a)
 	if o.ControllerDown && a.AcceptsOthers {
-		o = rejected(e, o.Reason+"; it accepts other writes", maxFailures)
+		o = rejected(e, o.Reason+acceptsOthersSuffix, maxFailures)
 		o.MaybeApplied = a.Status != http.StatusServiceUnavailable
 		return o, true
 	}

@@ -136,8 +136,8 @@ func TestEvaluate_EntryFailsAfterMaxFailures(t *testing.T) {
 	}
 }
 
-// An error of the controller counts as a failure of the entry only if the controller accepts other writes. If it does not accept other
-// writes, the whole controller is down.
+// An error of the controller, a time-out or a broken connection counts as a failure of the entry only if the controller accepts other
+// writes. If it does not accept other writes, the whole controller is down.
 func TestEvaluate_ControllerErrorCountsIfOtherWritesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -152,7 +152,10 @@ func TestEvaluate_ControllerErrorCountsIfOtherWritesAreAccepted(t *testing.T) {
 		{"599 to this entry", Response{Status: 599, AcceptsOthers: true}, true, false, true},
 		{"500 with Retry-After", Response{Status: 500, RetryAfter: time.Second, AcceptsOthers: true}, false, false, true},
 		{"503 with Retry-After", Response{Status: 503, RetryAfter: time.Second, AcceptsOthers: true}, false, false, false},
-		{"time-out", Response{Failure: Timeout, AcceptsOthers: true}, false, true, true},
+		{"time-out of all", Response{Failure: Timeout}, false, true, true},
+		{"time-out of this entry", Response{Failure: Timeout, AcceptsOthers: true}, true, false, true},
+		{"reset of all", Response{Failure: ConnectionReset}, false, true, true},
+		{"reset of this entry", Response{Failure: ConnectionReset, AcceptsOthers: true}, true, false, true},
 		{"unreachable", Response{Failure: Unreachable, AcceptsOthers: true}, false, true, false},
 		{"circuit breaker", Response{Failure: CircuitOpen, AcceptsOthers: true}, false, true, false},
 		{"429", Response{Status: 429, AcceptsOthers: true}, false, false, false},
