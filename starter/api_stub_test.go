@@ -75,7 +75,7 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Path == "/readyz" && r.Header.Get("X-Auth-Token") == "not-ready":
-		return 503, cli.Object{"status": "not ready", "checks": cli.Object{"database": "ok", "temporal": "unavailable"}}
+		return 503, cli.Object{"status": "not ready", "checks": cli.Object{"database": "ok", "temporal": "unavailable", "notes": "late"}, "informational": []string{"notes"}}
 	case r.URL.Path == "/readyz" || r.URL.Path == "/healthz":
 		return 200, cli.Object{}
 	case parts[0] == "journal" && parts[2] == "analysis":

@@ -98,18 +98,29 @@ func (a *App) newHandler(id identity.Authenticator) http.Handler {
 	}, []string{"api", "method", "code"})
 	a.registry.MustRegister(requests)
 	metrics := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
-	routes := map[string]http.Handler{
-		"healthz": getOnly(serveHealth),
-		"readyz":  getOnly(a.serveReadiness),
-		"metrics": getOnly(metrics.ServeHTTP),
-	}
+	routes := map[string]http.Handler{}
 	if a.hasRole(config.API) {
 		for _, api := range a.APIs(id) {
 			prefix := strings.TrimPrefix(api.Prefix, "/")
 			routes[prefix] = measureDuration(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": prefix}))
 		}
 	}
-	return routeByPrefix(routes)
+	return routeByPath(map[string]http.Handler{
+		"/healthz": getOnly(serveHealth),
+		"/readyz":  getOnly(a.serveReadiness),
+		"/metrics": getOnly(metrics.ServeHTTP),
+	}, routeByPrefix(routes))
+}
+
+// routeByPath passes a request to the handler of exactly its path. A request to any other path is passed to the handler `others`.
+func routeByPath(paths map[string]http.Handler, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h, ok := paths[r.URL.Path]; ok {
+			h.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
 }
 
 // routeByPrefix passes a request to the route with the longest prefix of whole path segments.

@@ -7,16 +7,19 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"berth/internal/api/osapi"
+	"berth/internal/config"
 )
 
 const (
-	// maxNoteAge is the longest time that a due note may wait for its delivery to Temporal. If a due note waits longer than maxNoteAge, the
-	// process is not ready.
+	// maxNoteAge is the longest time that a due note may wait for its delivery to Temporal. If a due note waits longer than maxNoteAge, a
+	// process with the role relay is not ready.
 	maxNoteAge = 10 * time.Second
 	// checkTimeout is the maximum duration of one check of readiness.
 	checkTimeout = 3 * time.Second
@@ -29,42 +32,67 @@ func serveHealth(w http.ResponseWriter, _ *http.Request) {
 }
 
 // readinessCheck is one condition of readiness. The function `run` returns nil if the condition of readiness is met, otherwise the reason
-// why the condition is not met.
+// why the condition is not met. If `informational` is true, the roles of the process can do their work without the condition, so the
+// process is ready even if the check fails.
 type readinessCheck struct {
-	name string
-	run  func(context.Context) error
+	name          string
+	informational bool
+	run           func(context.Context) error
 }
 
+// readinessChecks returns the checks for the roles of the process: a process is ready if each of its roles can do its work.
 func (a *App) readinessChecks() []readinessCheck {
+	relay, workers := a.hasRole(config.Relay), a.hasRole(config.Temporal)
 	checks := []readinessCheck{
-		{"process", func(context.Context) error {
+		{name: "process", run: func(context.Context) error {
 			if a.stopping.Load() {
 				return errors.New("the process is stopping")
 			}
 			return nil
 		}},
-		{"database", a.store.Ping},
-		{"notes", a.checkNotes},
-		{"temporal", func(ctx context.Context) error {
-			_, err := a.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
-			return err
-		}},
-		{"workers", func(context.Context) error {
+		{name: "database", run: a.store.CheckWritable},
+		{name: "notes", informational: !relay, run: a.checkNotes},
+		{name: "temporal", informational: !relay && !workers, run: a.checkNamespace},
+	}
+	if workers {
+		checks = append(checks, readinessCheck{name: "workers", run: func(context.Context) error {
 			if !a.workersStarted.Load() {
 				return errors.New("the workers of this process have not started")
 			}
 			return nil
-		}},
-	}
-	if a.rpcServer != nil {
-		checks = append(checks, readinessCheck{"rabbitmq", func(context.Context) error {
-			if !a.rpcServer.Connected() {
-				return errors.New("is not connected")
-			}
-			return nil
 		}})
 	}
+	switch {
+	case a.rpcServer != nil:
+		checks = append(checks, readinessCheck{name: "rabbitmq", run: checkConnected(a.rpcServer.Connected)})
+	case a.publisher != nil && workers:
+		// Workflows retry notifications for agents until RabbitMQ is back, so the other work of the role temporal continues without RabbitMQ.
+		checks = append(checks, readinessCheck{name: "rabbitmq", informational: true, run: checkConnected(a.publisher.Connected)})
+	}
 	return checks
+}
+
+// checkConnected returns a check that fails while `connected` returns false.
+func checkConnected(connected func() bool) func(context.Context) error {
+	return func(context.Context) error {
+		if !connected() {
+			return errors.New("is not connected")
+		}
+		return nil
+	}
+}
+
+// checkNamespace returns an error unless the process's namespace in Temporal answers. A Temporal server without this namespace is healthy,
+// but cannot start any workflow of berth.
+func (a *App) checkNamespace(ctx context.Context) error {
+	d, err := a.Temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.namespace})
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", a.namespace, err)
+	}
+	if state := d.GetNamespaceInfo().GetState(); state == enums.NAMESPACE_STATE_DELETED {
+		return fmt.Errorf("namespace %s is deleted", a.namespace)
+	}
+	return nil
 }
 
 // checkNotes returns an error if a due note of the outbox has waited longer than maxNoteAge for its delivery to Temporal.
@@ -79,49 +107,56 @@ func (a *App) checkNotes(ctx context.Context) error {
 	return nil
 }
 
-// readiness maps the name of each readiness check to "ok" or to the reason why the check failed.
-type readiness map[string]string
+// readiness contains the results of all checks.
+type readiness struct {
+	results       map[string]string // name of the check → "ok" or the reason why the check failed
+	informational []string          // names of the checks that do not count for the roles of this process
+}
 
 // checkReadiness runs all checks concurrently.
 func (a *App) checkReadiness(ctx context.Context) readiness {
 	checks := a.readinessChecks()
-	results := make(chan [2]string, len(checks))
-	for _, c := range checks {
-		go func() {
+	results := make([]string, len(checks))
+	var wait sync.WaitGroup
+	for i, c := range checks {
+		wait.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 			defer cancel()
-			result := "ok"
+			results[i] = "ok"
 			if err := c.run(ctx); err != nil {
-				result = err.Error()
+				results[i] = err.Error()
 			}
-			results <- [2]string{c.name, result}
-		}()
+		})
 	}
-	found := readiness{}
-	for range checks {
-		r := <-results
-		found[r[0]] = r[1]
+	wait.Wait()
+	found := readiness{results: map[string]string{}, informational: []string{}}
+	for i, c := range checks {
+		found.results[c.name] = results[i]
+		if c.informational {
+			found.informational = append(found.informational, c.name)
+		}
 	}
 	return found
 }
 
-// failures returns the failed checks as "name: reason", sorted by name.
+// failures returns the failed checks that count, as "name: reason", sorted by name.
 func (r readiness) failures() []string {
 	var failures []string
-	for _, name := range slices.Sorted(maps.Keys(r)) {
-		if r[name] != "ok" {
-			failures = append(failures, name+": "+r[name])
+	for _, name := range slices.Sorted(maps.Keys(r.results)) {
+		if r.results[name] != "ok" && !slices.Contains(r.informational, name) {
+			failures = append(failures, name+": "+r.results[name])
 		}
 	}
 	return failures
 }
 
-// serveReadiness answers /readyz: 200 if all checks pass, otherwise 503. The body of the response contains the result of each check.
+// serveReadiness answers /readyz: 200 if all checks that count for the roles of this process pass, otherwise 503. The body of the response
+// contains the result of each check, and names the checks that do not count.
 func (a *App) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	found := a.checkReadiness(r.Context())
 	status, code := "ready", http.StatusOK
 	if len(found.failures()) > 0 {
 		status, code = "not ready", http.StatusServiceUnavailable
 	}
-	osapi.WriteJSON(w, code, map[string]any{"status": status, "checks": found})
+	osapi.WriteJSON(w, code, map[string]any{"status": status, "checks": found.results, "informational": found.informational})
 }

@@ -54,5 +54,5 @@ func Open(ctx context.Context, url string, c Config) (*Store, error) {
 // Close waits for running methods and closes every connection.
 func (s *Store) Close() { s.DB.Close() }
 
-// Ping returns an error unless the database answers.
-func (s *Store) Ping(ctx context.Context) error { return s.DB.Ping(ctx) }
+// CheckWritable returns an error unless the database has berth's schema and can commit a write now.
+func (s *Store) CheckWritable(ctx context.Context) error { return s.DB.CheckWritable(ctx) }

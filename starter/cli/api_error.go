@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// notReadyMessage lists the failed checks of /readyz.
-func notReadyMessage(checks map[string]string) string {
+// notReadyMessage lists the failed checks of /readyz that count for the roles of the process.
+func notReadyMessage(checks map[string]string, informational []string) string {
 	var failed []string
 	for _, name := range slices.Sorted(maps.Keys(checks)) {
-		if checks[name] != "ok" {
+		if checks[name] != "ok" && !slices.Contains(informational, name) {
 			failed = append(failed, name+": "+checks[name])
 		}
 	}
@@ -70,12 +70,13 @@ func (a *Client) errorOf(res *http.Response, raw []byte) error {
 func parseAPIError(res *http.Response, raw []byte) *APIError {
 	r := &APIError{Status: res.StatusCode, RequestID: res.Header.Get("X-Openstack-Request-Id")}
 	var shapes struct {
-		NeutronError struct{ Type, Message string }
-		Errors       []struct{ Detail, Code string }
-		ErrorMessage string `json:"error_message"`
-		Message      string
-		Error        json.RawMessage
-		Checks       map[string]string // of /readyz
+		NeutronError  struct{ Type, Message string }
+		Errors        []struct{ Detail, Code string }
+		ErrorMessage  string `json:"error_message"`
+		Message       string
+		Error         json.RawMessage
+		Checks        map[string]string // of /readyz
+		Informational []string          // of /readyz: the checks that do not count
 	}
 	_ = json.Unmarshal(raw, &shapes)
 	var inner struct{ Type, Message string }
@@ -92,7 +93,7 @@ func parseAPIError(res *http.Response, raw []byte) *APIError {
 	case shapes.Message != "":
 		r.Message = shapes.Message
 	case len(shapes.Checks) > 0:
-		r.Message = notReadyMessage(shapes.Checks)
+		r.Message = notReadyMessage(shapes.Checks, shapes.Informational)
 	default:
 		r.Message = http.StatusText(res.StatusCode)
 	}

@@ -48,6 +48,8 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 type Readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
+	// Informational names the checks that do not count for the roles of the process.
+	Informational []string `json:"informational"`
 }
 
 // ReadReadiness returns the status and the body of /readyz.

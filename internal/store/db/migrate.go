@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -59,6 +60,21 @@ func Migrations(ctx context.Context, url string) ([]Migration, error) {
 	}
 	return all, nil
 }
+
+// programVersions lists the versions of the migrations that this program contains, in ascending order.
+var programVersions = sync.OnceValues(func() ([]int64, error) {
+	files, err := fs.ReadDir(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	versions := make([]int64, len(files))
+	for i, f := range files {
+		if versions[i], err = goose.NumericComponent(f.Name()); err != nil {
+			return nil, err
+		}
+	}
+	return versions, nil
+})
 
 func migrator(url string) (*goose.Provider, func(), error) {
 	cfg, err := pgx.ParseConfig(url)

@@ -124,6 +124,19 @@ func Exec(t testing.TB, url, sql string, args ...any) {
 	}
 }
 
+// ExecScript runs several SQL statements, separated by semicolons, on the database with the given URL, in one transaction.
+func ExecScript(t testing.TB, url, script string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	if _, err := c.Exec(t.Context(), script, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Connect opens a connection to the database with the given URL. When the test ends, the connection of Connect is
 // closed.
 func Connect(t testing.TB, url string) *pgx.Conn {

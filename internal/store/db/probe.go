@@ -1,0 +1,85 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrUnusable means that the database answers, but that berth cannot work with it: it is read-only, or it does not have berth's schema.
+var ErrUnusable = errors.New("the database is not usable")
+
+// CheckWritable returns an error unless a write can be committed now and the database has berth's schema with every migration of this
+// program. A newer schema is accepted. CheckWritable changes no table.
+func (d *DB) CheckWritable(ctx context.Context) error {
+	_, err := probe(ctx, d.pool)
+	return err
+}
+
+// ProbeResult is what Probe reads from a usable database.
+type ProbeResult struct {
+	Schema  int64 // newest migration that is applied to the database
+	Program int64 // newest migration that this program contains
+}
+
+// Probe does the same as CheckWritable on a new connection to the database with the given URL, and returns what it has read. If the
+// database cannot be reached, the error is not ErrUnusable.
+func Probe(ctx context.Context, url string) (ProbeResult, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return ProbeResult{}, fmt.Errorf("parse the database URL: %w", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return ProbeResult{}, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return probe(ctx, conn)
+}
+
+// probeTables are tables that only a database of berth has.
+var probeTables = []string{"goose_db_version", "note", "port", "provider", "lease", "journal_entry"}
+
+// rowQuerier is a pool or a connection. Its statements commit by themselves.
+type rowQuerier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
+	var readOnly, inRecovery bool
+	var tables int
+	err := q.QueryRow(ctx, `
+		select current_setting('transaction_read_only')::boolean, pg_is_in_recovery(),
+			(select count(to_regclass(name)) from unnest($1::text[]) as t (name))`, probeTables).Scan(&readOnly, &inRecovery, &tables)
+	switch {
+	case err != nil:
+		return ProbeResult{}, err
+	case inRecovery:
+		return ProbeResult{}, fmt.Errorf("%w: it is read-only, because the server is a standby", ErrUnusable)
+	case readOnly:
+		return ProbeResult{}, fmt.Errorf("%w: it is read-only (default_transaction_read_only)", ErrUnusable)
+	case tables < len(probeTables):
+		return ProbeResult{}, fmt.Errorf("%w: it is not a database of berth, or the migrations have not run", ErrUnusable)
+	}
+	versions, err := programVersions()
+	if err != nil {
+		return ProbeResult{}, err
+	}
+	found := ProbeResult{Program: versions[len(versions)-1]}
+	var applied int
+	// The message is a record in the write-ahead log that changes no table. Its commit proves that the server, and every synchronous
+	// standby, can store a commit.
+	err = q.QueryRow(ctx, `
+		select max(version_id), count(distinct version_id) filter (where version_id = any($1)), pg_logical_emit_message(true, 'berth', 'write probe')::text is null
+		from goose_db_version
+		where is_applied`, versions).Scan(&found.Schema, &applied, new(bool))
+	if err != nil {
+		return ProbeResult{}, err
+	}
+	if missing := len(versions) - applied; missing > 0 {
+		return found, fmt.Errorf("%w: it lacks %d of %d migrations; run `starter migrate`", ErrUnusable, missing, len(versions))
+	}
+	return found, nil
+}
