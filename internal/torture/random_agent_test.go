@@ -1,0 +1,78 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/contract"
+	"berth/internal/server/servertest"
+)
+
+// computeHosts is the number of hosts with an L2 agent. The only DHCP agent is on host net-1.
+const computeHosts = 3
+
+// agentDoors sends agents' reports through a random one of the ways that berth has for them.
+type agentDoors struct{ rpc *rpcAgents }
+
+// report sends one report about the port that the ledger lacks, if the port's binding is certain.
+func (a *agentDoors) report(ctx context.Context, c *randomClient, p *promise) {
+	host := p.values["host"].acknowledged
+	if !p.isCertain("host") || host == "" {
+		return
+	}
+	entity, reports := "L2", c.ledger.reportsOf(p)
+	if reports["L2"] == host || reports["DHCP"] == "" && c.random.IntN(2) == 0 {
+		entity, host = "DHCP", "net-1"
+	}
+	doors := map[string]func(context.Context, *randomClient, string, contract.Report) bool{
+		"HTTP": reportByHTTP, "signal": reportBySignal, "update": reportByUpdate, "RPC": a.rpc.report,
+	}
+	door := pick(c.random, []string{"HTTP", "signal", "signal", "update", "RPC"})
+	if doors[door](ctx, c, p.id, contract.Report{Entity: entity, Host: host}) {
+		c.ledger.reported(p, entity, p.values["host"].acknowledged, door)
+	} else {
+		c.ledger.mu.Lock()
+		c.ledger.unanswered++
+		c.ledger.mu.Unlock()
+	}
+}
+
+func reportByHTTP(ctx context.Context, c *randomClient, port string, r contract.Report) bool {
+	a := c.send(ctx, http.MethodPost, "/agent/v1/reports", servertest.Object{"reports": []servertest.Object{
+		{"port": port, "entity": r.Entity, "host": r.Host}}}, 0)
+	return a.verdict == acknowledged
+}
+
+func reportBySignal(ctx context.Context, c *randomClient, port string, r contract.Report) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return c.deployment.client.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r) == nil
+}
+
+func reportByUpdate(ctx context.Context, c *randomClient, port string, r contract.Report) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	h, err := c.deployment.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: contract.PortID(port),
+		UpdateName: contract.UpdateProvisioningComplete, Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	var result contract.ReportResult
+	return err == nil && h.Get(ctx, &result) == nil
+}
+
+// sendHeartbeats sends the heartbeats of all agents every five seconds.
+func sendHeartbeats(ctx context.Context, c *randomClient) {
+	agents := []servertest.Object{{"agent_type": "DHCP agent", "host": "net-1"}}
+	for n := range computeHosts {
+		agents = append(agents, servertest.Object{"agent_type": "Open vSwitch agent", "host": fmt.Sprintf("cmp-%d", n+1)})
+	}
+	for ctx.Err() == nil {
+		for _, a := range agents {
+			c.insist(ctx, http.MethodPost, "/agent/v1/state", a)
+			c.ledger.count("heartbeat")
+		}
+		pause(ctx, 5*time.Second)
+	}
+}

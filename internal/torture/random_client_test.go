@@ -1,0 +1,127 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"syscall"
+	"time"
+
+	"berth/internal/server/servertest"
+)
+
+// randomClient sends requests to a random API process of a deployment.
+type randomClient struct {
+	deployment *randomDeployment
+	ledger     *ledger
+	random     *rand.Rand
+	token      string
+	http       *http.Client
+}
+
+func (d *randomDeployment) newClient(l *ledger, seed, number uint64) *randomClient {
+	return &randomClient{deployment: d, ledger: l, random: rand.New(rand.NewPCG(seed, 100+number)), token: "admin",
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 20 * time.Second}}
+}
+
+// verdict says what a client knows about the effect of its request.
+type verdict int
+
+const (
+	unknown      verdict = iota // no answer, or a server error: the request has taken effect, will do so later, or never
+	acknowledged                // 2xx
+	refused                     // 4xx: no effect
+)
+
+type answer struct {
+	verdict verdict
+	status  int
+	body    servertest.Object
+}
+
+var errAnswerLost = errors.New("the answer was lost by the test")
+
+// send sends a request. If `revision` is not 0, berth must refuse the request unless the object has this revision.
+func (c *randomClient) send(ctx context.Context, method, path string, body any, revision int64) answer {
+	a, err := c.exchange(ctx, method, path, body, revision)
+	switch {
+	case err != nil && errors.Is(err, syscall.ECONNREFUSED):
+		a.verdict = refused // nothing was sent
+	case err != nil || a.status >= http.StatusInternalServerError:
+		a.verdict = unknown
+	case a.status >= http.StatusBadRequest:
+		a.verdict = refused
+	default:
+		a.verdict = acknowledged
+	}
+	if method != http.MethodGet && c.token == "admin" {
+		c.ledger.mu.Lock()
+		switch a.verdict {
+		case unknown:
+			c.ledger.unanswered++
+		case refused:
+			c.ledger.refused++
+		}
+		c.ledger.mu.Unlock()
+	}
+	return a
+}
+
+func (c *randomClient) exchange(ctx context.Context, method, path string, body any, revision int64) (answer, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return answer{}, err
+	}
+	lose, leave := c.deployment.clientFault.hits(), c.deployment.clientFault.hits()
+	if leave { // the client disconnects early
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.IntN(30))*time.Millisecond)
+		defer cancel()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, pick(c.random, c.deployment.urls("api"))+path, bytes.NewReader(raw))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("X-Auth-Token", c.token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("OpenStack-API-Version", "placement 1.28")
+	if revision != 0 {
+		r.Header.Set("If-Match", fmt.Sprintf("revision_number=%d", revision))
+	}
+	res, err := c.http.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	a := answer{status: res.StatusCode}
+	if err = json.NewDecoder(res.Body).Decode(&a.body); res.StatusCode == http.StatusNoContent || res.StatusCode >= http.StatusBadRequest {
+		err = nil
+	}
+	if lose {
+		return answer{}, errAnswerLost
+	}
+	return a, err
+}
+
+// wait pauses between two operations.
+func (c *randomClient) wait(ctx context.Context, longest time.Duration) {
+	pause(ctx, time.Duration(c.random.Int64N(int64(longest))))
+}
+
+// insist sends a request until berth acknowledges it or the context ends.
+func (c *randomClient) insist(ctx context.Context, method, path string, body any) servertest.Object {
+	for {
+		a := c.send(ctx, method, path, body, 0)
+		if a.verdict == acknowledged {
+			return a.body
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+}

@@ -1,0 +1,195 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"berth/internal/devstack"
+	"berth/internal/server/servertest"
+)
+
+// randomDeployment is a whole installation for one run of random faults: several processes of berth, and servers of its own, which the
+// faults may stop, cut off and damage.
+type randomDeployment struct {
+	*servertest.Deployment
+	postgres    *devstack.Postgres
+	temporal    *devstack.Temporal
+	temporalDir string
+	rabbit      *devstack.RabbitMQ
+	client      client.Client // connected with Temporal without a link
+	slowLink    link          // between all processes of berth and Temporal
+	processes   []*berthProcess
+	nova, odl   *faultyServer
+	clientFault clientFault
+}
+
+// newRandomDeployment starts the servers, then one process of berth for each element of `roles`.
+func newRandomDeployment(t *testing.T, roles ...string) *randomDeployment {
+	t.Helper()
+	d := &randomDeployment{}
+	dir := filepath.Dir(servertest.DataFolder(t))
+	d.startServers(t, dir)
+	d.Deployment = servertest.NewDeployment(t, d.postgres.URL)
+	d.slowLink = newLink(t, d.temporal.Address)
+	d.nova, d.odl = &faultyServer{handler: d.Nova}, &faultyServer{handler: d.Controller}
+	odlURL := servertest.Serve(t, d.odl)
+	settings := append(d.Settings, "TEMPORAL_ADDRESS="+d.slowLink.Listen, "BERTH_NOVA_URL="+servertest.Serve(t, d.nova),
+		"BERTH_ODL_URL="+odlURL+"/controller/nb/v2/neutron", "BERTH_ODL_TIMEOUT=3s", "BERTH_RABBITMQ_URL="+d.rabbit.URL(0))
+	for _, r := range roles {
+		d.processes = append(d.processes, d.newProcess(r, settings))
+	}
+	for _, p := range d.processes {
+		p.awaitServing()
+	}
+	return d
+}
+
+// startServers starts PostgreSQL, Temporal and RabbitMQ at the same time.
+func (d *randomDeployment) startServers(t *testing.T, dir string) {
+	t.Helper()
+	d.temporalDir = filepath.Join(dir, "temporal")
+	var starts sync.WaitGroup
+	errs := make([]error, 2)
+	starts.Go(func() {
+		d.temporal, errs[0] = devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: d.temporalDir})
+	})
+	starts.Go(func() { d.rabbit, errs[1] = devstack.StartRabbitMQ(t.Context(), filepath.Join(dir, "rabbitmq")) })
+	d.postgres = startOwnPostgres(t)
+	starts.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(d.temporal.Kill)
+	t.Cleanup(d.rabbit.Kill)
+	var err error
+	if d.client, err = client.DialContext(t.Context(), client.Options{HostPort: d.temporal.Address,
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.client.Close)
+}
+
+// urls returns the URLs of the processes with the role.
+func (d *randomDeployment) urls(role string) (urls []string) {
+	for _, p := range d.processes {
+		if strings.Contains(p.roles, role) {
+			urls = append(urls, p.url)
+		}
+	}
+	return urls
+}
+
+// berthProcess is a process of berth that is started again whenever it has ended, as a service manager does. It has its own link to
+// PostgreSQL.
+type berthProcess struct {
+	deployment *randomDeployment
+	roles, url string
+	database   link
+	settings   []string
+	mu         sync.Mutex
+	process    *servertest.Process
+	stopped    bool // by SIGSTOP
+	crashes    []string
+}
+
+func (d *randomDeployment) newProcess(roles string, settings []string) *berthProcess {
+	d.Helper()
+	port, err := devstack.Port(0)
+	if err != nil {
+		d.Fatal(err)
+	}
+	_, address, _ := strings.Cut(d.postgres.URL, "@")
+	address, _, _ = strings.Cut(address, "/")
+	p := &berthProcess{deployment: d, roles: roles, url: fmt.Sprintf("http://127.0.0.1:%d", port), database: newLink(d.T, address)}
+	p.settings = append(append([]string{}, settings...), fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
+		"BERTH_DATABASE_URL="+strings.Replace(d.postgres.URL, address, p.database.Listen, 1))
+	ctx, cancel := context.WithCancel(context.Background())
+	p.start()
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() { p.supervise(ctx) })
+	d.Cleanup(func() {
+		cancel()
+		supervisor.Wait()
+		p.kill()
+		if d.Failed() {
+			d.writeOutput(p)
+		}
+	})
+	return p
+}
+
+func (p *berthProcess) start() {
+	p.process = servertest.StartProgram(p.deployment.T, servertest.Program(p.deployment.T, "worker"), []string{"-roles", p.roles}, p.settings...)
+}
+
+// supervise starts the process again half a second after its end, and keeps the output of a process that has crashed.
+func (p *berthProcess) supervise(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		current := p.process
+		p.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-current.Done:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(500 * time.Millisecond):
+		}
+		p.mu.Lock()
+		if out := current.Output(); strings.Contains(out, "panic:") || strings.Contains(out, "fatal error:") {
+			p.crashes = append(p.crashes, out)
+		}
+		p.stopped = false
+		p.start()
+		p.mu.Unlock()
+	}
+}
+
+func (p *berthProcess) kill() { p.signal(syscall.SIGKILL) }
+
+// signal sends a signal to the process.
+func (p *berthProcess) signal(sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.process.Cmd.Process.Signal(sig)
+}
+
+// awaitServing waits until the process serves HTTP.
+func (p *berthProcess) awaitServing() {
+	p.deployment.Helper()
+	p.deployment.Await("the process with the roles "+p.roles+" serves", func() string {
+		r, err := http.Get(p.url + "/healthz")
+		if err != nil {
+			return err.Error()
+		}
+		return waitingFor("it is healthy", r.Body.Close() == nil && r.StatusCode == http.StatusOK)
+	})
+}
+
+// writeOutput writes the output of the last process into a file that stays after the test.
+func (d *randomDeployment) writeOutput(p *berthProcess) {
+	name := fmt.Sprintf("berth-torture-%d-%s.log", os.Getpid(), strings.ReplaceAll(strings.TrimPrefix(p.url, "http://"), ":", "-"))
+	path := filepath.Join(os.TempDir(), name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := os.WriteFile(path, []byte(p.process.Output()), 0o600); err == nil {
+		d.Logf("output of the last process with the roles %s: %s", p.roles, path)
+	}
+}

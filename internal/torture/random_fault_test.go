@@ -1,0 +1,212 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// faultKind is a kind of fault. The function begin starts one fault of the kind and returns the function that ends it.
+type faultKind struct {
+	name    string
+	weight  int
+	longest time.Duration
+	begin   func(d *randomDeployment, r *rand.Rand) (end func() error, err error)
+	opt     bool // only if the option FAULTS names the kind
+}
+
+// faultKinds lists all kinds of faults.
+var faultKinds = []faultKind{
+	{name: "process killed", weight: 6, longest: time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		pick(r, d.processes).kill()
+		return nothing, nil
+	}},
+	{name: "process frozen", weight: 4, longest: 12 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		p := pick(r, d.processes)
+		p.signal(syscall.SIGSTOP)
+		return func() error { p.signal(syscall.SIGCONT); return nil }, nil
+	}},
+	{name: "database connections cut", weight: 4, longest: time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return nothing, pick(r, d.processes).database.cut()
+	}},
+	{name: "database connections stalled", weight: 3, longest: 8 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		l := pick(r, d.processes).database
+		return l.heal, l.stall()
+	}},
+	{name: "PostgreSQL killed", weight: 2, longest: time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+		return nothing, d.postgres.Restart(d.Context())
+	}},
+	{name: "PostgreSQL read-only", weight: 2, longest: 6 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+		return func() error { return d.setReadOnly("off") }, d.setReadOnly("on")
+	}},
+	{name: "table locked", weight: 2, longest: 6 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return d.lockTable(pick(r, []string{"port", "journal_entry", "note", "lease", "consumer"}))
+	}},
+	{name: "Temporal killed", weight: 2, longest: 8 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+		d.temporal.Kill()
+		return func() error { return d.temporal.Start(d.Context()) }, nil
+	}},
+	{name: "Temporal slow", weight: 2, longest: 15 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return d.slowLink.heal, d.slowLink.slow(200 + r.IntN(800))
+	}},
+	{name: "Temporal throttled", weight: 1, longest: 15 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return d.slowLink.heal, d.slowLink.throttle(20 + r.IntN(60))
+	}},
+	{name: "RabbitMQ killed", weight: 1, longest: 5 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+		d.rabbit.Kill()
+		return func() error { return d.rabbit.Start(d.Context()) }, nil
+	}},
+	{name: "Nova fails", weight: 3, longest: 10 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return d.nova.set(drawServerFault(r)), nil
+	}},
+	{name: "controller fails", weight: 3, longest: 10 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return d.odl.set(drawServerFault(r)), nil
+	}},
+	{name: "answers lost", weight: 4, longest: 10 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+		d.clientFault.share.Store(20)
+		return func() error { d.clientFault.share.Store(0); return nil }, nil
+	}},
+}
+
+func nothing() error { return nil }
+
+func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
+
+// drawServerFault returns a fault of Nova or the controller. A refusal meets all requests: if a controller that accepts other writes
+// refuses an entry five times, the entry fails, and needs an operator.
+func drawServerFault(r *rand.Rand) serverFault {
+	return pick(r, []serverFault{
+		{share: 1, status: 500},
+		{share: 1, status: 503},
+		{share: 0.5, hang: true},
+		{share: 0.5, loseAnswer: true},
+		{share: 1, delay: time.Second},
+	})
+}
+
+// setReadOnly makes all transactions of berth read-only, or writable again.
+func (d *randomDeployment) setReadOnly(value string) error {
+	return d.execWritable(`alter system set default_transaction_read_only = `+value, `select pg_reload_conf()`)
+}
+
+// execWritable runs statements in a session of its own, in which the fault "PostgreSQL read-only" has no effect.
+func (d *randomDeployment) execWritable(statements ...string) error {
+	cfg, err := pgx.ParseConfig(d.postgres.URL)
+	if err != nil {
+		return err
+	}
+	cfg.RuntimeParams["default_transaction_read_only"] = "off"
+	c, err := pgx.ConnectConfig(d.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	for _, s := range statements {
+		if _, err := c.Exec(d.Context(), s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// lockTable locks a table against reads and writes, as a migration or a person at a prompt does. A restart of PostgreSQL also ends the lock.
+func (d *randomDeployment) lockTable(table string) (unlock func() error, err error) {
+	c, err := pgx.Connect(d.Context(), d.postgres.URL)
+	if err != nil {
+		return nil, err
+	}
+	unlock = sync.OnceValue(func() error { _ = c.Close(context.Background()); return nil })
+	_, err = c.Exec(d.Context(), `begin; set lock_timeout = '3s'; lock table `+pgx.Identifier{table}.Sanitize())
+	if err != nil {
+		_ = unlock()
+	}
+	return unlock, err
+}
+
+// plannedFault is a fault of a timeline: at the instant `at` after the begin of the run, for the duration `lasts`.
+type plannedFault struct {
+	kind      faultKind
+	at, lasts time.Duration
+	seed      uint64
+}
+
+// drawTimeline draws the faults of a run of the given duration. Faults overlap, but two faults of the same kind do not.
+func drawTimeline(seed uint64, duration time.Duration, kinds []faultKind) (timeline []plannedFault) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	var weighted []faultKind
+	for _, k := range kinds {
+		weighted = append(weighted, slices.Repeat([]faultKind{k}, k.weight)...)
+	}
+	free := map[string]time.Duration{}
+	for at := 2 * time.Second; at < duration; at += time.Second/2 + time.Duration(r.Int64N(int64(3*time.Second))) {
+		f := plannedFault{kind: pick(r, weighted), at: at, seed: r.Uint64()}
+		f.lasts = time.Second/2 + time.Duration(r.Int64N(int64(f.kind.longest)))
+		if at < free[f.kind.name] {
+			continue
+		}
+		free[f.kind.name] = at + f.lasts + time.Second
+		timeline = append(timeline, f)
+	}
+	return timeline
+}
+
+// runFaults runs the faults of a timeline and returns how many faults of each kind it has begun. All faults have ended when it returns.
+func (d *randomDeployment) runFaults(timeline []plannedFault) map[string]int {
+	d.Helper()
+	counts, begin := map[string]int{}, time.Now()
+	var faults sync.WaitGroup
+	var servers sync.Mutex // one server is killed or started at a time
+	for _, f := range timeline {
+		pause(d.Context(), time.Until(begin.Add(f.at)))
+		if d.Context().Err() != nil {
+			break
+		}
+		faults.Go(func() {
+			servers.Lock()
+			end, err := f.kind.begin(d, rand.New(rand.NewPCG(f.seed, 1)))
+			if err == nil {
+				counts[f.kind.name]++
+			}
+			servers.Unlock()
+			if err != nil {
+				d.Logf("the fault %q after %s did not begin: %v", f.kind.name, f.at, err)
+			}
+			if end == nil {
+				return
+			}
+			pause(d.Context(), f.lasts)
+			servers.Lock()
+			defer servers.Unlock()
+			if err := retry(10, end); err != nil {
+				d.Errorf("the fault %q after %s did not end: %v", f.kind.name, f.at, err)
+			}
+		})
+	}
+	faults.Wait()
+	return counts
+}
+
+// retry calls f until it succeeds, at most n times, with a pause after each failure.
+func retry(n int, f func() error) (err error) {
+	for range n {
+		if err = f(); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+// pause waits for the duration, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,167 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// randomOptions are the options of a run of random faults.
+type randomOptions struct {
+	seed     uint64
+	duration time.Duration
+	rest     time.Duration // after the last fault, everything must come to rest within this time
+	kinds    []faultKind
+	writers  int
+}
+
+// readRandomOptions reads the options from the environment. Without options the run is a short one.
+func readRandomOptions(t *testing.T) randomOptions {
+	t.Helper()
+	o := randomOptions{seed: rand.Uint64N(1_000_000), duration: 30 * time.Second, rest: 10 * time.Minute, writers: 2}
+	if v := os.Getenv("BERTH_TEST_SEED"); v != "" {
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			t.Fatalf("BERTH_TEST_SEED: %v", err)
+		}
+		o.seed = n
+	}
+	if v := os.Getenv("BERTH_TEST_DURATION"); v != "" {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			t.Fatalf("BERTH_TEST_DURATION: %v", err)
+		}
+		o.duration, o.rest, o.writers = d, time.Minute, 3
+	}
+	names := strings.Split(os.Getenv("BERTH_TEST_FAULTS"), ",")
+	for _, k := range faultKinds {
+		if names[0] == "" && !k.opt || names[0] == "all" || slices.Contains(names, k.name) {
+			o.kinds = append(o.kinds, k)
+		}
+	}
+	if len(o.kinds) == 0 {
+		t.Fatalf("BERTH_TEST_FAULTS=%q names no kind of fault", names)
+	}
+	return o
+}
+
+// TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all doors of several processes of berth, while random
+// faults hit the processes and the servers on which they depend. After the last fault everything must come to rest, and whatever berth has
+// acknowledged must be there. `make torture` runs it for ten minutes.
+func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
+	t.Parallel()
+	o := readRandomOptions(t)
+	timeline := drawTimeline(o.seed, o.duration, o.kinds)
+	t.Logf("SEED=%d DURATION=%s: %d faults are planned", o.seed, o.duration, len(timeline))
+	d := newRandomDeployment(t, "api", "api", "relay,temporal", "relay,temporal", "rpc")
+	l := newLedger()
+	stop := d.runClients(l, o)
+
+	faults := d.runFaults(timeline)
+	ended := time.Now()
+	histories := stop()
+
+	findings := append(d.awaitRest(l, ended.Add(o.rest)), checkRegisters(histories)...)
+	t.Log(table(faults, l, findings, time.Since(ended)))
+	for _, f := range findings[:min(len(findings), 15)] {
+		t.Error(f)
+	}
+	if len(findings) > 0 {
+		t.Errorf("%d findings; run it again with: make torture SEED=%d DURATION=%s", len(findings), o.seed, o.duration)
+	}
+}
+
+// runClients starts the clients. The returned function stops them and returns the histories of the registers.
+func (d *randomDeployment) runClients(l *ledger, o randomOptions) (stop func() [][]porcupine.Operation) {
+	d.Helper()
+	ctx, cancel := context.WithCancel(d.Context())
+	leases := &leaseClient{randomClient: d.newClient(l, o.seed, 0)}
+	leases.registerHosts(ctx)
+	agents := &agentDoors{rpc: &rpcAgents{url: d.rabbit.URL(0)}}
+	var clients sync.WaitGroup
+	var histories [][]porcupine.Operation
+	clients.Go(func() { leases.run(ctx) })
+	clients.Go(func() { sendHeartbeats(ctx, d.newClient(l, o.seed, 1)) })
+	clients.Go(func() { operate(ctx, d.newClient(l, o.seed, 2)) })
+	clients.Go(func() { intrude(ctx, d.newClient(l, o.seed, 3)) })
+	clients.Go(func() { histories = d.writeRegisters(ctx, l, o.seed) })
+	for n := range uint64(o.writers) {
+		c := &networkClient{randomClient: d.newClient(l, o.seed, 10+n), agents: agents}
+		clients.Go(func() { c.run(ctx) })
+	}
+	stop = sync.OnceValue(func() [][]porcupine.Operation {
+		cancel()
+		clients.Wait()
+		agents.rpc.disconnect()
+		return histories
+	})
+	d.Cleanup(func() { stop() })
+	return stop
+}
+
+// awaitRest repeats the checks until they find nothing or the deadline is over, and returns the last findings.
+func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
+	d.Helper()
+	operator := d.newClient(l, 0, 0)
+	agents, stopAgents := context.WithCancel(d.Context())
+	var heartbeats sync.WaitGroup
+	heartbeats.Go(func() { sendHeartbeats(agents, d.newClient(newLedger(), 0, 1)) })
+	defer heartbeats.Wait()
+	defer stopAgents()
+	for {
+		operator.resume(d.Context()) // a pause without an answer may have taken effect late
+		operator.retryFailed(d.Context())
+		ctx, cancel := context.WithTimeout(d.Context(), 30*time.Second)
+		w, err := d.look(ctx)
+		cancel()
+		var findings []finding
+		if err != nil {
+			findings = []finding{{stuck, "test", err.Error()}}
+		} else {
+			findings = check(l, w)
+		}
+		if len(findings) == 0 || time.Now().After(deadline) {
+			return findings
+		}
+		pause(d.Context(), time.Second)
+	}
+}
+
+// table returns the summary of a run.
+func table(faults map[string]int, l *ledger, findings []finding, rest time.Duration) string {
+	var b strings.Builder
+	line := func(what string, n any) { fmt.Fprintf(&b, "  %-36s %8v\n", what, n) }
+	b.WriteString("\nfaults\n")
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		line(name, faults[name])
+	}
+	b.WriteString("operations acknowledged\n")
+	for _, name := range slices.Sorted(maps.Keys(l.acknowledged)) {
+		line(name, l.acknowledged[name])
+	}
+	line("requests without an answer, or 5xx", l.unanswered)
+	line("requests refused (4xx)", l.refused)
+	line("requests denied", l.denied)
+	b.WriteString("violations\n")
+	for _, class := range []findingClass{lost, doubled, outOfOrder, stuck, drifted, notDenied, crashed} {
+		n := 0
+		for _, f := range findings {
+			if f.class == class {
+				n++
+			}
+		}
+		line(string(class), n)
+	}
+	line("seconds until everything was at rest", rest.Round(time.Second).Seconds())
+	return b.String()
+}

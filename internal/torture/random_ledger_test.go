@@ -1,0 +1,183 @@
+package torture
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ledger contains what berth has acknowledged. The clients write into the ledger; the checks compare it with what is there at the end.
+type ledger struct {
+	mu           sync.Mutex
+	promises     map[string]*promise // by kind and ID of the object
+	acknowledged map[string]int      // operations, by kind
+	unanswered   int                 // requests without an answer, or with a server error
+	refused      int                 // requests with a 4xx answer
+	denied       int                 // requests that berth rightly refused to a caller without permission
+	findings     []finding           // violations that a client has seen
+}
+
+// promise is what berth has acknowledged about one object.
+type promise struct {
+	kind, id string
+	values   map[string]promisedValue // by attribute
+	deletion deletion
+	reports  map[string]string // by entity: the host from which berth has acknowledged a report about the present binding
+	at       time.Time         // of the last acknowledgement
+}
+
+// promisedValue is the acknowledged value of an attribute, and the values of unanswered writes, which may take effect at any later time.
+type promisedValue struct {
+	acknowledged string
+	possible     []string
+}
+
+func (v promisedValue) allows(value string) bool {
+	return value == v.acknowledged || slices.Contains(v.possible, value)
+}
+
+type deletion int
+
+const (
+	notDeleted deletion = iota
+	perhapsDeleted
+	deleted
+)
+
+// finding is a violation of a promise.
+type finding struct {
+	class  findingClass
+	object string
+	detail string
+}
+
+type findingClass string
+
+const (
+	lost       findingClass = "lost"
+	doubled    findingClass = "doubled"
+	outOfOrder findingClass = "out of order"
+	stuck      findingClass = "stuck"
+	drifted    findingClass = "drifted" // something outside of the rows differs from the rows
+	notDenied  findingClass = "not denied"
+	crashed    findingClass = "crashed" // a process ended with a panic, or a workflow failed
+)
+
+func (f finding) String() string { return fmt.Sprintf("%s: %s: %s", f.class, f.object, f.detail) }
+
+func newLedger() *ledger {
+	return &ledger{promises: map[string]*promise{}, acknowledged: map[string]int{}}
+}
+
+func (p *promise) key() string { return p.kind + "/" + p.id }
+
+// isCertain reports whether the object exists for certain with certain values of the attribute.
+func (p *promise) isCertain(attribute string) bool {
+	return p.deletion == notDeleted && len(p.values[attribute].possible) == 0
+}
+
+// count records an acknowledged operation that is about no object of the ledger.
+func (l *ledger) count(operation string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acknowledged[operation]++
+}
+
+func (l *ledger) find(class findingClass, object, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.findings = append(l.findings, finding{class, object, fmt.Sprintf(format, args...)})
+}
+
+// created records an acknowledged creation.
+func (l *ledger) created(kind, id string, values map[string]string) *promise {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := &promise{kind: kind, id: id, values: map[string]promisedValue{}, reports: map[string]string{}, at: time.Now()}
+	for attribute, v := range values {
+		p.values[attribute] = promisedValue{acknowledged: v}
+	}
+	l.promises[p.key()] = p
+	l.acknowledged["create "+kind]++
+	return p
+}
+
+// changing records that a write is on its way. Its value is possible until a later fenced write is acknowledged.
+func (l *ledger) changing(p *promise, attribute, value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := p.values[attribute]
+	v.possible = append(v.possible, value)
+	p.values[attribute] = v
+	if attribute == "host" {
+		clear(p.reports)
+	}
+}
+
+// changed records an acknowledged write that was fenced by the object's revision, so that no earlier write can take effect any more.
+func (l *ledger) changed(p *promise, values map[string]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for attribute, v := range values {
+		p.values[attribute] = promisedValue{acknowledged: v}
+	}
+	p.deletion, p.at = notDeleted, time.Now()
+	l.acknowledged["update "+p.kind]++
+}
+
+// notChanged records that berth refused a write, so that its value is not possible.
+func (l *ledger) notChanged(p *promise, attribute, value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := p.values[attribute]
+	if i := slices.Index(v.possible, value); i >= 0 {
+		v.possible = slices.Delete(slices.Clone(v.possible), i, i+1)
+	}
+	p.values[attribute] = v
+}
+
+func (l *ledger) setDeletion(p *promise, state deletion) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if state == deleted && p.deletion != deleted {
+		l.acknowledged["delete "+p.kind]++
+	}
+	if p.deletion != deleted {
+		p.deletion, p.at = state, time.Now()
+	}
+}
+
+// reported records an acknowledged report of an agent about the binding to the host.
+func (l *ledger) reported(p *promise, entity, host, door string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acknowledged["report by "+door]++
+	if p.values["host"].acknowledged == host && p.isCertain("host") {
+		p.reports[entity], p.at = host, time.Now()
+	}
+}
+
+// reportsOf returns the acknowledged reports about the present binding of a port: the host by entity.
+func (l *ledger) reportsOf(p *promise) map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(p.reports)
+}
+
+// forgetReports forgets the acknowledged reports, as if every agent had restarted, so that the clients send all reports again. Temporal
+// holds the signals that no workflow has handled yet, so they are lost with the data of Temporal.
+func (l *ledger) forgetReports() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.promises {
+		clear(p.reports)
+	}
+}
+
+// isReported reports whether all agents have reported for the certain binding of a port.
+func (p *promise) isReported() bool {
+	host := p.values["host"]
+	return p.isCertain("host") && p.reports["L2"] == host.acknowledged && p.reports["DHCP"] != "" && host.acknowledged != ""
+}

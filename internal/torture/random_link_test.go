@@ -1,0 +1,73 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"berth/internal/devstack"
+)
+
+// link is a TCP proxy between processes of berth and a server. A test cuts, stalls or slows the connections through the link.
+type link struct{ *toxiproxy.Proxy }
+
+// newLink starts a proxy on a free port of loopback; `upstream` is the host and port of the server.
+func newLink(t *testing.T, upstream string) link {
+	t.Helper()
+	port, err := devstack.Port(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	l := link{toxiproxy.NewProxy(server, "link", fmt.Sprintf("127.0.0.1:%d", port), upstream)}
+	if err := l.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Stop)
+	return l
+}
+
+// cut closes all connections.
+func (l link) cut() error {
+	l.Stop()
+	return l.Start()
+}
+
+// stall drops all bytes in both directions, so that both ends wait. When heal is called, the stalled connections end.
+func (l link) stall() error { return l.add("timeout", "") }
+
+// slow delays every packet of the answers by the given milliseconds, and by up to as many more.
+func (l link) slow(milliseconds int) error {
+	return l.add("latency", fmt.Sprintf(`"latency":%d,"jitter":%d`, milliseconds+milliseconds/2, milliseconds/2))
+}
+
+// throttle limits the answers to the given kilobytes in a second.
+func (l link) throttle(kilobytes int) error {
+	return l.add("bandwidth", fmt.Sprintf(`"rate":%d`, kilobytes))
+}
+
+func (l link) add(kind, attributes string) error {
+	for _, stream := range []string{"upstream", "downstream"} {
+		if kind != "timeout" && stream == "upstream" {
+			continue
+		}
+		toxic := fmt.Sprintf(`{"type":%q,"stream":%q,"attributes":{%s}}`, kind, stream, attributes)
+		if _, err := l.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+			return fmt.Errorf("add the toxic %s: %w", toxic, err)
+		}
+	}
+	return nil
+}
+
+// heal ends stall, slow and throttle.
+func (l link) heal() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	l.Toxics.ResetToxics(ctx)
+	return nil
+}

@@ -1,0 +1,183 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"berth/internal/contract"
+	"berth/internal/notify/notifytest"
+	"berth/internal/odl/odltest"
+	"berth/internal/server/servertest"
+)
+
+// world is everything that the checks compare: the rows, and all that berth derives from them.
+type world struct {
+	rows       map[string]row // by kind and ID
+	unfinished []string       // work that is still to be done, from the rows
+	executions map[string]execution
+	failed     []string // executions that failed or timed out
+	mirrored   map[string]string
+	requests   []odltest.Request // of berth to the controller
+	violations []string          // of the order of requests to the controller
+	plugged    map[string]int    // network-vif-plugged events that Nova has received, by port
+	aggregates []notifytest.Aggregate
+	servers    []string           // hosts that can be reserved
+	gauges     map[string]float64 // of all processes: the highest value of each
+	crashes    []string           // output of processes that panicked
+}
+
+// row is a row of the database with the attributes that the checks compare.
+type row struct {
+	name, host, status string
+	blocks             []string // entities that block a port
+}
+
+// execution is an open execution of a workflow.
+type execution struct{ kind, status, host string }
+
+// rowsQuery reads all objects of which the ledger or the controller knows.
+const rowsQuery = `
+	select 'network/' || id, name, '', '', '{}'::text[] from network
+	union all select 'subnet/' || id, name, '', '', '{}' from subnet
+	union all select 'port/' || id, name, host, status, array(select entity from block where object_id = port.id order by entity) from port
+	union all select 'trunk/' || id, name, '', '', '{}' from trunk
+	union all select 'security_group/' || id, name, '', '', '{}' from security_group
+	union all select 'security_group_rule/' || id, '', '', '', '{}' from security_group_rule
+	union all select 'lease/' || id, name, '', status, '{}' from lease`
+
+// unfinishedQuery reads work that must end soon after the last fault.
+const unfinishedQuery = `
+	select format('journal entry %s (%s %s %s) is %s after %s attempts: %s', seq, operation, object_type, object_id, state, attempt, last_error) from journal_entry where state <> 'completed'
+	union all select format('note for %s, due since %s, after %s attempts: %s', workflow_id, now() - due_at, attempts, last_error) from note where due_at < now() - interval '2 seconds'
+	union all select format('Nova event %s of port %s since %s', name, port_id, now() - created_at) from nova_event
+	union all select format('notification %s %s of network %s', kind, event, network_id) from announcement where told_at is null
+	union all select format('%s %s since %s', kind, state, now() - created_at) from mirror_run where finished_at is null
+	union all select format('change of host %s in Nova', service_name) from host_pooling
+	union all select format('lease %s is %s; its end is %s: %s', id, status, end_at, (select string_agg(r.last_error, ' ') from reservation r where r.lease_id = lease.id))
+		from lease where status not in ('PENDING', 'ACTIVE', 'TERMINATED') or status = 'PENDING' and start_at < now() - interval '2 seconds'
+			or status = 'ACTIVE' and end_at < now() - interval '2 seconds'
+	limit 40`
+
+// look reads the world.
+func (d *randomDeployment) look(ctx context.Context) (*world, error) {
+	w := &world{rows: map[string]row{}, executions: map[string]execution{}, mirrored: map[string]string{}, plugged: map[string]int{}, gauges: map[string]float64{}}
+	for _, read := range []func(context.Context, *world) error{d.readRows, d.readExecutions, d.readGauges} {
+		if err := read(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range d.Controller.Records() {
+		if r.Object != nil && r.ID != servertest.Canary {
+			name, _ := r.Object["name"].(string)
+			w.mirrored[r.Type+"/"+r.ID] = name
+		}
+	}
+	w.requests, w.violations, w.plugged = d.Controller.Requests(), d.Controller.Violations(), countNovaEvents(d.Deployment, "network-vif-plugged")
+	w.aggregates = d.Nova.ComputeState().Aggregates
+	for _, p := range d.processes {
+		p.mu.Lock()
+		w.crashes = append(w.crashes, p.crashes...)
+		p.mu.Unlock()
+	}
+	return w, nil
+}
+
+func (d *randomDeployment) readRows(ctx context.Context, w *world) error {
+	c, err := pgx.Connect(ctx, d.postgres.URL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	var key string
+	var r row
+	found, err := c.Query(ctx, rowsQuery)
+	if err != nil {
+		return err
+	}
+	if _, err = pgx.ForEachRow(found, []any{&key, &r.name, &r.host, &r.status, &r.blocks}, func() error {
+		w.rows[key] = r
+		return nil
+	}); err != nil {
+		return err
+	}
+	for query, list := range map[string]*[]string{unfinishedQuery: &w.unfinished, `select service_name from host order by 1`: &w.servers} {
+		found, err := c.Query(ctx, query)
+		if err != nil {
+			return err
+		}
+		if *list, err = pgx.CollectRows(found, pgx.RowTo[string]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *randomDeployment) readExecutions(ctx context.Context, w *world) error {
+	return d.listExecutions(ctx, `ExecutionStatus in ("Running", "Failed", "TimedOut")`, w)
+}
+
+func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *world) error {
+	var page []byte
+	for {
+		a, err := d.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1000, NextPageToken: page})
+		if err != nil {
+			return err
+		}
+		for _, info := range a.GetExecutions() {
+			id, kind := info.GetExecution().GetWorkflowId(), info.GetType().GetName()
+			if status := info.GetStatus().String(); status != "Running" {
+				w.failed = append(w.failed, fmt.Sprintf("%s (%s) %s", id, info.GetExecution().GetRunId(), status))
+				continue
+			}
+			e := execution{kind: kind}
+			for name, value := range map[string]*string{contract.AttributeStatus: &e.status, contract.AttributeHost: &e.host} {
+				if p, ok := info.GetSearchAttributes().GetIndexedFields()[name]; ok {
+					_ = converter.GetDefaultDataConverter().FromPayload(p, value)
+				}
+			}
+			w.executions[id] = e
+		}
+		if page = a.GetNextPageToken(); len(page) == 0 {
+			return nil
+		}
+	}
+}
+
+// driftGauges are the metrics that say how far something outside of the rows differs from the rows.
+var driftGauges = []string{"berth_unattended_rows", "berth_orphan_executions", "berth_due_late_seconds"}
+
+func (d *randomDeployment) readGauges(ctx context.Context, w *world) error {
+	for _, p := range d.processes {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(text)) {
+			for _, g := range driftGauges {
+				if strings.HasPrefix(line, g) {
+					fields := strings.Fields(line)
+					value, _ := strconv.ParseFloat(fields[len(fields)-1], 64)
+					w.gauges[fields[0]] = max(w.gauges[fields[0]], value)
+				}
+			}
+		}
+	}
+	return nil
+}
