@@ -38,6 +38,11 @@ soak: deps ## repeat the tests of concurrent writers and killed processes 1,000 
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
 		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture
 
+.PHONY: torture
+torture: deps ## send mixed traffic while random faults hit every process and server; DURATION=10m, SEED=n repeats a run, FAULTS=all
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_DURATION=$${DURATION:-10m} BERTH_TEST_SEED=$$SEED BERTH_TEST_FAULTS=$$FAULTS \
+		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture
+
 .PHONY: bench
 bench: deps build ## measure ports, journal entries, leases and allocations, write bench.json; BENCH="-h" lists the options
 	@go build -o bin/ ./bench && exec bin/bench $(BENCH)

@@ -118,6 +118,7 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 	heartbeats.Go(func() { sendHeartbeats(agents, d.newClient(newLedger(), 0, 1)) })
 	defer heartbeats.Wait()
 	defer stopAgents()
+	ended, noted := time.Now(), 0
 	for {
 		operator.resume(d.Context()) // a pause without an answer may have taken effect late
 		operator.retryFailed(d.Context())
@@ -132,6 +133,10 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 		}
 		if len(findings) == 0 || time.Now().After(deadline) {
 			return findings
+		}
+		if n := int(time.Since(ended) / (15 * time.Second)); n > noted {
+			noted = n
+			d.Logf("after %s without a fault %d findings are left, first: %s", time.Since(ended).Round(time.Second), len(findings), findings[0])
 		}
 		pause(d.Context(), time.Second)
 	}

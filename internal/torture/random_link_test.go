@@ -13,6 +13,9 @@ import (
 	"berth/internal/devstack"
 )
 
+// init turns off the logger of toxiproxy's toxics, which write every interruption to stderr.
+func init() { zerolog.SetGlobalLevel(zerolog.Disabled) }
+
 // link is a TCP proxy between processes of berth and a server. A test cuts, stalls or slows the connections through the link.
 type link struct{ *toxiproxy.Proxy }
 
