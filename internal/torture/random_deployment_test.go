@@ -33,12 +33,13 @@ type randomDeployment struct {
 	processes   []*berthProcess
 	nova, odl   *faultyServer
 	clientFault clientFault
+	ledger      *ledger
 }
 
 // newRandomDeployment starts the servers, then one process of berth for each element of `roles`.
 func newRandomDeployment(t *testing.T, roles ...string) *randomDeployment {
 	t.Helper()
-	d := &randomDeployment{}
+	d := &randomDeployment{ledger: newLedger()}
 	dir := filepath.Dir(servertest.DataFolder(t))
 	d.startServers(t, dir)
 	d.Deployment = servertest.NewDeployment(t, d.postgres.URL)

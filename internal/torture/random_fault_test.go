@@ -2,8 +2,12 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -18,7 +22,7 @@ type faultKind struct {
 	weight  int
 	longest time.Duration
 	begin   func(d *randomDeployment, r *rand.Rand) (end func() error, err error)
-	opt     bool // only if the option FAULTS names the kind
+	opt     bool // only if the option FAULTS names the kind, because berth does not survive it yet
 }
 
 // faultKinds lists all kinds of faults.
@@ -50,7 +54,7 @@ var faultKinds = []faultKind{
 	}},
 	{name: "Temporal killed", weight: 2, longest: 8 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
 		d.temporal.Kill()
-		return func() error { return d.temporal.Start(d.Context()) }, nil
+		return d.startTemporal, nil
 	}},
 	{name: "Temporal slow", weight: 2, longest: 15 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
 		return d.slowLink.heal, d.slowLink.slow(200 + r.IntN(800))
@@ -71,6 +75,17 @@ var faultKinds = []faultKind{
 	{name: "answers lost", weight: 4, longest: 10 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
 		d.clientFault.share.Store(20)
 		return func() error { d.clientFault.share.Store(0); return nil }, nil
+	}},
+	{name: "Temporal emptied", weight: 1, longest: 3 * time.Second, opt: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+		d.temporal.Kill()
+		return d.startTemporalAnew, d.removeTemporalData()
+	}},
+	{name: "Temporal restored from a copy", weight: 1, longest: 3 * time.Second, opt: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+		d.temporal.Kill()
+		return d.startTemporalAnew, d.restoreTemporalData()
+	}},
+	{name: "workflow terminated", weight: 1, longest: time.Second, opt: true, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return nothing, d.terminateWorkflow(r)
 	}},
 }
 
@@ -127,6 +142,76 @@ func (d *randomDeployment) lockTable(table string) (unlock func() error, err err
 		_ = unlock()
 	}
 	return unlock, err
+}
+
+// temporalData returns the files of Temporal's database.
+func (d *randomDeployment) temporalData() []string {
+	files, _ := filepath.Glob(filepath.Join(d.temporalDir, "temporal.db*"))
+	return files
+}
+
+func (d *randomDeployment) removeTemporalData() (err error) {
+	for _, f := range d.temporalData() {
+		err = errors.Join(err, os.Remove(f))
+	}
+	return err
+}
+
+// restoreTemporalData replaces Temporal's database by the copy that an earlier fault of this kind has made, and makes the copy the first
+// time.
+func (d *randomDeployment) restoreTemporalData() error {
+	folder := filepath.Join(d.temporalDir, "copy")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	from, _ := filepath.Glob(filepath.Join(folder, "temporal.db*"))
+	to := d.temporalDir
+	if len(from) == 0 {
+		from, to = d.temporalData(), folder
+	} else if err := d.removeTemporalData(); err != nil {
+		return err
+	}
+	for _, f := range from {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(f)), raw, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startTemporalAnew starts Temporal with other data. The signals that no workflow has handled are lost with the earlier data, so the
+// clients send all reports again, as agents do when they start.
+func (d *randomDeployment) startTemporalAnew() error {
+	err := d.startTemporal()
+	d.ledger.forgetReports()
+	return err
+}
+
+// startTemporal starts Temporal unless the end of another fault has started it.
+func (d *randomDeployment) startTemporal() error {
+	select {
+	case <-d.temporal.Ended():
+		return d.temporal.Start(d.Context())
+	default:
+		return nil
+	}
+}
+
+// terminateWorkflow terminates a random open workflow, and with it the signals that it has not handled.
+func (d *randomDeployment) terminateWorkflow(r *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(d.Context(), 10*time.Second)
+	defer cancel()
+	w := &world{executions: map[string]execution{}}
+	if err := d.readExecutions(ctx, w); err != nil || len(w.executions) == 0 {
+		return err
+	}
+	err := d.client.TerminateWorkflow(ctx, pick(r, slices.Sorted(maps.Keys(w.executions))), "", "torture")
+	d.ledger.forgetReports()
+	return err
 }
 
 // plannedFault is a fault of a timeline: at the instant `at` after the begin of the run, for the duration `lasts`.

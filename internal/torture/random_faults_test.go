@@ -28,7 +28,7 @@ type randomOptions struct {
 // readRandomOptions reads the options from the environment. Without options the run is a short one.
 func readRandomOptions(t *testing.T) randomOptions {
 	t.Helper()
-	o := randomOptions{seed: rand.Uint64N(1_000_000), duration: 30 * time.Second, rest: 10 * time.Minute, writers: 2}
+	o := randomOptions{seed: rand.Uint64N(1_000_000), duration: 25 * time.Second, rest: 10 * time.Minute, writers: 2}
 	if v := os.Getenv("BERTH_TEST_SEED"); v != "" {
 		n, err := strconv.ParseUint(v, 10, 64)
 		if err != nil {
@@ -64,7 +64,7 @@ func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	timeline := drawTimeline(o.seed, o.duration, o.kinds)
 	t.Logf("SEED=%d DURATION=%s: %d faults are planned", o.seed, o.duration, len(timeline))
 	d := newRandomDeployment(t, "api", "api", "relay,temporal", "relay,temporal", "rpc")
-	l := newLedger()
+	l := d.ledger
 	stop := d.runClients(l, o)
 
 	faults := d.runFaults(timeline)
