@@ -30,8 +30,7 @@ func newFixture(t *testing.T) *fixture {
 	s := storetest.Open(t, rows)
 	startServer(t, s, url)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: rows}
-	st.reportState(t, "DHCP agent", "net1", "new")
-	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
+	st.reportAgents(t)
 	st.createNetwork(t)
 	return st
 }
@@ -66,10 +65,19 @@ func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 	}
 }
 
+// reportAgents registers the agents of the fixture. Their heartbeats are in the future, so that the agents stay alive however slow the
+// machine is.
+func (st *fixture) reportAgents(t *testing.T) {
+	t.Helper()
+	st.reportState(t, "DHCP agent", "net1", "new")
+	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
+	storetest.Exec(t, st.database, `update agent set heartbeat_at = now() + interval '1 hour'`)
+}
+
 // makeStale moves the heartbeats of a host's agents into the past, beyond AgentDownTime.
 func (st *fixture) makeStale(t *testing.T, host string) {
 	t.Helper()
-	storetest.Exec(t, st.database, `update agent set heartbeat_at = heartbeat_at - interval '80 seconds' where host = $1`, host)
+	storetest.Exec(t, st.database, `update agent set heartbeat_at = now() - interval '80 seconds' where host = $1`, host)
 }
 
 // createPorts creates ports of servers on the host cmp1.

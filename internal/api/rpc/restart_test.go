@@ -81,9 +81,8 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	s := storetest.Open(t, database)
 	kill := startServerProcess(t, database, url)
 	startServerProcess(t, database, url)
-	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
-	st.reportState(t, "DHCP agent", "net1", "new")
-	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
+	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: database}
+	st.reportAgents(t)
 	st.createNetwork(t)
 	ports := st.createPorts(t, calls)
 	client := newRawClient(t, url)
