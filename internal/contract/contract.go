@@ -214,6 +214,7 @@ type Note struct {
 	Nudge
 	Version  int64 // grows when another nudge is merged into the note; settling a note names the delivered version
 	Attempts int   // number of claims, including this one
+	Refusals int   // how many times Temporal has refused the note for a reason that concerns only this note
 }
 
 // PortStatus is what a port workflow learns about the port when it reads the port's row once.

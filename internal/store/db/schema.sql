@@ -478,10 +478,15 @@ create table note (
     last_error text not null default ''::text,
     seen jsonb,
     restart boolean not null default false,
-    constraint note_pkey PRIMARY KEY (workflow_id)
+    priority smallint not null default 1,
+    refusals integer not null default 0,
+    set_aside_at timestamp with time zone,
+    tried_alone bigint not null default 0,
+    constraint note_pkey PRIMARY KEY (workflow_id),
+    constraint note_priority_check CHECK (((priority >= 0) AND (priority <= 2)))
 );
 
-CREATE INDEX note_due ON public.note USING btree (due_at);
+CREATE INDEX note_claim ON public.note USING btree (priority, due_at);
 
 create table nova_event (
     id bigint not null generated always as identity,

@@ -87,13 +87,13 @@ func (s *Store) nudgeRows(ctx context.Context, tx db.Tx, only []string) (int64, 
 	}
 	for _, of := range s.sources {
 		batch.Queue(`
-			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, restart)
-			select r.id, $1, false, r.summary, r.attributes, now(), true
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, restart, priority)
+			select r.id, $1, false, r.summary, r.attributes, now(), true, $3
 			from (`+of.Rows+`) as r (id, summary, attributes)
 			where $2::text[] is null or r.id = any($2)
 			order by r.id
 			on conflict (workflow_id) do update
-			set version = note.version + 1, fresh = false, due_at = least(note.due_at, excluded.due_at), restart = true`, of.Workflow, only).Exec(count)
+			set version = note.version + 1, fresh = false, due_at = least(note.due_at, excluded.due_at), restart = true`, of.Workflow, only, restartPriority(of.Workflow)).Exec(count)
 	}
 	return notes, tx.SendBatch(ctx, batch).Close()
 }

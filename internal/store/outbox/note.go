@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,14 +29,15 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 		}
 		now = now || n.Delay <= 0
 		batch.Queue(`
-			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart)
-			values ($1, $2, $3, $4, $5, now() + $6::interval, $7, $8)
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart, priority)
+			values ($1, $2, $3, $4, $5, now() + $6::interval, $7, $8, $9)
 			on conflict (workflow_id) do update
 			set version = note.version + 1,
 				fresh = note.fresh and note.attempts = 0,
 				due_at = least(note.due_at, excluded.due_at),
-				restart = note.restart or excluded.restart`,
-			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus, n.Restart)
+				restart = note.restart or excluded.restart,
+				priority = least(note.priority, excluded.priority)`,
+			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus, n.Restart, priority(n.Workflow))
 	}
 	if now {
 		tx.NotifyRelays()
@@ -46,21 +48,24 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
-// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. Claim returns no notes if
-// the database is bound to another Temporal namespace than the given namespace. If a relay dies, the relay's claim expires, and
-// another relay can claim and deliver the notes.
+// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. Claim takes urgent notes
+// first, then normal notes, then bulk notes. Claim returns no notes if the database is bound to another Temporal namespace than the
+// given namespace. If a relay dies, the relay's claim expires, and another relay can claim and deliver the notes.
 func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
+	return s.ClaimShares(ctx, namespace, limit, Shares{}, claim)
+}
+
+// ClaimShares does the same as Claim, but claims at least the numbers of normal and bulk notes in `least` if so many are due, in addition to
+// the urgent notes.
+func (s *Store) ClaimShares(ctx context.Context, namespace string, limit int, least Shares, claim time.Duration) ([]contract.Note, error) {
 	rows, err := s.db.Query(ctx, `
+		with urgent as materialized (`+selectDue(urgent, "$1::bigint")+`),
+		normal as materialized (`+selectDue(normal, "greatest($1 - (select count(*) from urgent), $4)")+`),
+		bulk as materialized (`+selectDue(bulk, "greatest($1 - (select count(*) from urgent) - (select count(*) from normal), $5)")+`)
 		update note
 		set attempts = attempts + 1, due_at = now() + $2::interval
-		where workflow_id in (
-			select workflow_id
-			from note
-			where due_at <= now() and `+unlessBoundElsewhere+`
-			order by due_at
-			limit $1
-			for update skip locked)
-		returning `+noteColumns, limit, claim, namespace)
+		where workflow_id in (select workflow_id from urgent union all select workflow_id from normal union all select workflow_id from bulk)
+		returning `+noteColumns, limit, claim, namespace, least.Normal, least.Bulk)
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
@@ -68,16 +73,28 @@ func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim ti
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
+	slices.SortStableFunc(notes, func(a, b contract.Note) int { return priority(a.Workflow) - priority(b.Workflow) })
 	return notes, nil
 }
 
+// selectDue returns the SQL that locks the due notes of a priority, at most `limit`, an SQL expression.
+func selectDue(priority int, limit string) string {
+	return fmt.Sprintf(`
+			select workflow_id
+			from note
+			where priority = %d and due_at <= now() and `+unlessBoundElsewhere+`
+			order by due_at
+			limit %s
+			for update skip locked`, priority, limit)
+}
+
 // noteColumns lists the columns that ScanNote reads.
-const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes, case when version = 1 then seen end, version, attempts`
+const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes, case when version = 1 then seen end, version, attempts, refusals`
 
 // ScanNote reads a claimed note.
 func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
 	var n contract.Note
-	err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Restart, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts)
+	err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Restart, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts, &n.Refusals)
 	return n, err
 }
 
@@ -96,7 +113,7 @@ func (s *Store) Settle(ctx context.Context, namespace string, delivered []contra
 			where note.workflow_id = d.workflow_id and note.version = d.version and `+unlessBoundElsewhere, ids, versions, namespace)
 		batch.Queue(`
 			update note
-			set due_at = now()
+			set due_at = now(), refusals = 0, set_aside_at = null
 			where workflow_id = any($1)`, ids)
 	})
 	if err != nil {
@@ -123,13 +140,13 @@ type Backlog struct {
 	Oldest time.Duration // age of the oldest due note
 }
 
-// Backlog counts the notes that are due.
+// Backlog counts the notes that are due. Notes that are set aside do not count, because their failure says nothing about other notes.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	var b Backlog
 	err := s.db.QueryRow(ctx, `
 		select count(*), coalesce(now() - min(created_at), interval '0')
 		from note
-		where due_at <= now() or attempts > 0`).Scan(&b.Notes, &b.Oldest)
+		where (due_at <= now() or attempts > 0) and set_aside_at is null`).Scan(&b.Notes, &b.Oldest)
 	if err != nil {
 		return b, fmt.Errorf("count notes: %w", err)
 	}
@@ -139,7 +156,11 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 // NextDue returns the time until the next note is due; ok is false if no note exists.
 func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
 	var next *time.Duration
-	err = s.db.QueryRow(ctx, `select min(due_at) - now() from note`).Scan(&next)
+	err = s.db.QueryRow(ctx, `
+		select least(
+			(select min(due_at) from note where priority = 0),
+			(select min(due_at) from note where priority = 1),
+			(select min(due_at) from note where priority = 2)) - now()`).Scan(&next)
 	if err != nil || next == nil {
 		return 0, false, err
 	}

@@ -18,8 +18,8 @@ func SelectPostpone(rows, workflow, delay string) string {
 
 func insertSelected(rows, workflow, delay string) string {
 	return `
-		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
-		select w.id, ` + workflow + `, false, w.summary, w.attributes, now() + ` + delay + `
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, priority)
+		select w.id, ` + workflow + `, false, w.summary, w.attributes, now() + ` + delay + `, ` + prioritySQL(workflow) + `
 		from (` + rows + `) as w (id, summary, attributes)
 		on conflict (workflow_id) do update
 		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = `
@@ -30,8 +30,8 @@ func insertSelected(rows, workflow, delay string) string {
 // notes in the form that ScanNote reads. A note that already waits gets the attributes of the select.
 func SelectEnqueueClaimed(rows, workflow, claim string) string {
 	return `
-		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, attempts)
-		select w.id, ` + workflow + `, false, w.summary, w.attributes, now() + ` + claim + `, 1
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, attempts, priority)
+		select w.id, ` + workflow + `, false, w.summary, w.attributes, now() + ` + claim + `, 1, ` + prioritySQL(workflow) + `
 		from (` + rows + `) as w (id, summary, attributes)
 		on conflict (workflow_id) do update
 		set version = note.version + (note.attempts > 0)::int, fresh = note.fresh and note.attempts = 0, attempts = note.attempts + 1,

@@ -1,0 +1,105 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+)
+
+// Refuse counts that Temporal has refused a note for a reason that concerns only this note, and postpones the note. If setAside is true,
+// the note is set aside: it no longer counts in Backlog until it is delivered. A nudge that was merged into the note during the delivery
+// makes the note due soon, because Temporal may accept the note now.
+func (s *Store) Refuse(ctx context.Context, n contract.Note, setAside bool, after time.Duration, reason string) error {
+	const soon = time.Second
+	_, err := s.db.Exec(ctx, `
+		update note
+		set refusals = refusals + 1, last_error = $5, due_at = now() + case when version = $2 then $4::interval else least($4::interval, $6::interval) end,
+			set_aside_at = case when $3 then coalesce(set_aside_at, now()) else set_aside_at end
+		where workflow_id = $1`, n.ID, n.Version, setAside, after, reason, soon)
+	if err != nil {
+		return fmt.Errorf("count the refusal of a note: %w", err)
+	}
+	return nil
+}
+
+// NoteState describes a note that is not delivered yet.
+type NoteState struct {
+	WorkflowID string
+	Workflow   string // workflow type
+	Attempts   int
+	LastError  string
+	CreatedAt  time.Time
+	DueAt      time.Time  // next attempt; a running attempt ends before
+	SetAsideAt *time.Time // nil: the note is not set aside
+}
+
+// Notes lists at most `limit` undelivered notes, oldest first. If setAside is not nil, Notes lists only the notes that are set aside, or
+// only the others.
+func (s *Store) Notes(ctx context.Context, setAside *bool, limit int) ([]NoteState, error) {
+	rows, err := s.db.Query(ctx, `
+		select workflow_id, workflow, attempts, last_error, created_at, due_at, set_aside_at
+		from note
+		where $1::boolean is null or (set_aside_at is not null) = $1
+		order by created_at, workflow_id
+		limit $2`, setAside, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list notes: %w", err)
+	}
+	notes, err := pgx.CollectRows(rows, pgx.RowToStructByName[NoteState])
+	if err != nil {
+		return nil, fmt.Errorf("list notes: %w", err)
+	}
+	return notes, nil
+}
+
+// CountSetAside returns the number of notes that are set aside.
+func (s *Store) CountSetAside(ctx context.Context) (n int64, err error) {
+	if err = s.db.QueryRow(ctx, `select count(*) from note where set_aside_at is not null`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count the notes that are set aside: %w", err)
+	}
+	return n, nil
+}
+
+// RetrySetAside makes notes that are set aside due now: the notes of the given workflow IDs, or all if `only` is nil. RetrySetAside returns
+// the number of these notes.
+func (s *Store) RetrySetAside(ctx context.Context, only []string) (int64, error) {
+	tag, err := s.db.Exec(ctx, `
+		update note
+		set due_at = now()
+		where set_aside_at is not null and ($1::text[] is null or workflow_id = any($1))`, only)
+	if err != nil {
+		return 0, fmt.Errorf("retry the notes that are set aside: %w", err)
+	}
+	if tag.RowsAffected() > 0 {
+		s.db.NotifyRelays()
+	}
+	return tag.RowsAffected(), nil
+}
+
+// ClaimUntried returns up to `limit` notes of the given workflow types whose latest nudge no relay has tried without Temporal, urgent and
+// oldest first, and marks these nudges as tried. The notes stay due: a relay still delivers them to Temporal.
+func (s *Store) ClaimUntried(ctx context.Context, workflows []string, limit int) ([]contract.Note, error) {
+	rows, err := s.db.Query(ctx, `
+		update note
+		set tried_alone = version
+		where workflow_id in (
+			select workflow_id
+			from note
+			where priority = $3 and workflow = any($1) and tried_alone < version
+			order by due_at
+			limit $2
+			for update skip locked)
+		returning `+noteColumns, workflows, limit, urgent)
+	if err != nil {
+		return nil, fmt.Errorf("claim notes for an attempt without Temporal: %w", err)
+	}
+	notes, err := pgx.CollectRows(rows, ScanNote)
+	if err != nil {
+		return nil, fmt.Errorf("claim notes for an attempt without Temporal: %w", err)
+	}
+	return notes, nil
+}
