@@ -5,31 +5,22 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
-	"golang.org/x/sync/errgroup"
 
-	"berth/internal/contract"
 	"berth/internal/store/outbox"
 )
 
 const (
-	batchSize            = 64
-	concurrentDeliveries = 16
-	deliveryTimeout      = 5 * time.Second // timeout of one attempt to deliver one note
+	describeTimeout      = 5 * time.Second // timeout of the call that reads the namespace
 	pollInterval         = time.Second     // finds notes whose NOTIFY was lost
-	maxBackoff           = 5 * time.Second
-	maxConcurrentClaimed = 64 // approximate maximum number of concurrent deliveries of DeliverClaimed
+	maxConcurrentClaimed = 64              // approximate maximum number of concurrent deliveries of DeliverClaimed
 )
 
 // Options are the dependencies of a Relay.
@@ -40,25 +31,34 @@ type Options struct {
 	Client    client.Client
 	Namespace string // of Client
 	Metrics   prometheus.Registerer
+	// WithoutTemporal contains, by workflow type, functions that do the urgent work of a workflow once, without Temporal. The relay calls
+	// them for the due notes of these workflow types while Temporal is unavailable. The argument is the key of the workflow's row.
+	WithoutTemporal map[string]func(ctx context.Context, key string) error
 }
 
 // Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a relay whose
 // Client uses another namespace delivers nothing.
 type Relay struct {
 	Options
-	namespaceID     string       // of the namespace to which this relay bound the database; empty before that
-	claimedInFlight atomic.Int64 // number of notes that DeliverClaimed is delivering
+	namespaceID     string // of the namespace to which this relay bound the database; empty before that
+	limiter         *limiter
+	claims          int           // number of claims
+	claimedInFlight atomic.Int64  // number of notes that DeliverClaimed is delivering
+	alone           chan struct{} // receives a value when notes shall be tried without Temporal
 	delivered       prometheus.Counter
 	deferred        prometheus.Counter
 }
 
 // New creates a relay and registers its metrics.
 func New(o Options) *Relay {
-	r := &Relay{Options: o,
+	r := &Relay{Options: o, limiter: newLimiter(), alone: make(chan struct{}, 1),
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Outbox notes delivered to Temporal."}),
 		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of outbox notes; each note is retried after a delay."}),
 	}
-	o.Metrics.MustRegister(r.delivered, r.deferred)
+	o.Metrics.MustRegister(r.delivered, r.deferred, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "berth_relay_concurrency",
+		Help: "Maximum number of calls that this process makes to Temporal at the same time to deliver notes. It falls while Temporal is overloaded.",
+	}, r.limiter.concurrency))
 	return r
 }
 
@@ -71,38 +71,74 @@ func (r *Relay) Run(ctx context.Context) error {
 		default:
 		}
 	})
-	n, bound := 0, false
+	go r.tryAloneLoop(ctx)
+	results := make(chan result, 2*maxConcurrency)
+	running, bound, due := 0, false, true // due: more notes may be due
 	for ctx.Err() == nil {
 		var err error
-		if n == 0 {
+		n := 0
+		if running == 0 {
 			bound, err = r.bindDatabase(ctx)
 		}
-		if bound {
-			n, err = r.Deliver(ctx)
+		if bound && due && err == nil {
+			n, due, err = r.begin(ctx, results)
+			running += n
 		}
-		if err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "delivery of outbox notes to Temporal failed", "error", err)
+		logFailure(ctx, err)
+		finished, woken := await(ctx, results, wake, r.delay(ctx, bound && err == nil, due, running))
+		running -= len(finished)
+		due = due || woken
+		if woken && r.limiter.overloaded() {
+			r.requestTryAlone()
 		}
-		switch {
-		case n == batchSize:
-		case bound:
-			pause(ctx, r.pollDelay(ctx, err), wake)
-		default:
-			pause(ctx, pollInterval, nil)
+		if len(finished) > 0 {
+			logFailure(ctx, r.settle(ctx, finished))
 		}
 	}
 	return nil
 }
 
-// pause waits for the duration d, but returns earlier if the channel `wake` receives a value or ctx ends.
-func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	timer := time.NewTimer(d)
+// delay returns how long Run waits for an event before it claims notes again.
+func (r *Relay) delay(ctx context.Context, working, due bool, running int) time.Duration {
+	free, pause := r.limiter.free(time.Now())
+	switch {
+	case !working:
+		return pollInterval
+	case due && pause > 0:
+		return pause
+	case due && free > 0:
+		return 0
+	case running == 0:
+		return r.pollDelay(ctx)
+	default:
+		return pollInterval
+	}
+}
+
+func logFailure(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "delivery of outbox notes to Temporal failed", "error", err)
+	}
+}
+
+// await waits for the first of these events: a delivery has ended, new notes were announced, the delay is over. It returns the results of
+// all deliveries that have ended, and whether another event than the end of a delivery happened.
+func await(ctx context.Context, results <-chan result, wake <-chan struct{}, delay time.Duration) (finished []result, woken bool) {
+	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-wake:
+		woken = true
 	case <-timer.C:
+		woken = true
+	case d := <-results:
+		finished = append(finished, d)
 	}
+	for len(results) > 0 {
+		finished = append(finished, <-results)
+	}
+	return finished, woken
 }
 
 // bindDatabase reports whether the database is bound to this relay's Temporal namespace. A relay binds the database at most once, when the
@@ -115,10 +151,15 @@ func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 			return bound, err
 		}
 	}
-	call, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	call, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	d, err := r.Client.WorkflowService().DescribeNamespace(call, &workflowservice.DescribeNamespaceRequest{Namespace: r.Namespace})
+	var d *workflowservice.DescribeNamespaceResponse
+	err := callOnce(call, func(ctx context.Context) (err error) {
+		d, err = r.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: r.Namespace})
+		return err
+	})
 	if err != nil {
+		r.requestTryAlone()
 		return false, fmt.Errorf("describe Temporal namespace %s: %w", r.Namespace, err)
 	}
 	id := d.GetNamespaceInfo().GetId()
@@ -138,10 +179,7 @@ func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 }
 
 // pollDelay returns how long the relay may sleep if no NOTIFY arrives: until the next note is due, but at most pollInterval.
-func (r *Relay) pollDelay(ctx context.Context, err error) time.Duration {
-	if err != nil {
-		return pollInterval
-	}
+func (r *Relay) pollDelay(ctx context.Context) time.Duration {
 	next, ok, err := r.Store.NextDue(ctx)
 	if err != nil || !ok {
 		return pollInterval
@@ -162,137 +200,4 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 		case <-time.After(pollInterval):
 		}
 	}
-}
-
-// Deliver claims one batch of due notes, delivers the notes, and returns the number of claimed notes. If the delivery of a note fails, the
-// relay delivers the note again later, with exponential backoff; the failure of one delivery does not delay other notes.
-func (r *Relay) Deliver(ctx context.Context) (int, error) {
-	notes, err := r.Store.Claim(ctx, r.namespaceID, batchSize, outbox.ClaimDuration)
-	if err != nil || len(notes) == 0 {
-		return 0, err
-	}
-	failures := make([]error, len(notes))
-	var group errgroup.Group
-	group.SetLimit(concurrentDeliveries)
-	for i, n := range notes {
-		group.Go(func() error {
-			failures[i] = r.startOrSignal(ctx, n)
-			return nil
-		})
-	}
-	_ = group.Wait()
-	return len(notes), r.settleNotes(ctx, notes, failures)
-}
-
-// FreeDeliveries returns how many notes the caller may claim for DeliverClaimed.
-func (r *Relay) FreeDeliveries() int {
-	return max(0, maxConcurrentClaimed-int(r.claimedInFlight.Load()))
-}
-
-// DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. If the delivery of
-// a note fails, DeliverClaimed defers the note, so that a relay delivers the note again later. When a workflow writes its row, the workflow
-// also deletes its delivered note from the outbox. If the workflow does not write its row, a relay delivers the note again when the claim
-// of the note has expired.
-func (r *Relay) DeliverClaimed(notes []contract.Note) {
-	for _, n := range notes {
-		r.claimedInFlight.Add(1)
-		go func() {
-			defer r.claimedInFlight.Add(-1)
-			ctx, cancel := context.WithTimeout(context.Background(), outbox.ClaimDuration)
-			defer cancel()
-			err := r.startOrSignal(ctx, n)
-			if err == nil {
-				r.delivered.Inc()
-				return
-			}
-			err = errors.Join(err, r.deferNote(ctx, n, err))
-			slog.WarnContext(ctx, "delivery of a note failed", "workflow", n.ID, "error", err)
-		}()
-	}
-}
-
-// settleNotes deletes the delivered notes and defers the notes whose delivery failed.
-func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures []error) error {
-	var done []contract.Note
-	var failure error
-	for i, n := range notes {
-		if failures[i] == nil {
-			done = append(done, n)
-			continue
-		}
-		failure = failures[i]
-		if err := r.deferNote(ctx, n, failure); err != nil {
-			return errors.Join(failure, err)
-		}
-	}
-	r.delivered.Add(float64(len(done)))
-	if len(done) == 0 {
-		return failure
-	}
-	return errors.Join(failure, r.Store.Settle(ctx, r.namespaceID, done))
-}
-
-// deferNote postpones a note whose delivery failed.
-func (r *Relay) deferNote(ctx context.Context, n contract.Note, failure error) error {
-	r.deferred.Inc()
-	return r.Store.Defer(ctx, n, backoff(n.Attempts), failure.Error())
-}
-
-// backoff returns the delay before the next delivery of a note after the given number of attempts.
-func backoff(attempts int) time.Duration {
-	return min(100*time.Millisecond<<min(attempts, 10), maxBackoff)
-}
-
-// startOrSignal starts the workflow eagerly if the workflow cannot be running yet. If the workflow may be running, startOrSignal calls
-// SignalWithStartWorkflow, which starts the workflow only if the workflow is not running.
-func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
-	defer cancel()
-	options := client.StartWorkflowOptions{
-		ID:                       n.ID,
-		TaskQueue:                contract.TaskQueue(n.Workflow),
-		WorkflowIDReusePolicy:    reusePolicy(n),
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            n.Summary,
-		TypedSearchAttributes:    searchAttributes(n.Attributes),
-	}
-	input := contract.Input{Key: contract.Key(n.ID)}
-	if n.NotRunning && n.Attempts == 1 {
-		options.EnableEagerStart = true
-		input.PortStatus = n.PortStatus
-		_, err := r.Client.ExecuteWorkflow(ctx, options, n.Workflow, input)
-		return err
-	}
-	_, err := r.Client.SignalWithStartWorkflow(ctx, n.ID, contract.SignalChanged, nil, options, n.Workflow, input)
-	if completed := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &completed) {
-		return nil // the workflow has completed and is not started again
-	}
-	return err
-}
-
-// reusePolicy says whether a note starts the workflow again if the workflow has already completed.
-func reusePolicy(n contract.Note) enums.WorkflowIdReusePolicy {
-	if contract.HasOneExecution(n.Workflow) && !n.Restart {
-		return enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
-	}
-	return enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
-}
-
-// searchAttributes converts the attributes that are not empty to Temporal search attributes.
-func searchAttributes(a contract.Attributes) temporal.SearchAttributes {
-	var updates []temporal.SearchAttributeUpdate
-	for _, kv := range [][2]string{
-		{contract.AttributeStatus, a.Status},
-		{contract.AttributeProject, a.Project},
-		{contract.AttributeHost, a.Host},
-		{contract.AttributeResource, a.Resource},
-	} {
-		if kv[1] != "" {
-			updates = append(updates, temporal.NewSearchAttributeKeyKeyword(kv[0]).ValueSet(kv[1]))
-		}
-	}
-	if len(a.WaitingFor) > 0 {
-		updates = append(updates, temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor).ValueSet(a.WaitingFor))
-	}
-	return temporal.NewSearchAttributes(updates...)
 }

@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
+
+	"berth/internal/relay"
 )
 
 // environment contains the variables of the process as NAME=value pairs. environment implements envconfig.EnvLookup. If a name occurs in
@@ -53,6 +55,7 @@ func dialTemporal(env environment, registry prometheus.Registerer, slot string) 
 		// On the loopback interface, compression costs more CPU time than the smaller messages save.
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(relay.SingleAttempts))
 	if slot != "" {
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))
 	}
