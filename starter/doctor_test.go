@@ -14,8 +14,8 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	h.environ = append(h.environ, "BERTH_DATABASE_URL="+storetest.URL(t))
 
 	code, output := h.run(t, "doctor")
-	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 6 {
-		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, six checks and no FAIL:\n%s", code, output)
+	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 7 {
+		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, seven checks and no FAIL:\n%s", code, output)
 	}
 
 	h.environ = append(h.environ, "TEMPORAL_NAMESPACE=temporal-system", "BERTH_ODL_URL=http://127.0.0.1:1", "BERTH_DATABASE_URL=postgres://u@127.0.0.1:1/d")

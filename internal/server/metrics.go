@@ -11,6 +11,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/odl"
 	"berth/internal/store"
+	"berth/internal/store/outbox"
 )
 
 // registerJournalMetrics registers the metrics that count the attempts to send journal entries to the controller, and sets the callback
@@ -106,4 +107,30 @@ func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 		paused = 1
 	}
 	all <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, paused)
+}
+
+// noteCollector counts the notes that are set aside at each scrape.
+type noteCollector struct {
+	outbox   *outbox.Store
+	setAside *prometheus.Desc
+}
+
+func newNoteCollector(s *outbox.Store) *noteCollector {
+	return &noteCollector{outbox: s, setAside: prometheus.NewDesc("berth_notes_set_aside",
+		"Outbox notes that are set aside because Temporal refuses them; `starter note list` shows the reasons.", nil, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *noteCollector) Describe(all chan<- *prometheus.Desc) { all <- c.setAside }
+
+// Collect implements prometheus.Collector. If the database does not answer, only this metric is missing from the response to the scrape.
+func (c *noteCollector) Collect(all chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	n, err := c.outbox.CountSetAside(ctx)
+	if err != nil {
+		slog.Warn("counting the notes that are set aside failed", "error", err)
+		return
+	}
+	all <- prometheus.MustNewConstMetric(c.setAside, prometheus.GaugeValue, float64(n))
 }

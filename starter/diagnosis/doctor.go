@@ -66,6 +66,7 @@ func checks() []check {
 		{"search attributes", checkAttributes},
 		{"OpenDaylight", checkODL},
 		{"journal", checkJournal},
+		{"notes", checkNotes},
 		{"Nova", checkNova},
 		{"RabbitMQ", checkRabbitMQ},
 	}
@@ -150,5 +151,23 @@ func checkJournal(ctx context.Context, s *cli.Session) (string, error) {
 		return "", fmt.Errorf("%w: the journal is paused by %s since %s: %s; `starter journal resume` ends the pause", errWarning, p.Actor, p.At, p.Reason)
 	default:
 		return "the journal is not paused", nil
+	}
+}
+
+// checkNotes warns if notes are set aside.
+func checkNotes(ctx context.Context, s *cli.Session) (string, error) {
+	var o struct {
+		SetAside int `json:"set_aside"`
+	}
+	err := s.API.Do(ctx, "GET", "/operator/v1/notes?state=set-aside&limit=1", nil, &o)
+	switch {
+	case cli.IsStatus(err, http.StatusForbidden) || cli.IsStatus(err, http.StatusNotFound):
+		return "", fmt.Errorf("%w: the API does not show the notes", errNotConfigured)
+	case err != nil:
+		return "", err
+	case o.SetAside > 0:
+		return "", fmt.Errorf("%w: Temporal refuses %d notes, which are set aside; `starter note list --state set-aside` shows the reasons", errWarning, o.SetAside)
+	default:
+		return "Temporal refuses no note", nil
 	}
 }

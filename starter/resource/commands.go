@@ -9,7 +9,7 @@ import (
 // Commands returns the commands of package resource: the commands for networks, leases, the journal and all other
 // resources.
 func Commands() []cli.Command {
-	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands())
+	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands(), noteCommands())
 }
 
 func networkingCommands() []cli.Command {
@@ -100,6 +100,13 @@ func controllerCommands() []cli.Command {
 	}
 }
 
+func noteCommands() []cli.Command {
+	return []cli.Command{
+		{Words: "note list", Help: "List notes that are not delivered to Temporal", Details: noteHelp, Bind: listNotes},
+		{Words: "note retry [WORKFLOW-ID...]", Help: "Deliver notes that are set aside, now", Details: noteHelp, Bind: retryNotes},
+	}
+}
+
 // Completable lists the resources whose names the completion of the shell offers.
 var Completable = []*cli.Resource{Networks, Subnets, Ports, Agents, Leases, Hosts, Providers}
 
@@ -116,5 +123,6 @@ var Groups = map[string]string{
 	"placement":  "Migration of data from an older Placement",
 	"provider":   "Resource providers and their inventories",
 	"journal":    "Journal entries: changes to be sent to the controller",
+	"note":       "Notes: nudges that berth delivers to Temporal",
 	"odl":        "Comparison and repair of the controller's data",
 }

@@ -1,6 +1,6 @@
-// Package operator is the administrators' API at /operator/v1. The operators' API has three functions that the other APIs do not have:
+// Package operator is the administrators' API at /operator/v1. The operators' API has functions that the other APIs do not have:
 // the history of generations (who changed the generation of a provider or consumer), the migration of consumers without a project and
-// user, and the comparisons of the rows with their projections in Temporal.
+// user, the comparisons of the rows with their projections in Temporal, and the notes that berth has not delivered to Temporal.
 package operator
 
 import (
@@ -18,7 +18,7 @@ import (
 // New returns the API, which reads and writes the stores s and o. The migration gives consumers without a project and user those of the
 // parameter `incomplete`.
 func New(s *inventorystore.Store, o *outbox.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
-	c := consumers{s, incomplete}
+	c, n := consumers{s, incomplete}, notes{o}
 	return &osapi.API{
 		Prefix:   "/operator/v1",
 		Identity: id,
@@ -28,6 +28,8 @@ func New(s *inventorystore.Store, o *outbox.Store, id identity.Authenticator, in
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
 			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate)},
 			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o))},
+			{Method: http.MethodGet, Path: "/notes", Handle: osapi.AdminOnly(n.list)},
+			{Method: http.MethodPost, Path: "/notes/retry", Handle: osapi.AdminOnly(n.retry)},
 		},
 	}
 }
