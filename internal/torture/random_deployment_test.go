@@ -103,7 +103,6 @@ type berthProcess struct {
 	settings   []string
 	mu         sync.Mutex
 	process    *servertest.Process
-	stopped    bool // by SIGSTOP
 	crashes    []string
 }
 
@@ -157,7 +156,6 @@ func (p *berthProcess) supervise(ctx context.Context) {
 		if out := current.Output(); strings.Contains(out, "panic:") || strings.Contains(out, "fatal error:") {
 			p.crashes = append(p.crashes, out)
 		}
-		p.stopped = false
 		p.start()
 		p.mu.Unlock()
 	}

@@ -88,7 +88,9 @@ func (d *randomDeployment) runClients(l *ledger, o randomOptions) (stop func() [
 	leases := &leaseClient{randomClient: d.newClient(l, o.seed, 0)}
 	leases.registerHosts(ctx)
 	agents := &agentDoors{rpc: &rpcAgents{url: d.rabbit.URL(0)}}
-	var clients sync.WaitGroup
+	var clients, connection sync.WaitGroup
+	connection.Go(func() { agents.rpc.keepConnected(d.Context()) })
+	d.Cleanup(connection.Wait) // after the end of the test's context
 	var histories [][]porcupine.Operation
 	clients.Go(func() { leases.run(ctx) })
 	clients.Go(func() { sendHeartbeats(ctx, d.newClient(l, o.seed, 1)) })
@@ -102,7 +104,6 @@ func (d *randomDeployment) runClients(l *ledger, o randomOptions) (stop func() [
 	stop = sync.OnceValue(func() [][]porcupine.Operation {
 		cancel()
 		clients.Wait()
-		agents.rpc.disconnect()
 		return histories
 	})
 	d.Cleanup(func() { stop() })

@@ -70,8 +70,46 @@ func (a *rpcAgents) connect() (err error) {
 		return err
 	}
 	a.queue = q.Name
-	a.replies, err = a.channel.Consume(q.Name, "", true, true, false, false, nil)
-	return err
+	if a.replies, err = a.channel.Consume(q.Name, "", true, true, false, false, nil); err != nil {
+		return err
+	}
+	return a.receiveCasts("dhcp_agent.net-1")
+}
+
+// receiveCasts receives the notifications for an agent and drops them. While an agent has no queue, berth does not send its notifications.
+func (a *rpcAgents) receiveCasts(topic string) error {
+	if err := a.channel.ExchangeDeclare("neutron", "topic", false, false, false, false, nil); err != nil {
+		return err
+	}
+	if _, err := a.channel.QueueDeclare(topic, false, false, false, false, nil); err != nil {
+		return err
+	}
+	if err := a.channel.QueueBind(topic, topic, "neutron", false, nil); err != nil {
+		return err
+	}
+	casts, err := a.channel.Consume(topic, "", true, false, false, false, nil)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for range casts { // until the channel closes
+		}
+	}()
+	return nil
+}
+
+// keepConnected connects again after each loss of the connection, until the context ends.
+func (a *rpcAgents) keepConnected(ctx context.Context) {
+	for ; ctx.Err() == nil; pause(ctx, time.Second) {
+		a.mu.Lock()
+		if err := a.connect(); err != nil {
+			a.disconnect()
+		}
+		a.mu.Unlock()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.disconnect()
 }
 
 // call sends an RPC call to berth and returns the result. Its message has the format of oslo.messaging 2.0.
