@@ -108,6 +108,16 @@ func startHeartbeat(ctx context.Context) (stop func()) {
 	return func() { close(ended) }
 }
 
+// ignoreCancellation returns a context that has the deadline of ctx, but does not end when the workflow cancels the activity. A delivery
+// sends a message with this context, so that a cancelled attempt learns whether the message arrived, and no message is sent twice.
+func ignoreCancellation(ctx context.Context) (context.Context, context.CancelFunc) {
+	uncancelled := context.WithoutCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(uncancelled, end)
+	}
+	return uncancelled, func() {}
+}
+
 // parseUUID parses a workflow's key as a UUID. A key that is not a UUID belongs to no row, so Temporal does not retry the activity after
 // this error.
 func parseUUID(key string) (uuid.UUID, error) {

@@ -30,9 +30,15 @@ func (a *Activities) NotifyAgents(ctx context.Context, key string) error {
 		if err != nil || len(due) == 0 {
 			return classify(err)
 		}
-		published, err := a.Agents.Publish(ctx, due)
+		published, err := a.publish(ctx, due)
 		if err := errors.Join(a.Store.Network.MarkNotificationsSent(context.WithoutCancel(ctx), published), err); err != nil {
 			return classify(err)
 		}
 	}
+}
+
+func (a *Activities) publish(ctx context.Context, due []network.AgentNotification) (published []int64, err error) {
+	ctx, stop := ignoreCancellation(ctx)
+	defer stop()
+	return a.Agents.Publish(ctx, due)
 }

@@ -37,6 +37,8 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 		events[i] = notify.Event{Server: e.Server, Name: e.Name, Status: e.Status, Tag: e.Tag}
 		ids[i] = e.ID
 	}
+	ctx, stop := ignoreCancellation(ctx)
+	defer stop()
 	codes, err := a.Nova.Send(ctx, events)
 	if errors.Is(err, notify.ErrRejected) { // no retry can fix it, and the next events must not wait for it
 		activity.GetLogger(ctx).Error("Nova rejected events finally; they are dropped", "port", key, "events", events, "error", err)

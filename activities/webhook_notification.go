@@ -48,7 +48,10 @@ func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notificati
 		if a.Enforcement != nil && n.ReleasesResources() {
 			a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
 		}
-		err := a.Webhook.Send(ctx, messageOf(n))
+		if ctx.Err() != nil {
+			return sent, ctx.Err()
+		}
+		err := a.sendNotice(ctx, n)
 		if errors.Is(err, notify.ErrRejected) {
 			activity.GetLogger(ctx).Error("the webhook rejected a notification finally; it is dropped", "lease", n.Lease.ID, "kind", n.Kind, "message", n.MessageID, "error", err)
 			err = nil
@@ -59,6 +62,12 @@ func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notificati
 		sent = append(sent, n.ID)
 	}
 	return sent, nil
+}
+
+func (a *Activities) sendNotice(ctx context.Context, n lease.Notification) error {
+	ctx, stop := ignoreCancellation(ctx)
+	defer stop()
+	return a.Webhook.Send(ctx, messageOf(n))
 }
 
 // publisher is the publisher ID of Blazar's notifications.

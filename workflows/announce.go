@@ -12,8 +12,8 @@ import (
 func Announce(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Announce, id: contract.AnnounceID(in.Key), in: in, summary: "notify agents",
 		activity: activities.NotifyAgents,
-		whyUndelivered: func(err error) contract.Why {
-			return contract.Why{State: stateUndelivered, Sentence: "Notifications to the agents of network " + in.Key + " are not delivered yet: " + err.Error(),
-				Waiting: []contract.Waiting{{For: "rabbitmq"}}, LastError: err.Error()}
+		whyUndelivered: func(lastError string) contract.Why {
+			return contract.Why{State: stateUndelivered, Sentence: "Notifications to the agents of network " + in.Key + " are not delivered yet: " + lastError,
+				Waiting: []contract.Waiting{{For: "rabbitmq"}}, LastError: lastError}
 		}})
 }

@@ -175,6 +175,10 @@ func (w *fakeRows) StartDueRuns(context.Context) error {
 func (w *fakeRows) StepRun(context.Context, string) (contract.RunProgress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.controllerFailures > 0 {
+		w.controllerFailures--
+		return contract.RunProgress{}, errors.New("503 Service Unavailable")
+	}
 	if len(w.runSteps) == 0 {
 		return contract.RunProgress{Idle: true, State: "idle"}, nil
 	}

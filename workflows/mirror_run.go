@@ -9,7 +9,7 @@ import (
 
 // MirrorRun executes the open run of one kind (full sync, recovery, audit or repair) step by step. MirrorRun ends when
 // no run of this kind is open. The row of the run stores the progress, so another process can continue the run after a
-// crash.
+// crash. If many nudges arrive while a step is retried, MirrorRun interrupts the step and continues as new.
 func MirrorRun(ctx workflow.Context, in contract.Input) error {
 	status, err := newStatusReporter(ctx, contract.RunID(in.Key))
 	if err != nil {
@@ -18,7 +18,12 @@ func MirrorRun(ctx workflow.Context, in contract.Input) error {
 	changed := changedSignals(ctx)
 	for steps := discardAll(changed); ; steps++ {
 		var p contract.RunProgress
-		if err := workflow.ExecuteActivity(longRunning(ctx, "step of the "+in.Key), activities.StepRun, in.Key).Get(ctx, &p); err != nil {
+		full := func() bool { return deliveryIsFull(ctx, steps+changed.Len()) }
+		interrupted, err := executeUntilFull(longRunning(ctx, "step of the "+in.Key), full, &p, activities.StepRun, in.Key)
+		if interrupted && ctx.Err() == nil {
+			return workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, in)
+		}
+		if err != nil {
 			return err
 		}
 		if p.Idle && changed.Len() == 0 {

@@ -12,8 +12,8 @@ import (
 func Pool(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Pool, id: contract.PoolID(in.Key), in: in, summary: "update the aggregate freepool",
 		activity: activities.SyncFreepoolHost,
-		whyUndelivered: func(err error) contract.Why {
-			return contract.Why{State: stateUndelivered, Sentence: "Nova's aggregate freepool is not updated for host " + in.Key + " yet: " + err.Error(),
-				Waiting: []contract.Waiting{{For: "cloud"}}, LastError: err.Error()}
+		whyUndelivered: func(lastError string) contract.Why {
+			return contract.Why{State: stateUndelivered, Sentence: "Nova's aggregate freepool is not updated for host " + in.Key + " yet: " + lastError,
+				Waiting: []contract.Waiting{{For: "cloud"}}, LastError: lastError}
 		}})
 }

@@ -25,7 +25,9 @@ type port struct {
 	reads      int
 	openCalls  int  // updates whose handler has not returned
 	notifying  bool // NotifyNova is running
-	novaFailed string
+	// interrupted says that the run has stopped a delivery to Nova in order to continue as new.
+	interrupted bool
+	novaFailed  string // error of the last failed delivery to Nova; empty after a success
 }
 
 // pendingReport is an agent's report that the row has not stored yet. The handler of the update that brought a
@@ -40,7 +42,7 @@ type pendingReport struct {
 // report to the workflow through the signal or the update "provisioning-complete". Each run of the activity that
 // applies reports applies all reports that have arrived since its last run.
 func Port(ctx workflow.Context, in contract.Input) error {
-	p := &port{key: in.Key, mustRead: true}
+	p := &port{key: in.Key, mustRead: true, novaFailed: in.FailedAttempt}
 	if err := p.registerHandlers(ctx); err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func Port(ctx workflow.Context, in contract.Input) error {
 			return err
 		}
 		if p.shouldContinueAsNew(ctx) {
-			return workflow.NewContinueAsNewError(ctx, contract.Port, contract.Input{Key: in.Key})
+			return p.continueAsNew(ctx)
 		}
 		if err := p.applyReports(ctx); err != nil {
 			return err
@@ -93,7 +95,16 @@ func (p *port) readDue() bool {
 // shouldContinueAsNew reports whether the run has handled enough messages and no message is pending, so that a new
 // run loses none.
 func (p *port) shouldContinueAsNew(ctx workflow.Context) bool {
-	return shouldContinueAsNew(ctx, p.handled) && !p.readDue() && !p.notifying && p.openCalls == 0
+	return (p.interrupted || shouldContinueAsNew(ctx, p.handled)) && !p.readDue() && !p.notifying && p.openCalls == 0
+}
+
+func (p *port) continueAsNew(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, contract.Port, contract.Input{Key: p.key, FailedAttempt: p.novaFailed})
+}
+
+// isFull reports whether the run has received so many messages that it should interrupt the delivery to Nova.
+func (p *port) isFull(ctx workflow.Context) bool {
+	return deliveryIsFull(ctx, p.handled+p.signals.Len()+p.changed.Len())
 }
 
 // applyReports applies all received reports to the row, reads the resulting status, and completes the updates among
@@ -115,6 +126,9 @@ func (p *port) applyReports(ctx workflow.Context) error {
 	}
 	p.status = status
 	p.reads++
+	if status.PendingNovaEvents == 0 && !p.notifying {
+		p.novaFailed = ""
+	}
 	result := contract.ReportResult{Status: status.Status, Remaining: waitingNames(status.Waiting)}
 	for _, r := range received {
 		r.result, r.applied = result, true
@@ -133,35 +147,52 @@ func (p *port) report(ctx workflow.Context) error {
 }
 
 // notifyNova delivers the recorded events to Nova. notifyNova runs concurrently with the main loop of the workflow, so
-// that reports do not wait while Nova is unavailable.
+// that reports do not wait while Nova is unavailable. If many messages arrive meanwhile, notifyNova interrupts the
+// delivery and returns, so that the workflow can continue as new.
 func (p *port) notifyNova(ctx workflow.Context) {
-	for workflow.Await(ctx, func() bool { return p.status.PendingNovaEvents > 0 }) == nil {
+	for failed := p.novaFailed; workflow.Await(ctx, func() bool { return p.status.PendingNovaEvents > 0 }) == nil; failed = "" {
 		p.notifying = true
 		reads := p.reads
-		err := workflow.ExecuteLocalActivity(localSingleAttempt(ctx, "notify Nova"), activities.NotifyNova, p.key).Get(ctx, nil)
-		if err != nil {
-			p.novaFailed = err.Error()
-			_ = p.report(ctx)
-			err = workflow.ExecuteActivity(remoteUnlimited(ctx, "notify Nova"), activities.NotifyNova, p.key).Get(ctx, nil)
-		}
+		interrupted, err := p.deliverEvents(ctx, failed)
 		reported := p.novaFailed != ""
 		if err == nil {
 			p.novaFailed, p.status.PendingNovaEvents = "", 0
 		}
-		p.notifying = false
+		p.notifying, p.interrupted = false, interrupted
 		p.mustRead = p.mustRead || p.reads != reads // another event may have been recorded during the delivery
 		if reported {
 			_ = p.report(ctx)
 		}
-		if err != nil && workflow.Sleep(ctx, failurePause) != nil {
+		if interrupted {
 			return
+		}
+		if err != nil {
+			if p.interrupted = pauseUntilFull(ctx, func() bool { return p.isFull(ctx) }); p.interrupted || ctx.Err() != nil {
+				return
+			}
 		}
 	}
 }
 
+// deliverEvents delivers the recorded events. The first attempt is a local activity, unless `failed` is the error of an
+// attempt of the previous run.
+func (p *port) deliverEvents(ctx workflow.Context, failed string) (interrupted bool, err error) {
+	const summary = "notify Nova"
+	if failed == "" {
+		err := workflow.ExecuteLocalActivity(localSingleAttempt(ctx, summary), activities.NotifyNova, p.key).Get(ctx, nil)
+		if err == nil {
+			return false, nil
+		}
+		p.novaFailed = err.Error()
+		_ = p.report(ctx)
+	}
+	return executeUntilFull(remoteUnlimited(ctx, summary), func() bool { return p.isFull(ctx) }, nil, activities.NotifyNova, p.key)
+}
+
 // drain ends the workflow of a deleted port. Before the workflow ends, drain waits until Nova has received all events
 // of the port and every update has returned its result. An agent that reports after the end of the workflow gets the
-// error NotFound from Temporal and stops its retries.
+// error NotFound from Temporal and stops its retries. If drain receives many messages before Nova has received all
+// events, the workflow continues as new.
 func (p *port) drain(ctx workflow.Context) error {
 	for {
 		missed := false // an event was recorded while NotifyNova delivered the earlier ones, for example the deletion
@@ -170,10 +201,15 @@ func (p *port) drain(ctx workflow.Context) error {
 			for _, r := range p.receiveAll() {
 				r.result, r.applied = contract.ReportResult{Status: p.status.Status, Remaining: []string{}}, true
 			}
-			return missed || p.status.PendingNovaEvents == 0 && p.openCalls == 0
+			return missed || (p.status.PendingNovaEvents == 0 || p.interrupted) && p.openCalls == 0
 		})
-		if err != nil || !missed {
+		switch {
+		case err != nil:
 			return err
+		case !missed && p.status.PendingNovaEvents > 0:
+			return p.continueAsNew(ctx)
+		case !missed:
+			return nil
 		}
 		// Workflows that began before the version "look for what Nova was not told" existed do not read the row again
 		// here. The history port.json is the history of such a workflow.

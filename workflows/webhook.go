@@ -12,8 +12,8 @@ import (
 func Webhook(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Webhook, id: contract.WebhookID(in.Key), in: in, summary: "notify the webhook",
 		activity: activities.NotifyWebhook,
-		whyUndelivered: func(err error) contract.Why {
-			return contract.Why{State: stateUndelivered, Sentence: "Notifications of lease " + in.Key + " are not delivered to the webhook yet: " + err.Error(),
-				Waiting: []contract.Waiting{{For: "webhook"}}, LastError: err.Error()}
+		whyUndelivered: func(lastError string) contract.Why {
+			return contract.Why{State: stateUndelivered, Sentence: "Notifications of lease " + in.Key + " are not delivered to the webhook yet: " + lastError,
+				Waiting: []contract.Waiting{{For: "webhook"}}, LastError: lastError}
 		}})
 }

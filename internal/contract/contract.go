@@ -140,6 +140,9 @@ type Input struct {
 	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the workflow was requested.
 	// If PortStatus is nil, the workflow reads the row when it starts.
 	PortStatus *PortStatus `json:"seen,omitempty"`
+	// FailedAttempt is the error of a delivery that the previous run interrupted in order to continue as new. The new run continues the
+	// delivery with a regular activity. FailedAttempt is empty if no delivery was interrupted.
+	FailedAttempt string `json:"failed_attempt,omitempty"`
 }
 
 // Report is an agent's report about the part of a port that the agent configures. All reports use the same signal, because

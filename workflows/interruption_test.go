@@ -1,0 +1,190 @@
+package workflows_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"berth/internal/contract"
+)
+
+// messagesDuringOutage is the number of messages that a test sends to a workflow whose neighbour is away. `make soak` sets
+// BERTH_TEST_ROUNDS to 1,000, so it sends 50,000 messages, five times as many as Temporal accepts in one run.
+func messagesDuringOutage(t *testing.T) int {
+	t.Helper()
+	rounds, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS"))
+	if err != nil {
+		rounds = 30
+	}
+	return 50 * rounds
+}
+
+const (
+	// maxSignalsOfRun is far below the limit of 10,000 signals at which Temporal refuses more. maxSignalsOfRun is more
+	// than the number of messages after which a delivery is interrupted, because a running attempt ends first.
+	maxSignalsOfRun = 1_200
+	// maxEventsOfRun is the number of events at which Temporal warns about the length of a history.
+	maxEventsOfRun = 10_240
+)
+
+// signalUntilAnswer sends a signal, and repeats the signal until Temporal accepts it or refuses it for good. Temporal
+// accepts no signal for a moment while a run ends, which takes long on a busy machine.
+func (s *scenario) signalUntilAnswer(name string, arg any) error {
+	for {
+		err := s.client.SignalWorkflow(s.t.Context(), s.id, "", name, arg)
+		_, full := errors.AsType[*serviceerror.InvalidArgument](err)
+		_, ended := errors.AsType[*serviceerror.NotFound](err)
+		if err == nil || full || ended || s.t.Context().Err() != nil {
+			return err
+		}
+	}
+}
+
+// sendConcurrently sends signals 0 to n-1 from 8 senders. Each sender sends its signals in order. sendConcurrently fails
+// the test if Temporal refuses a signal.
+func (s *scenario) sendConcurrently(n int, name string, arg func(i int) any) {
+	s.t.Helper()
+	const senders = 8
+	var wait sync.WaitGroup
+	for sender := range senders {
+		wait.Go(func() {
+			for i := sender; i < n; i += senders {
+				if err := s.signalUntilAnswer(name, arg(i)); err != nil {
+					s.t.Errorf("signal %d of %d: got error %v, want Temporal to accept it", i, n, err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// checkRuns checks that no run of the workflow, from the given first run on, got too many signals or events.
+func (s *scenario) checkRuns(run string) {
+	s.t.Helper()
+	runs := 0
+	for ; run != ""; runs++ {
+		signals, events, next := 0, 0, ""
+		for i := s.client.GetWorkflowHistory(s.t.Context(), s.id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); i.HasNext(); {
+			e, err := i.Next()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			events++
+			if e.GetWorkflowExecutionSignaledEventAttributes() != nil {
+				signals++
+			}
+			if a := e.GetWorkflowExecutionContinuedAsNewEventAttributes(); a != nil {
+				next = a.GetNewExecutionRunId()
+			}
+		}
+		if signals > maxSignalsOfRun || events > maxEventsOfRun {
+			s.t.Errorf("run %d of %s: got %d signals and %d events, want at most %d and %d", runs+1, s.id, signals, events, maxSignalsOfRun, maxEventsOfRun)
+		}
+		run = next
+	}
+	s.t.Logf("%s had %d runs", s.id, runs)
+}
+
+func TestRealServer_PortIsNeverFullWhileNovaIsAway(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2", "DHCP"}, pendingEvents: 1, novaFailures: 1 << 30}
+	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
+	s.waitForState("DOWN")
+	first, n := s.currentRun(), messagesDuringOutage(t)
+
+	s.sendConcurrently(n, contract.SignalProvisioningComplete, func(i int) any {
+		return contract.Report{Entity: "L2", Host: fmt.Sprintf("host-%d", i)}
+	})
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"})
+	why := s.waitForState("ACTIVE")
+	if why.LastError == "" {
+		t.Errorf("query \"why\" while Nova is unavailable: got %+v, want Nova's error", why)
+	}
+	w.mu.Lock()
+	w.novaFailures, w.deleted = 0, true
+	got := map[string]bool{}
+	for _, r := range w.appliedReports {
+		got[r.Host] = true
+	}
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("port-full", first)
+
+	if len(got) != n+1 {
+		t.Errorf("reports during the outage: got reports from %d hosts, want %d", len(got), n+1)
+	}
+	if w.delivered != 2 || w.pendingEvents != 0 {
+		t.Errorf("events for Nova: got %d delivered and %d left, want 2 and 0", w.delivered, w.pendingEvents)
+	}
+	s.checkRuns(first)
+}
+
+func TestRealServer_DeletedPortIsNeverFullWhileNovaIsAway(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{deleted: true, pendingEvents: 1, novaFailures: 1 << 30}
+	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
+	s.waitForState("DELETED")
+	first, n := s.currentRun(), messagesDuringOutage(t)
+
+	s.sendConcurrently(n, contract.SignalProvisioningComplete, func(int) any { return contract.Report{Entity: "L2", Host: "cmp-1"} })
+	w.mu.Lock()
+	w.novaFailures = 0
+	w.mu.Unlock()
+	s.finishAndRecord("port-deleted-full", first)
+
+	if w.delivered != 1 {
+		t.Errorf("events for Nova: got %d delivered, want 1", w.delivered)
+	}
+	s.checkRuns(first)
+}
+
+func TestRealServer_DeliveryIsNeverFullWhileItsReceiverIsAway(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{receiverFailures: 1 << 30}
+	s := newScenario(t, contract.Announce, contract.AnnounceID(leaseID.String()), w.functions())
+	s.waitForState("untold")
+	first := s.currentRun()
+
+	s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
+	if why := s.waitForState("untold"); why.LastError == "" {
+		t.Errorf("query \"why\" during the outage: got %+v, want the error of the receiver", why)
+	}
+	w.mu.Lock()
+	w.receiverFailures = 0
+	w.mu.Unlock()
+	s.finishAndRecord("announce-full", first)
+
+	if w.delivered == 0 {
+		t.Error("got no delivery after the outage, want one")
+	}
+	s.checkRuns(first)
+}
+
+func TestRealServer_ControllerOutageFillsNoWorkflow(t *testing.T) {
+	t.Parallel()
+	for typ, id := range map[string]string{contract.FullSync: contract.RunID(contract.KeyFullSync), contract.JournalEntry: contract.JournalID("7")} {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			w := &fakeRows{entry: "pending", controllerFailures: 1 << 30}
+			s := newScenario(t, typ, id, w.functions())
+			first := s.currentRun()
+
+			s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
+			w.mu.Lock()
+			w.controllerFailures = 0
+			w.mu.Unlock()
+			s.signal(contract.SignalChanged, nil)
+			s.finishAndRecord(strings.ToLower(typ)+"-full", first)
+			s.checkRuns(first)
+		})
+	}
+}
