@@ -42,7 +42,7 @@ func deliver(ctx workflow.Context, d delivery) error {
 			}
 		}
 		if failed != "" {
-			if err := status.report(ctx, d.whyUndelivered(failed)); err != nil {
+			if err := status.report(ctx, d.whyUndelivered(failed), nil); err != nil {
 				return err
 			}
 			interrupted, err := executeUntilFull(remoteUnlimited(ctx, d.summary), full, nil, d.activity, d.in.Key)

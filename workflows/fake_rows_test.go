@@ -26,6 +26,7 @@ type fakeRows struct {
 	mu                 sync.Mutex
 	deleted            bool
 	host               string
+	project            string // if set, the results contain the port's attributes
 	blocks             []string
 	ignored            int64
 	pendingEvents      int               // recorded events that are not delivered
@@ -77,6 +78,9 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 	}
 	if s.Status == "DOWN" && w.errorAfter > 0 {
 		s.Status, s.LookAgainAt = w.deadlineStatus()
+	}
+	if w.project != "" {
+		s.Attributes = &contract.Attributes{Project: w.project, Host: w.host, Resource: "port"}
 	}
 	s.Sentence = fmt.Sprintf("Port web-1 is %s, blocked by %v.", s.Status, w.blocks)
 	return s, nil

@@ -24,7 +24,7 @@ func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgre
 	for waited := false; ; waited = true {
 		completed := journal.State(p.State) == journal.Completed
 		if !completed || waited { // an entry whose first attempt succeeds needs no further history events
-			if err := status.report(ctx, whyEntry(p)); err != nil {
+			if err := status.report(ctx, whyEntry(p), nil); err != nil {
 				return p, err
 			}
 		}

@@ -37,7 +37,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 			return ignoreNotFound(err)
 		}
 		due := lease.Next(l, workflow.Now(ctx))
-		if err := reporter.report(ctx, whyLease(l, workflow.Now(ctx))); err != nil {
+		if err := reporter.report(ctx, whyLease(l, workflow.Now(ctx)), leaseAttributes(ctx, l)); err != nil {
 			return err
 		}
 		switch due.Step {
@@ -143,6 +143,17 @@ func whyLease(l lease.Lease, now time.Time) contract.Why {
 		w.Waiting = append(w.Waiting, contract.Waiting{For: wait.For, Since: &wait.Since, Deadline: wait.Deadline})
 	}
 	return w
+}
+
+// leaseAttributes returns the search attributes of the lease. leaseAttributes returns nil if the workflow has them
+// already, or if the run began before the version "write the attributes of the lease" existed.
+func leaseAttributes(ctx workflow.Context, l lease.Lease) *contract.Attributes {
+	a := &contract.Attributes{Project: l.Project, Resource: "lease"}
+	if len(objectUpdates(workflow.GetTypedSearchAttributes(ctx), a)) == 0 ||
+		workflow.GetVersion(ctx, "write the attributes of the lease", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+	return a
 }
 
 // displayName returns the name of the lease, or the ID of the lease if the lease has no name.

@@ -29,7 +29,7 @@ func MirrorRun(ctx workflow.Context, in contract.Input) error {
 		if p.Idle && changed.Len() == 0 {
 			return nil
 		}
-		if err := status.report(ctx, contract.Why{State: p.State, Sentence: p.Sentence, Waiting: p.Waiting}); err != nil {
+		if err := status.report(ctx, contract.Why{State: p.State, Sentence: p.Sentence, Waiting: p.Waiting}, nil); err != nil {
 			return err
 		}
 		if shouldContinueAsNew(ctx, steps) {

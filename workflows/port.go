@@ -14,17 +14,17 @@ import (
 // port is one run of a Port workflow. The type port stores the messages that the run has received and the result of the
 // last read of the port's row. The row of the port, and not the workflow, has the authoritative state.
 type port struct {
-	key        string
-	reporter   *statusReporter
-	signals    workflow.ReceiveChannel // provisioning-complete
-	changed    workflow.ReceiveChannel
-	unread     []*pendingReport // reports that were received and not yet applied to the row
-	mustRead   bool             // read the row even without a message
-	handled    int              // number of messages that this workflow run has received
-	status     contract.PortStatus
-	reads      int
-	openCalls  int  // updates whose handler has not returned
-	notifying  bool // NotifyNova is running
+	key       string
+	reporter  *statusReporter
+	signals   workflow.ReceiveChannel // provisioning-complete
+	changed   workflow.ReceiveChannel
+	unread    []*pendingReport // reports that were received and not yet applied to the row
+	mustRead  bool             // read the row even without a message
+	handled   int              // number of messages that this workflow run has received
+	status    contract.PortStatus
+	reads     int
+	openCalls int  // updates whose handler has not returned
+	notifying bool // NotifyNova is running
 	// interrupted says that the run has stopped a delivery to Nova in order to continue as new.
 	interrupted bool
 	novaFailed  string // error of the last failed delivery to Nova; empty after a success
@@ -143,7 +143,7 @@ func (p *port) report(ctx workflow.Context) error {
 	if p.novaFailed != "" {
 		sentence += fmt.Sprintf(" %d events for Nova are not delivered yet: %s.", s.PendingNovaEvents, p.novaFailed)
 	}
-	return p.reporter.report(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.novaFailed, IgnoredReports: s.IgnoredReports})
+	return p.reporter.report(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.novaFailed, IgnoredReports: s.IgnoredReports}, s.Attributes)
 }
 
 // notifyNova delivers the recorded events to Nova. notifyNova runs concurrently with the main loop of the workflow, so

@@ -83,7 +83,7 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 	if len(retry) == 0 {
 		return failed, nil
 	}
-	if err := r.reporter.report(ctx, whyRetrying(l, t, lastError, workflow.Now(ctx))); err != nil {
+	if err := r.reporter.report(ctx, whyRetrying(l, t, lastError, workflow.Now(ctx)), nil); err != nil {
 		return failed, err
 	}
 	return failed, r.retryRemotely(ctx, l, t, retry, failed)

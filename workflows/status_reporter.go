@@ -11,6 +11,9 @@ import (
 
 var (
 	statusAttribute     = temporal.NewSearchAttributeKeyKeyword(contract.AttributeStatus)
+	projectAttribute    = temporal.NewSearchAttributeKeyKeyword(contract.AttributeProject)
+	hostAttribute       = temporal.NewSearchAttributeKeyKeyword(contract.AttributeHost)
+	resourceAttribute   = temporal.NewSearchAttributeKeyKeyword(contract.AttributeResource)
 	waitingForAttribute = temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor)
 )
 
@@ -27,9 +30,10 @@ func newStatusReporter(ctx workflow.Context, object string) (*statusReporter, er
 	return s, err
 }
 
-// report publishes a status. report does not write unchanged search attributes, because each update of search
-// attributes adds an event to the history.
-func (s *statusReporter) report(ctx workflow.Context, why contract.Why) error {
+// report publishes a status, and the project, host and resource of the object if `object` is not nil. report writes only
+// the search attributes that differ, and writes them together, because each update of search attributes adds an event to
+// the history.
+func (s *statusReporter) report(ctx workflow.Context, why contract.Why, object *contract.Attributes) error {
 	why.Object = s.why.Object
 	if why.Waiting == nil {
 		why.Waiting = []contract.Waiting{}
@@ -47,10 +51,32 @@ func (s *statusReporter) report(ctx workflow.Context, why contract.Why) error {
 	if !slices.Equal(waiting, names) {
 		updates = append(updates, waitingForAttribute.ValueSet(names))
 	}
+	updates = append(updates, objectUpdates(current, object)...)
 	if len(updates) == 0 {
 		return nil
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// objectUpdates returns the updates that give the workflow the project, the host and the resource of its object. The
+// update of an attribute that the object does not have removes the search attribute.
+func objectUpdates(current temporal.SearchAttributes, object *contract.Attributes) (updates []temporal.SearchAttributeUpdate) {
+	if object == nil {
+		return nil
+	}
+	for _, a := range []struct {
+		key   temporal.SearchAttributeKeyKeyword
+		value string
+	}{{projectAttribute, object.Project}, {hostAttribute, object.Host}, {resourceAttribute, object.Resource}} {
+		switch value, _ := current.GetKeyword(a.key); {
+		case value == a.value:
+		case a.value == "":
+			updates = append(updates, a.key.ValueUnset())
+		default:
+			updates = append(updates, a.key.ValueSet(a.value))
+		}
+	}
+	return updates
 }
 
 // setStep sets the answer of the query to the step that the workflow performs now. setStep writes no history event.

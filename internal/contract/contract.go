@@ -232,6 +232,9 @@ type PortStatus struct {
 	// LookAgainAt is the time at which the workflow reads the row again even if it gets no signal; nil means that the workflow only waits
 	// for signals.
 	LookAgainAt *time.Time `json:"next,omitempty"`
+	// Attributes has the port's project, host and resource type for the search attributes of the workflow. Attributes is nil if the port is
+	// deleted, and in results that an earlier version of berth has recorded; the workflow then keeps its search attributes.
+	Attributes *Attributes `json:"attributes,omitempty"`
 }
 
 // EntryProgress is what the workflow of a journal entry learns about the entry when it reads the entry's row or attempts to send the entry.

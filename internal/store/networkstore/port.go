@@ -264,6 +264,8 @@ func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	out := contract.PortStatus{Deleted: s.Deleted, Status: s.Status, IgnoredReports: s.IgnoredReports, PendingNovaEvents: len(s.Events), LookAgainAt: s.NextDeadline}
 	if s.Deleted {
 		out.Status = "DELETED"
+	} else {
+		out.Attributes = &contract.Attributes{Project: s.Project, Host: s.Host, Resource: "port"}
 	}
 	name := s.Name
 	if name == "" {
