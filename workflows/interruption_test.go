@@ -21,7 +21,7 @@ func messagesDuringOutage(t *testing.T) int {
 	t.Helper()
 	rounds, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS"))
 	if err != nil {
-		rounds = 30
+		rounds = 40
 	}
 	return 50 * rounds
 }
@@ -29,7 +29,7 @@ func messagesDuringOutage(t *testing.T) int {
 const (
 	// maxSignalsOfRun is far below the limit of 10,000 signals at which Temporal refuses more. maxSignalsOfRun is more
 	// than the number of messages after which a delivery is interrupted, because a running attempt ends first.
-	maxSignalsOfRun = 1_200
+	maxSignalsOfRun = 1_800
 	// maxEventsOfRun is the number of events at which Temporal warns about the length of a history.
 	maxEventsOfRun = 10_240
 )

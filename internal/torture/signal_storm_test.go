@@ -20,12 +20,12 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// sendStorm sends signals to a workflow from 8 senders: 1,500 signals, or 50 signals per round of `make soak`. sendStorm repeats a
+// sendStorm sends signals to a workflow from 8 senders: 2,000 signals, or 50 signals per round of `make soak`. sendStorm repeats a
 // signal whose call timed out. sendStorm fails the test if Temporal refuses a signal, and returns the number of signals.
 func sendStorm(t *testing.T, c client.Client, id, name string, arg any) int {
 	t.Helper()
 	const senders = 8
-	n := 50 * storetest.Rounds(t, 30) / senders * senders
+	n := 50 * storetest.Rounds(t, 40) / senders * senders
 	var wait sync.WaitGroup
 	for range senders {
 		wait.Go(func() {
@@ -53,7 +53,7 @@ func sendStorm(t *testing.T, c client.Client, id, name string, arg any) int {
 // length of a history.
 func checkHistories(t *testing.T, c client.Client, id, run string) {
 	t.Helper()
-	const maxSignals, maxEvents = 1_200, 10_240
+	const maxSignals, maxEvents = 1_800, 10_240
 	runs, most, longest := 0, 0, 0
 	for ; run != ""; runs++ {
 		signals, events, next := 0, 0, ""
