@@ -52,6 +52,8 @@ func deliver(ctx workflow.Context, d delivery) error {
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
+			case interrupted && err == nil: // the last attempt succeeded
+				return workflow.NewContinueAsNewError(ctx, d.workflow, in)
 			case interrupted:
 				in.FailedAttempt = failed
 				return workflow.NewContinueAsNewError(ctx, d.workflow, in)
