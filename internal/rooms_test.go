@@ -84,7 +84,7 @@ var packageRules = map[string]packageRule{
 	"starter/diagnosis": {
 		may:    []string{"internal/contract", "internal/store/db", "starter/cli", "starter/resource"},
 		always: []string{temporal, "github.com/spf13/pflag"},
-		why:    "uses the HTTP APIs and Temporal; internal/store/db only to compare the migrations",
+		why:    "uses the HTTP APIs and Temporal; internal/store/db only to probe the database",
 	},
 	"starter/schema": {
 		may:    []string{"internal/store/db", "starter/cli"},

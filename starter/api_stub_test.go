@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -76,7 +77,9 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	switch {
 	case r.URL.Path == "/readyz" && r.Header.Get("X-Auth-Token") == "not-ready":
 		return 503, cli.Object{"status": "not ready", "checks": cli.Object{"database": "ok", "temporal": "unavailable", "notes": "late"}, "informational": []string{"notes"}}
-	case r.URL.Path == "/readyz" || r.URL.Path == "/healthz":
+	case r.URL.Path == "/readyz":
+		return 200, cli.Object{"status": "ready", "checks": cli.Object{"database": "ok", "notes": "ok"}, "informational": []string{"notes"}}
+	case r.URL.Path == "/healthz":
 		return 200, cli.Object{}
 	case parts[0] == "journal" && parts[2] == "analysis":
 		return 200, cli.Object{"analysis": cli.Object{"entries": 5, "p50": 0.25, "slowest": []cli.Object{{"seq": 7, "seconds": 1.5}}}}
@@ -93,6 +96,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 		return s.rest(r, parts[2], parts[3:], body)
 	case parts[0] == "operator" && parts[len(parts)-1] == "history":
 		return s.history(parts[2], parts[3])
+	case parts[0] == "operator" && parts[2] == "projections":
+		return 200, cli.Object{"projections": []cli.Object{{"name": "executions", "compared_at": time.Now()}, {"name": "search attributes", "compared_at": time.Now()}}}
 	case parts[0] == "operator":
 		return s.migrate(int(cli.Integer(body["limit"])))
 	case parts[0] == "placement" && parts[1] == "allocations":

@@ -3,7 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"berth/internal/contract"
 	"berth/internal/store/storetest"
 	"berth/starter/cli"
 )
@@ -14,8 +16,13 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	h.environ = append(h.environ, "BERTH_DATABASE_URL="+storetest.URL(t))
 
 	code, output := h.run(t, "doctor")
-	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 7 {
-		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, seven checks and no FAIL:\n%s", code, output)
+	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 13 {
+		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, 13 checks and no FAIL:\n%s", code, output)
+	}
+	for _, clock := range []string{"the API", "PostgreSQL", "Temporal"} {
+		if line := lineOf(output, "clocks"); !strings.Contains(line, clock) {
+			t.Errorf("doctor with all services: got the line %q, want it to name the clock of %s", line, clock)
+		}
 	}
 
 	h.environ = append(h.environ, "TEMPORAL_NAMESPACE=temporal-system", "BERTH_ODL_URL=http://127.0.0.1:1", "BERTH_DATABASE_URL=postgres://u@127.0.0.1:1/d")
@@ -31,5 +38,73 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	}
 	if code != cli.ExitUnavailable {
 		t.Errorf("doctor with failing services: got exit code %d, want ExitUnavailable", code)
+	}
+}
+
+// lineOf returns the line of doctor's output for a check, together with the next line, which may contain the advice.
+func lineOf(output, check string) string {
+	lines := strings.Split(output, "\n")
+	for i, line := range lines {
+		if len(line) > 6 && strings.HasPrefix(line[6:], check) {
+			return strings.Join(lines[i:min(i+2, len(lines))], "\n")
+		}
+	}
+	return ""
+}
+
+func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	past := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000000")
+	overdue := func(name, status string) string {
+		id := h.stub.add("leases", cli.Object{"name": name, "start_date": past, "end_date": past})["id"].(string)
+		if err := h.stub.set("leases", name, "status", status); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	h.startWorkflow(t, contract.LeaseID(overdue("attended", "ACTIVE")), contract.LeaseQueue)
+	database := func(damage string) string {
+		url := storetest.URL(t)
+		storetest.ExecScript(t, url, damage)
+		return "BERTH_DATABASE_URL=" + url
+	}
+
+	for _, c := range []struct {
+		name, setting string
+		damage        func()
+		check         string
+		wanted        []string
+	}{
+		{name: "overdue lease with an execution", check: "leases", wanted: []string{"WARN", "1 leases are overdue", "starter why lease/attended"}},
+		{name: "overdue lease without an execution", damage: func() { overdue("gold", "PENDING") }, check: "leases",
+			wanted: []string{"FAIL", "1 of 2 overdue leases have no execution: lease/gold", "The sweep starts them"}},
+		{name: "missing namespace", setting: "TEMPORAL_NAMESPACE=absent", check: "namespace", wanted: []string{"FAIL", `no namespace "absent"`, "Set --namespace"}},
+		{name: "read-only database", check: "database", wanted: []string{"FAIL", "read-only", "primary server"},
+			setting: database(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`)},
+		{name: "outdated schema", check: "database", wanted: []string{"FAIL", "it lacks 1 of", "starter migrate"},
+			setting: database(`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version)`)},
+		{name: "newer schema", check: "database", wanted: []string{"WARN", "schema version 99999, which is newer"},
+			setting: database(`insert into goose_db_version (version_id, is_applied) values (99999, true)`)},
+		{name: "another database", check: "database", wanted: []string{"FAIL", "not a database of berth", "primary server"},
+			setting: database(`drop schema public cascade; create schema public`)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.damage != nil {
+				c.damage()
+			}
+			damaged := h
+			damaged.environ = append(damaged.environ[:len(damaged.environ):len(damaged.environ)], c.setting)
+			code, output := damaged.run(t, "doctor")
+			line := lineOf(output, c.check)
+			for _, wanted := range c.wanted {
+				if !strings.Contains(line, wanted) {
+					t.Errorf("doctor with the damage: got the line\n%s\nwant it to contain %q", line, wanted)
+				}
+			}
+			if c.wanted[0] == "FAIL" && code == 0 {
+				t.Errorf("doctor with the damage: got exit code 0, want another; output:\n%s", output)
+			}
+		})
 	}
 }

@@ -43,6 +43,9 @@ func ReadSettings(environ []string) (Settings, error) {
 	}, err
 }
 
+// UsesKeystone reports whether the API authenticates its callers with Keystone.
+func (s *Settings) UsesKeystone() bool { return s.Auth == config.Keystone }
+
 // clientAddress converts an address to listen on into an address to connect to: a wildcard host becomes 127.0.0.1.
 func clientAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +26,12 @@ type check struct {
 // errNotConfigured means that the settings do not name a service. The command doctor does not report this as a failure.
 var errNotConfigured = errors.New("not checked")
 
-// errWarning means that a service works in an unusual way. The command doctor does not report this as a failure.
+// errWarning means that a service works in an unusual way, for example because of a decision of an administrator. The command doctor does
+// not report this as a failure.
 var errWarning = errors.New("attention")
+
+const doctorHelp = "Each line is ok, WARN, FAIL, or - for what is not checked. The exit code is 0 if no line is FAIL;\n" +
+	"otherwise it is the exit code of the first FAIL. WARN needs attention, but berth works or an administrator decided it."
 
 func doctorCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
@@ -61,14 +64,22 @@ func checks() []check {
 	return []check{
 		{"database", checkDatabase},
 		{"API", checkAPI},
+		{"notes", checkNotes},
+		{"notes set aside", checkSetAsideNotes},
 		{"Temporal", checkTemporal},
+		{"namespace", checkNamespace},
 		{"workers", checkPollers},
 		{"search attributes", checkAttributes},
+		{"executions", checkProjection("executions")},
+		{"attribute values", checkProjection("search attributes")},
+		{"leases", checkLeases},
 		{"OpenDaylight", checkODL},
 		{"journal", checkJournal},
-		{"notes", checkNotes},
+		{"controller audit", checkAudit},
 		{"Nova", checkNova},
+		{"Keystone", checkKeystone},
 		{"RabbitMQ", checkRabbitMQ},
+		{"clocks", checkClocks},
 	}
 }
 
@@ -104,70 +115,21 @@ func printResults(s *cli.Session, results []cli.Object) error {
 	return err
 }
 
+// checkDatabase checks that the database can commit a write and has a schema with which berth works.
 func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 	if s.DatabaseURL == "" {
 		return "", fmt.Errorf("%w: BERTH_DATABASE_URL is not set", errNotConfigured)
 	}
-	migrations, err := db.Migrations(ctx, s.DatabaseURL)
-	if err != nil {
-		return "", cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
-	}
-	for _, m := range migrations {
-		if !m.Applied {
-			return "", cli.Errorf(cli.ExitOther, "Run `starter migrate`.", "the schema lacks migration %s", m.Name)
-		}
-	}
-	return fmt.Sprintf("reachable, schema version %d", migrations[len(migrations)-1].Version), nil
-}
-
-func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
-	if err := s.API.Do(ctx, "GET", "/readyz", nil, nil); err != nil {
-		var e *cli.Error
-		if errors.As(err, &e) && cli.IsStatus(err, http.StatusServiceUnavailable) {
-			e.Next = "The API runs but is not ready: see the other checks and the log of the worker."
-		}
-		return "", err
-	}
-	return s.URL + " is ready", nil
-}
-
-// checkJournal warns if an administrator has paused the journal.
-func checkJournal(ctx context.Context, s *cli.Session) (string, error) {
-	var o struct {
-		Pause struct {
-			Paused bool   `json:"paused"`
-			At     string `json:"paused_at"`
-			Actor  string `json:"actor"`
-			Reason string `json:"reason"`
-		} `json:"pause"`
-	}
-	err := s.API.Do(ctx, "GET", "/journal/v1/pause", nil, &o)
-	switch p := o.Pause; {
-	case cli.IsStatus(err, http.StatusForbidden) || cli.IsStatus(err, http.StatusNotFound):
-		return "", fmt.Errorf("%w: the API does not show whether the journal is paused", errNotConfigured)
-	case err != nil:
-		return "", err
-	case p.Paused:
-		return "", fmt.Errorf("%w: the journal is paused by %s since %s: %s; `starter journal resume` ends the pause", errWarning, p.Actor, p.At, p.Reason)
-	default:
-		return "the journal is not paused", nil
-	}
-}
-
-// checkNotes warns if notes are set aside.
-func checkNotes(ctx context.Context, s *cli.Session) (string, error) {
-	var o struct {
-		SetAside int `json:"set_aside"`
-	}
-	err := s.API.Do(ctx, "GET", "/operator/v1/notes?state=set-aside&limit=1", nil, &o)
+	found, err := db.Probe(ctx, s.DatabaseURL)
 	switch {
-	case cli.IsStatus(err, http.StatusForbidden) || cli.IsStatus(err, http.StatusNotFound):
-		return "", fmt.Errorf("%w: the API does not show the notes", errNotConfigured)
+	case errors.Is(err, db.ErrUnusable):
+		return "", &cli.Error{Code: cli.ExitUnavailable, What: "berth cannot work with the database", Err: err,
+			Next: "Does BERTH_DATABASE_URL name the primary server and berth's database? `starter migrate` updates the schema."}
 	case err != nil:
-		return "", err
-	case o.SetAside > 0:
-		return "", fmt.Errorf("%w: Temporal refuses %d notes, which are set aside; `starter note list --state set-aside` shows the reasons", errWarning, o.SetAside)
-	default:
-		return "Temporal refuses no note", nil
+		return "", cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
+	case found.Schema > found.Program:
+		return "", fmt.Errorf("%w: the database has schema version %d, which is newer than version %d of this program; upgrade the processes that still have the old version",
+			errWarning, found.Schema, found.Program)
 	}
+	return fmt.Sprintf("reachable and writable, schema version %d", found.Schema), nil
 }

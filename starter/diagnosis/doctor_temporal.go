@@ -2,11 +2,13 @@ package diagnosis
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
@@ -21,7 +23,23 @@ func checkTemporal(ctx context.Context, s *cli.Session) (string, error) {
 	if _, err := c.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
 		return "", cli.TemporalError(s.Settings, "Temporal", err)
 	}
-	return s.TemporalAddress + " is healthy, namespace " + s.TemporalNamespace, nil
+	return s.TemporalAddress + " is healthy", nil
+}
+
+// checkNamespace checks that Temporal answers for berth's namespace. A server without the namespace is healthy, but starts no workflow.
+func checkNamespace(ctx context.Context, s *cli.Session) (string, error) {
+	c, err := s.Temporal(ctx)
+	if err != nil {
+		return "", err
+	}
+	d, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.TemporalNamespace})
+	if err != nil {
+		return "", cli.TemporalError(s.Settings, "namespace", err)
+	}
+	if state := d.GetNamespaceInfo().GetState(); state == enums.NAMESPACE_STATE_DELETED {
+		return "", cli.Errorf(cli.ExitUnavailable, "Create the namespace again; berth then restarts every workflow.", "namespace %s is deleted", s.TemporalNamespace)
+	}
+	return fmt.Sprintf("%s answers, keeps closed workflows for %s", s.TemporalNamespace, d.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()), nil
 }
 
 // checkPollers checks that each task queue has workers for workflows and for activities.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -82,4 +83,16 @@ func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
 		return found, fmt.Errorf("%w: it lacks %d of %d migrations; run `starter migrate`", ErrUnusable, missing, len(versions))
 	}
 	return found, nil
+}
+
+// Clock reads the clock of the database server with the given URL, on a new connection.
+func Clock(ctx context.Context, url string) (time.Time, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var at time.Time
+	err = conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&at)
+	return at, err
 }

@@ -1,0 +1,162 @@
+package diagnosis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/starter/cli"
+)
+
+// apiAnswers starts an API that answers each path with a JSON body, other paths with 404, and every request with the header Date of the
+// given time. It returns the URL of the API.
+func apiAnswers(t *testing.T, at time.Time, bodies map[string]string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", at.UTC().Format(http.TimeFormat))
+		body, ok := bodies[r.URL.Path]
+		switch {
+		case !ok:
+			w.WriteHeader(http.StatusNotFound)
+		case strings.Contains(body, `"not ready"`):
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestDoctor_EachDamageIsAFailureWithAdvice(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC)
+	const running, projections, entries, runs = `{"pause":{"paused":false}}`, "/operator/v1/projections", "/journal/v1/entries", "/journal/v1/runs"
+	journal := func(entry string) map[string]string {
+		return map[string]string{"/journal/v1/pause": running, entries: `{"entries":[` + entry + `]}`}
+	}
+	for name, c := range map[string]struct {
+		check        func(context.Context, *cli.Session) (string, error)
+		bodies       map[string]string
+		state, found string
+		advice       string
+	}{
+		"API ready": {checkAPI, map[string]string{"/readyz": `{"status":"ready","checks":{"database":"ok","temporal":"ok"},"informational":["temporal"]}`}, "ok", "is ready", ""},
+		"API without a writable database": {checkAPI, map[string]string{"/readyz": `{"status":"not ready","checks":{"database":"the database is not usable: it is read-only"}}`},
+			"FAIL", "database: the database is not usable: it is read-only", "see the other checks"},
+		"API ready without Temporal": {checkAPI, map[string]string{"/readyz": `{"status":"ready","checks":{"database":"ok","temporal":"no answer"},"informational":["temporal"]}`},
+			"WARN", "temporal: no answer", ""},
+		"notes delivered":  {checkNotes, map[string]string{"/readyz": `{"status":"ready","checks":{"notes":"ok"}}`}, "ok", "no note waits", ""},
+		"late notes":       {checkNotes, map[string]string{"/readyz": `{"status":"ready","checks":{"notes":"3 notes wait for delivery"},"informational":["notes"]}`}, "FAIL", "3 notes wait", "Start a process with the role relay"},
+		"late notes, 503":  {checkNotes, map[string]string{"/readyz": `{"status":"not ready","checks":{"notes":"3 notes wait for delivery"}}`}, "FAIL", "3 notes wait", "Start a process with the role relay"},
+		"refused notes":    {checkSetAsideNotes, map[string]string{"/operator/v1/notes": `{"notes":[],"set_aside":2}`}, "FAIL", "Temporal refuses 2 notes", "`starter note list --state set-aside`"},
+		"no refused note":  {checkSetAsideNotes, map[string]string{"/operator/v1/notes": `{"notes":[],"set_aside":0}`}, "ok", "Temporal refuses no note", ""},
+		"empty journal":    {checkJournal, journal(``), "ok", "no entry waits", ""},
+		"young entry":      {checkJournal, journal(`{"seq":7,"state":"pending","attempts":1,"created_at":"2030-01-31T09:59:50Z"}`), "ok", "waited for 10s, with 1 attempts", ""},
+		"entry that waits": {checkJournal, journal(`{"seq":7,"operation":"update","object_type":"port","object_id":"p1","state":"processing","attempts":34,"last_error":"503","created_at":"2030-01-31T09:00:00Z"}`), "FAIL", "the oldest entry has waited for 1h0m0s, with 34 attempts: entry 7 (update port/p1), last error: 503", "`starter why journal/7`"},
+		"failed entry":     {checkJournal, journal(`{"seq":7,"operation":"create","object_type":"port","object_id":"p1","state":"failed","last_error":"400","created_at":"2030-01-31T09:59:59Z"}`), "FAIL", "OpenDaylight has refused entry 7", "`starter journal retry 7`"},
+		"paused journal":   {checkJournal, map[string]string{"/journal/v1/pause": `{"pause":{"paused":true,"actor":"ann"}}`}, "WARN", "paused by ann", ""},
+		"audit without findings": {checkAudit, map[string]string{runs: `{"runs":[{"id":3,"kind":"audit","state":"done","finished_at":"2030-01-31T09:00:00Z","progress":[{"missing":0}]}]}`},
+			"ok", "found 0 missing, 0 different and 0 extra", ""},
+		"orphans at the controller": {checkAudit, map[string]string{runs: `{"runs":[{"id":3,"kind":"audit","state":"done","finished_at":"2030-01-31T09:00:00Z","progress":[{"extra":40},{"missing":1,"extra":6}]}]}`},
+			"FAIL", "audit 3 at 2030-01-31T09:00:00Z found 1 missing, 0 different and 46 extra objects", "`starter odl repair --plan 3`"},
+		"repaired orphans": {checkAudit, map[string]string{runs: `{"runs":[{"id":3,"kind":"audit","state":"done","finished_at":"2030-01-31T09:00:00Z","progress":[{"extra":1}]},
+			{"id":4,"kind":"repair","plan":3,"state":"done","finished_at":"2030-01-31T09:01:00Z"}]}`}, "ok", "which were repaired", ""},
+		"no audit": {checkAudit, map[string]string{runs: `{"runs":[]}`}, "-", "`starter odl audit`", ""},
+		"all rows attended": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":"2030-01-31T09:59:00Z","rows":12}]}`},
+			"ok", "equal to 12 rows, compared 1m0s ago", ""},
+		"unattended rows": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":"2030-01-31T09:59:00Z","unattended":2,"orphans":1,"late_seconds":75,"examples":["port/p1"]}]}`},
+			"FAIL", "2 rows have no execution, 1 executions have no row, due work is 1m15s late: port/p1", "`starter why OBJECT`"},
+		"comparison stopped": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":"2030-01-31T09:00:00Z"}]}`},
+			"FAIL", "the last comparison with the rows was 1h0m0s ago", "Start a worker with the role temporal"},
+		"late work before the first comparison": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null,"late_seconds":90}]}`},
+			"FAIL", "due work is 1m30s late", "`starter why OBJECT`"},
+		"no comparison yet": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null}]}`}, "-", "not compared them with the rows yet", ""},
+		"outdated search attributes": {checkProjection("search attributes"), map[string]string{projections: `{"projections":[{"name":"search attributes","compared_at":"2030-01-31T09:59:00Z","different":360}]}`},
+			"FAIL", "360 executions have outdated attributes", "relay and temporal"},
+		"API without projections": {checkProjection("executions"), nil, "-", "does not answer GET /operator/v1/projections", ""},
+		"no overdue lease": {checkLeases, map[string]string{"/reservation/v1/leases": `{"leases":[{"id":"l1","name":"gold","status":"PENDING","start_date":"2030-01-31T10:00:00.000000"}]}`},
+			"ok", "no start or end of a lease is overdue", ""},
+		"clocks agree":           {checkClocks, map[string]string{"/healthz": `{}`}, "ok", "the API agree with this machine", ""},
+		"unreachable Temporal":   {checkNamespace, nil, "FAIL", "cannot reach Temporal", "Is it running?"},
+		"Keystone is not in use": {checkKeystone, nil, "-", "BERTH_AUTH is not keystone", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := newSession(t, now, "BERTH_URL="+apiAnswers(t, now, c.bodies))
+
+			found, err := c.check(t.Context(), s)
+			row, failure := resultRow("check", found, err)
+
+			advice, _ := row["next"].(string)
+			text, _ := row["found"].(string)
+			if row["state"] != c.state || !strings.Contains(text, c.found) || !strings.Contains(advice, c.advice) || (failure != nil) != (c.state == "FAIL") {
+				t.Errorf("got %v, error %v; want the state %s, the text %q and the advice %q", row, failure, c.state, c.found, c.advice)
+			}
+		})
+	}
+}
+
+func TestDoctor_NamesTheClockThatDiffers(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC)
+	for difference, want := range map[time.Duration]string{time.Hour: "the API by +3600 s", -time.Minute: "the API by -60 s"} {
+		s, _ := newSession(t, now, "BERTH_URL="+apiAnswers(t, now.Add(difference), map[string]string{"/healthz": `{}`}))
+
+		_, err := checkClocks(t.Context(), s)
+
+		var e *cli.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Error(), want) || !strings.Contains(e.Next, "chrony") {
+			t.Errorf("check clocks with an API that is %s ahead: got %v, want %q and advice", difference, err, want)
+		}
+	}
+}
+
+func TestDoctor_KeystoneMustAcceptTheServiceUser(t *testing.T) {
+	t.Parallel()
+	keystone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var o struct {
+			Auth struct {
+				Identity struct {
+					Password struct {
+						User struct{ Name, Password string }
+					}
+				}
+			}
+		}
+		_ = json.NewDecoder(r.Body).Decode(&o)
+		switch {
+		case r.URL.Path != "/v3/auth/tokens":
+			w.WriteHeader(http.StatusNotFound)
+		case o.Auth.Identity.Password.User.Name != "berth" || o.Auth.Identity.Password.User.Password != "secret":
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			w.WriteHeader(http.StatusCreated)
+		}
+	}))
+	t.Cleanup(keystone.Close)
+	for name, c := range map[string]struct{ url, password, state, found, advice string }{
+		"accepted":       {keystone.URL + "/v3", "secret", "ok", "accepts berth's service user", ""},
+		"wrong password": {keystone.URL + "/v3", "wrong", "FAIL", "rejects berth's service user (401)", "Set OS_USERNAME, OS_PASSWORD"},
+		"wrong path":     {keystone.URL, "secret", "FAIL", "answers 404", "Does OS_AUTH_URL end in /v3?"},
+		"no server":      {"http://127.0.0.1:1/v3", "secret", "FAIL", "cannot reach Keystone", "OS_AUTH_URL and OS_CACERT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := newSession(t, time.Time{}, "BERTH_AUTH=keystone", "OS_AUTH_URL="+c.url, "OS_USERNAME=berth", "OS_PASSWORD="+c.password, "OS_PROJECT_NAME=service")
+
+			found, err := checkKeystone(t.Context(), s)
+			row, _ := resultRow("Keystone", found, err)
+
+			text, _ := row["found"].(string)
+			advice, _ := row["next"].(string)
+			if row["state"] != c.state || !strings.Contains(text, c.found) || !strings.Contains(advice, c.advice) || strings.Contains(text, "secret") {
+				t.Errorf("check Keystone: got %v, want the state %s, the text %q and the advice %q", row, c.state, c.found, c.advice)
+			}
+		})
+	}
+}
