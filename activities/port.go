@@ -17,7 +17,7 @@ func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports [
 	}
 	in := make([]network.Report, len(reports))
 	for i, r := range reports {
-		in[i] = network.Report(r)
+		in[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision}
 	}
 	s, err := a.Store.Network.UpdatePortStatus(ctx, id, in)
 	if err != nil {

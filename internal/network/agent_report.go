@@ -44,11 +44,22 @@ func (p Port) blockIndex(entity string) int {
 
 func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	at := p.blockIndex(r.Entity)
-	if at < 0 || !p.Blocks[at].accepts(r, pc) {
+	if at < 0 || !p.Blocks[at].accepts(r, pc) || p.NeedsDetailsAgain(r) {
 		return p, false
 	}
 	p.Blocks = slices.Delete(p.Blocks, at, at+1)
 	return p, true
+}
+
+// NeedsDetailsAgain reports whether a report over RPC is about an earlier binding of the port to the same host, or about no binding: the
+// sender has not requested the port's details since the present binding began. An RPC report names no revision, so it counts for the binding
+// whose details its host has got last. The request for details sets the state of the block to ReportBegun, and each new binding has a new
+// block. NeedsDetailsAgain returns false for ports that the Open vSwitch agent wires: this agent never requests details, because it reads
+// them from the versioned objects that berth pushes.
+func (p Port) NeedsDetailsAgain(r Report) bool {
+	at := p.blockIndex(L2)
+	return r.RPC && r.Entity == L2 && (r.Event == "" || r.Event == ReportComplete) && at >= 0 && p.Blocks[at].Host == r.Host &&
+		p.Blocks[at].State != ReportBegun && (p.VIF == VIFHardware || p.VIF == VIFMacvtap)
 }
 
 // accepts reports whether a report can remove the block. The block must wait for the agent that sent the report, and the report must not be

@@ -61,3 +61,35 @@ func TestPort_AcceptsDHCPReportWithoutHostAndReportsOfUnknownEntities(t *testing
 }
 
 func completeReport(entity, host string) Report { return Report{Entity: entity, Host: host} }
+
+func TestApplyReports_RPCReportCountsOnlyForTheBindingWhoseDetailsTheHostHas(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	bind := func(p Port, host string, revision int64) Port {
+		p.Host = host
+		return p.UpdateBlocks(PortContext{}, BlockTrigger{BindingChanged: true, Revision: revision}, now)
+	}
+	details := Report{Entity: L2, Host: "a", Event: ReportBegun, RPC: true}
+	up := Report{Entity: L2, Host: "a", Event: ReportComplete, RPC: true}
+	for vif, fenced := range map[string]bool{VIFHardware: true, VIFMacvtap: true, VIFOVS: false} {
+		p := NewPort([16]byte{1}, PortChange{DeviceOwner: ptr("compute:x")})
+		p.VIF, p.Revision = vif, 9
+		first, _ := bind(p, "a", 1).ApplyReports(PortContext{}, []Report{details}, now)
+		back := bind(bind(first, "b", 2), "a", 3)
+
+		if _, accepted := first.ApplyReports(PortContext{}, []Report{up}, now); !accepted[0] {
+			t.Errorf("%s: report after the request for the details: got ignored, want accepted", vif)
+		}
+		if _, accepted := back.ApplyReports(PortContext{}, []Report{up}, now); accepted[0] == fenced || back.NeedsDetailsAgain(up) != fenced {
+			t.Errorf("%s: report about the first binding to the host: got accepted %t, want %t", vif, accepted[0], !fenced)
+		}
+		if _, accepted := back.ApplyReports(PortContext{}, []Report{details, up}, now); !accepted[1] {
+			t.Errorf("%s: report after a new request for the details: got ignored, want accepted", vif)
+		}
+		named := up
+		named.RPC, named.Revision = false, 3
+		if _, accepted := back.ApplyReports(PortContext{}, []Report{named}, now); !accepted[0] {
+			t.Errorf("%s: report that names the revision of the present binding: got ignored, want accepted", vif)
+		}
+	}
+}

@@ -17,6 +17,7 @@ type Report struct {
 	Host     string // host of the agent
 	Event    string // ReportComplete, ReportBegun or ReportLost; empty means ReportComplete
 	Revision int64  // revision of the port that the agent acted on; 0: not given
+	RPC      bool   // the report came over Neutron's RPC, so its agent cannot name a revision; see Port.NeedsDetailsAgain
 }
 
 // Waiting is an entity that blocks a port.

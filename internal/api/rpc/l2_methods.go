@@ -94,7 +94,7 @@ func (h *handlers) reportDevices(ctx context.Context, devices []device, host, ev
 			}
 			from = p.Host
 		}
-		reports[id] = []network.Report{{Entity: network.L2, Host: from, Event: event}}
+		reports[id] = []network.Report{{Entity: network.L2, Host: from, Event: event, RPC: true}}
 	}
 	_, err = h.Store.ReportPorts(ctx, reports)
 	return err

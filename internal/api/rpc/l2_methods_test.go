@@ -104,3 +104,65 @@ func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing moves a port away from a host and back while the agent of the host still wires the
+// port for its first binding. The messages are those of the SR-IOV agent, which names no revision.
+func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	st.reportState(t, "NIC Switch agent", "cmp1", "new")
+	st.reportState(t, "NIC Switch agent", "cmp2", "new")
+	publisher := st.newPublisher(t)
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	st.listenTo(t, "q-agent-notifier-port-update", "cmp1", "1.0")
+	host, owner, device, project, vnic := "cmp1", "compute:nova", uuid.NewString(), "p1", "direct"
+	ports, err := st.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &st.network.ID, Host: &host, DeviceOwner: &owner, DeviceID: &device, Project: &project, VNIC: &vnic}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := ports[0].ID
+	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id.String()}})
+	fetch := func(host string) {
+		t.Helper()
+		var details []map[string]any
+		st.call(t, &details, "get_devices_details_list", "1.9", map[string]any{"devices": []any{[]any{ports[0].MAC, "0000:04:00.1"}}, "agent_id": "nic-agent", "host": host})
+	}
+	reportUp := func(host string) network.Port {
+		t.Helper()
+		st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": []any{ports[0].MAC, "0000:04:00.1"}, "agent_id": "nic-agent", "host": host})
+		p, err := st.Network.Port(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	move := func(host string) {
+		t.Helper()
+		if _, err := st.Network.UpdatePort(t.Context(), id, network.PortChange{Host: &host}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	fetch("cmp1")
+	move("cmp2")
+	move("cmp1")
+	st.publishNetwork(t, publisher)
+	if p := reportUp("cmp1"); p.Status == network.Active || p.IgnoredReports != 1 {
+		t.Errorf("report that is about the first binding to the host: got status %s and %d ignored reports, want DOWN and 1", p.Status, p.IgnoredReports)
+	}
+
+	// The agent gets another notification, requests the details, and reports again.
+	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
+	if err != nil || len(due) != 1 || due[0].ResourceID != id {
+		t.Fatalf("notifications after the ignored report: got %v, error %v; want one about the port", due, err)
+	}
+	st.publishNetwork(t, publisher)
+	st.receiveAbout(t, "port_update", id)
+	fetch("cmp1")
+	if p := reportUp("cmp1"); p.Status != network.Active || p.IgnoredReports != 1 {
+		t.Errorf("report after a new request for the details: got status %s and %d ignored reports, want ACTIVE and 1", p.Status, p.IgnoredReports)
+	}
+	if p := reportUp("cmp1"); p.Status != network.Active {
+		t.Errorf("repeated report: got status %s, want ACTIVE", p.Status)
+	}
+}

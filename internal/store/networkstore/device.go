@@ -43,14 +43,15 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("report ports: %w", err)
 		}
-		return enqueuePortChanges(ctx, tx, ports, after)
+		return enqueuePortChanges(ctx, tx, ports, after, reports)
 	})
 	return views, err
 }
 
 // enqueuePortChanges records the effects of reports: journal entries for ports whose binding changed, agent
-// notifications for ports whose client-visible fields changed, and a nudge for each changed port.
-func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPort, after []network.Port) error {
+// notifications for ports whose client-visible fields changed or whose agent has to request the details again, and a nudge
+// for each changed port.
+func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPort, after []network.Port, reports map[uuid.UUID][]network.Report) error {
 	var notifications []network.AgentNotification
 	var nudges []contract.Nudge
 	var bound []uuid.UUID
@@ -59,7 +60,7 @@ func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPor
 			continue
 		}
 		nudges = append(nudges, portNudge(after[i], false))
-		if !equal(clientView(h.Port), clientView(after[i])) {
+		if !equal(clientView(h.Port), clientView(after[i])) || slices.ContainsFunc(reports[h.ID], h.NeedsDetailsAgain) {
 			notifications = append(notifications, portNotification(h.Port, after[i]))
 		}
 		if h.VIF != after[i].VIF {
