@@ -6,15 +6,20 @@ package coalesce
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 var (
 	// ErrPanic is the error of the calls whose operation panicked. The Batcher logs the panic and its stack.
 	ErrPanic = errors.New("the operation panicked")
+	// ErrBegun is a part of the error of a caller that gave up while the batch with its item was running. The outcome for the item is
+	// unknown to the caller.
+	ErrBegun = errors.New("the operation has begun")
 	// errUnfinished is the error of a call that Run has not finished.
 	errUnfinished = errors.New("the operation returned no result")
 )
@@ -62,6 +67,7 @@ type queue[T, R any] struct {
 type Call[T, R any] struct {
 	Item  T
 	ctx   context.Context
+	begun bool // the call is in a batch that runs or has run
 	value R
 	err   error
 	ended bool
@@ -84,8 +90,9 @@ func NewBatcher[T, R any](c Config[T, R]) *Batcher[T, R] {
 }
 
 // Do adds an item to the item's queue, waits until a batch with the item has run, and returns the result. If ctx ends before the batch has
-// run, Do returns the error of ctx. An item whose ctx has ended is dropped, unless the batch with the item is already running. A batch runs
-// with the context values of one of its callers, but the cancellation of this caller's context does not cancel the batch.
+// run, Do returns the error of ctx; the error also wraps ErrBegun if the batch with the item is already running. An item whose ctx has
+// ended before its batch runs is dropped. A batch runs with the context values of one of its callers. The context of a batch ends when the
+// contexts of all its callers have ended.
 func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	c := &Call[T, R]{Item: item, ctx: ctx, done: make(chan struct{})}
 	name := ""
@@ -105,8 +112,18 @@ func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 		return c.value, c.err
 	case <-ctx.Done():
 		var zero R
-		return zero, ctx.Err()
+		return zero, b.abandon(c)
 	}
+}
+
+// abandon returns the error of a call whose caller gives up.
+func (b *Batcher[T, R]) abandon(c *Call[T, R]) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.begun {
+		return fmt.Errorf("%w: %w", c.ctx.Err(), ErrBegun)
+	}
+	return c.ctx.Err()
 }
 
 // Waiting returns the number of calls that wait for a batch, over all queues.
@@ -195,7 +212,30 @@ func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
 		ctx, cancel = context.WithTimeout(ctx, b.config.Timeout)
 		defer cancel()
 	}
+	ctx, cancel := whileAwaited(ctx, batch)
+	defer cancel()
 	b.config.Run(ctx, batch)
+}
+
+// whileAwaited returns a context that ends when the contexts of all calls have ended.
+func whileAwaited[T, R any](ctx context.Context, batch []*Call[T, R]) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	var left atomic.Int64
+	left.Store(int64(len(batch)))
+	var stops []func() bool
+	for _, c := range batch {
+		stops = append(stops, context.AfterFunc(c.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		}))
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel()
+	}
 }
 
 // next removes the calls of the next batch from a queue. next drops calls whose callers have given up. If no call is waiting, next returns
@@ -220,6 +260,7 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 		if full || conflict {
 			later = append(later, c)
 		} else {
+			c.begun = true
 			batch = append(batch, c)
 		}
 	}

@@ -157,7 +157,9 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 		var batchErr error
 		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
 			r.run(ctx, batch)
-			batchErr = errors.Join(batchErr, ctx.Err())
+			if batch[0].Item == "other" {
+				batchErr = ctx.Err()
+			}
 		}})
 		firstCtx, cancelFirst := context.WithCancel(t.Context())
 		waitingCtx, cancelWaiting := context.WithCancel(t.Context())
@@ -178,6 +180,51 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 		if batchErr != nil {
 			t.Errorf("context of a batch after one caller's context was cancelled: got error %v, want none", batchErr)
 		}
+	})
+}
+
+func TestBatcher_BatchEndsWhenAllItsCallersHaveGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var ended int
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
+			select {
+			case <-release: // only for the first batch
+			case <-ctx.Done():
+				ended = len(batch)
+			}
+		}})
+		first := do(t.Context(), b, "first")
+		oneCtx, cancelOne := context.WithCancel(t.Context())
+		twoCtx, cancelTwo := context.WithCancel(t.Context())
+		one, two := do(oneCtx, b, "one"), do(twoCtx, b, "two")
+		release <- struct{}{}
+		if err := <-first; err == nil {
+			t.Error("call whose batch gave no result: got no error, want one")
+		}
+		synctest.Wait() // until the batch with one and two runs
+		cancelOne()
+		if err := <-one; !errors.Is(err, context.Canceled) || !errors.Is(err, coalesce.ErrBegun) {
+			t.Errorf("call that was cancelled while its batch ran: got error %v, want context.Canceled and ErrBegun", err)
+		}
+		if synctest.Wait(); ended != 0 {
+			t.Error("the batch ended although one of its callers still waits")
+		}
+		cancelTwo()
+		<-two
+		if synctest.Wait(); ended != 2 {
+			t.Errorf("batch whose callers have all given up: %d of its calls ended, want 2", ended)
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		running := do(t.Context(), b, "running")
+		waiting := do(cancelled, b, "waiting")
+		cancel()
+		if err := <-waiting; errors.Is(err, coalesce.ErrBegun) {
+			t.Errorf("call that was cancelled before its batch ran: got error %v, want it without ErrBegun", err)
+		}
+		release <- struct{}{}
+		<-running
 	})
 }
 
