@@ -30,6 +30,7 @@ const (
 type Config struct {
 	Listen             string // host:port of the HTTP listener
 	DatabaseURL        string
+	RequestTimeout     time.Duration
 	Auth               string // Noauth or Keystone
 	Policy             Policy
 	CORS               CORS

@@ -37,7 +37,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
 		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
-		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo,
+		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo, RequestTimeout: 30 * time.Second,
 		Roles:  []string{config.API, config.Relay, config.Temporal},
 		Policy: config.Policy{EnforceNewDefaults: true},
 		CORS: config.CORS{Credentials: true, MaxAge: time.Hour, Methods: []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
@@ -94,6 +94,7 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"port too large":        {environ: []string{"BERTH_DEV_UI_PORT=70000"}, want: []string{"BERTH_DEV_UI_PORT=70000: must be a port"}},
 		"no retry":              {environ: []string{"BERTH_ODL_RETRY_COUNT=0"}, want: []string{"must be a positive whole number"}},
 		"wrong duration":        {environ: []string{"BERTH_ODL_TIMEOUT=10"}, want: []string{"must be a positive duration"}},
+		"long request":          {environ: []string{"BERTH_REQUEST_TIMEOUT=51s"}, want: []string{"must be at most 50s"}},
 		"wrong deadline":        {environ: []string{"BERTH_PORT_DEADLINE=L2=5"}, want: []string{"BERTH_PORT_DEADLINE=L2=5: must be a positive duration"}},
 		"quota without number":  {environ: []string{"BERTH_QUOTA=port"}, want: []string{`"port" must be NAME=NUMBER`}},
 		"quota given twice":     {environ: []string{"BERTH_QUOTA=port=1,port=2"}, want: []string{`"port" is given twice`}},

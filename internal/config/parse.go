@@ -150,6 +150,19 @@ func duration(field func(*Config) *time.Duration) setter {
 	}
 }
 
+// maxRequestTimeout is less than the time after which the HTTP server closes the connection of a request without an answer.
+const maxRequestTimeout = 50 * time.Second
+
+func requestTimeout(c *Config, s string) error {
+	if err := duration(func(c *Config) *time.Duration { return &c.RequestTimeout })(c, s); err != nil {
+		return err
+	}
+	if c.RequestTimeout > maxRequestTimeout {
+		return fmt.Errorf("must be at most %s", maxRequestTimeout)
+	}
+	return nil
+}
+
 // durationOrOff parses a positive duration. durationOrOff converts the word "off" to the duration 0.
 func durationOrOff(field func(*Config) *time.Duration) setter {
 	return func(c *Config, s string) error {

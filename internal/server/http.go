@@ -31,7 +31,7 @@ import (
 // APIs returns the APIs that a process with the role api serves.
 func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	incomplete := inventory.Owner{Project: a.cfg.IncompleteConsumer.Project, User: a.cfg.IncompleteConsumer.User}
-	return []*osapi.API{
+	apis := []*osapi.API{
 		placement.New(placement.Options{Store: a.store.Inventory, Identity: id, Policy: a.policy, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
 		neutron.New(a.store.Network, id),
@@ -40,6 +40,10 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 		journal.New(a.store.Journal, a.store.Mirror, id),
 		operator.New(a.store.Inventory, a.store.Outbox, id, incomplete),
 	}
+	for _, api := range apis {
+		api.Timeout = a.cfg.RequestTimeout
+	}
+	return apis
 }
 
 // newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. newEnforcementCheck returns nil if
@@ -53,7 +57,8 @@ func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 	}
 }
 
-// WriteTimeout is the time from the end of a request's header to the end of the response.
+// WriteTimeout is the time from the end of a request's header to the end of the response. WriteTimeout is longer than the longest
+// BERTH_REQUEST_TIMEOUT.
 const WriteTimeout = 60 * time.Second
 
 // NewHTTPServer returns an HTTP server. The time and size limits of the returned server bound the resources that a slow or hostile client

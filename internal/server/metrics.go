@@ -11,6 +11,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/odl"
 	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -86,7 +87,7 @@ func (c *journalCollector) Describe(all chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. If the database does not answer, only the metrics of journalCollector are missing from the
 // response to the scrape.
 func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()
 	j, err := c.store.Journal.JournalState(ctx)
 	if err != nil {

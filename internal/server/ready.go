@@ -15,6 +15,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/config"
+	"berth/internal/store/db"
 )
 
 const (
@@ -120,7 +121,7 @@ func (a *App) checkReadiness(ctx context.Context) readiness {
 	var wait sync.WaitGroup
 	for i, c := range checks {
 		wait.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+			ctx, cancel := context.WithTimeout(db.WithReserve(ctx), checkTimeout)
 			defer cancel()
 			results[i] = "ok"
 			if err := c.run(ctx); err != nil {

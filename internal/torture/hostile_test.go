@@ -40,8 +40,13 @@ func newHostileClient(t *testing.T) *hostileClient { return newHostileClientFor(
 
 func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 	t.Helper()
-	database := storetest.URL(t)
-	app := servertest.StartApp(t, roles, "BERTH_DATABASE_URL="+database)
+	return newHostileClientOn(t, storetest.URL(t), roles)
+}
+
+// newHostileClientOn starts a server on the given database.
+func newHostileClientOn(t *testing.T, database, roles string, settings ...string) *hostileClient {
+	t.Helper()
+	app := servertest.StartApp(t, roles, append(settings, "BERTH_DATABASE_URL="+database)...)
 	h := &hostileClient{t: t, app: app, database: database, address: app.Address(), conn: storetest.Connect(t, database),
 		http: &http.Client{Timeout: 2 * time.Minute}, ids: map[string]string{}}
 	h.seed()

@@ -38,8 +38,8 @@ func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	return &osapi.API{
 		Prefix: "/agent/v1", Identity: id, Fail: fail,
 		Routes: []osapi.Route{
-			{Method: http.MethodPost, Path: "/state", Handle: agentOnly(g.state)},
-			{Method: http.MethodPost, Path: "/reports", Handle: agentOnly(g.reports)},
+			{Method: http.MethodPost, Path: "/state", Handle: agentOnly(g.state), Repeatable: true},
+			{Method: http.MethodPost, Path: "/reports", Handle: agentOnly(g.reports), Repeatable: true},
 		},
 	}
 }

@@ -22,11 +22,12 @@ func New(s *inventorystore.Store, o *outbox.Store, id identity.Authenticator, in
 	return &osapi.API{
 		Prefix:   "/operator/v1",
 		Identity: id,
+		Reserved: true,
 		Fail:     osapi.WriteError,
 		Routes: []osapi.Route{
 			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ConsumerHistory))},
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
-			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate)},
+			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate), Repeatable: true},
 			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o))},
 			{Method: http.MethodGet, Path: "/notes", Handle: osapi.AdminOnly(n.list)},
 			{Method: http.MethodPost, Path: "/notes/retry", Handle: osapi.AdminOnly(n.retry)},

@@ -18,6 +18,8 @@ type Error struct {
 	Type    string // the API's own name for the error, such as Neutron's type or Placement's code; may be empty
 	Message string // for the client, without internal details
 	Allow   string // the Allow header of a 405
+	// RetryAfter is the value of the header Retry-After, in seconds; 0: no header.
+	RetryAfter int
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -42,28 +44,52 @@ func shorten(e *Error) *Error {
 	return &short
 }
 
+// clientGone is the status of a request whose client has disconnected. No client sees this status; the metrics count it.
+const clientGone = 499
+
+// retryAfter is the number of seconds after which a client should repeat a request that failed because a service did not work.
+const retryAfter = 5
+
 // statusOf returns the error response for any error. For an error of an unknown type, statusOf returns a 500 with the request's ID, and
 // writes the text of the error only to the log.
-func statusOf(ctx context.Context, err error) *Error {
+func statusOf(r *http.Request, repeatable bool, err error) *Error {
+	ctx := r.Context()
 	var e *Error
+	var database *db.UnavailableError
 	switch {
 	case errors.As(err, &e):
 		return e
+	case errors.Is(ctx.Err(), context.Canceled):
+		return Fault(clientGone, "", "The client has closed the connection.")
 	case errors.Is(err, identity.ErrUnauthenticated):
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrUnavailable):
-		if ctx.Err() == nil {
-			slog.WarnContext(ctx, "Identity service is unavailable", "request_id", RequestID(ctx), "error", err)
-		}
-		return Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")
+		slog.WarnContext(ctx, "Identity service is unavailable", "request_id", RequestID(ctx), "error", err)
+		e := Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")
+		e.RetryAfter = retryAfter
+		return e
+	case errors.As(err, &database):
+		slog.WarnContext(ctx, "Database is unavailable", "request_id", RequestID(ctx), "reason", string(database.Reason), "error", err)
+		return unavailable(repeatable || !database.Unknown, fmt.Sprintf("The database %s.", database.Reason))
+	case errors.Is(err, context.DeadlineExceeded):
+		slog.WarnContext(ctx, "Request exceeded its deadline", "request_id", RequestID(ctx), "error", err)
+		return unavailable(repeatable, "The request was not finished in time.")
 	case errors.Is(err, db.ErrNotFound):
 		return Fault(http.StatusNotFound, "", "%s", err)
 	case errors.Is(err, db.ErrConflict):
 		return Fault(http.StatusConflict, "", "%s", err)
 	default:
-		if ctx.Err() == nil {
-			slog.ErrorContext(ctx, "Request failed", "request_id", RequestID(ctx), "error", err)
-		}
+		slog.ErrorContext(ctx, "Request failed", "request_id", RequestID(ctx), "error", err)
 		return Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", RequestID(ctx))
 	}
+}
+
+// unavailable returns a 503. If the client may repeat the request without a risk, the 503 has the header Retry-After. Without this header,
+// a client that retries by itself does not execute a request twice whose first execution may have succeeded.
+func unavailable(mayRepeat bool, reason string) *Error {
+	e := Fault(http.StatusServiceUnavailable, "", "%s Try again later.", reason)
+	if e.RetryAfter = retryAfter; !mayRepeat {
+		e.Message, e.RetryAfter = reason+" The change may have been made. Read the object before you repeat the request.", 0
+	}
+	return e
 }

@@ -13,7 +13,9 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -35,6 +37,9 @@ type Route struct {
 	Handle    Handler
 	Open      bool // the path needs no credentials, not even for the 405 of another method
 	LargeBody bool // the body may have MaxBatch instead of MaxBody bytes
+	// Repeatable means that a client may repeat the request although the outcome of the first request is unknown. Methods that are
+	// idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every route.
+	Repeatable bool
 }
 
 // API is one mounted service.
@@ -47,6 +52,11 @@ type API struct {
 	// Before, if set, runs before routing. The purpose of Before is to negotiate the microversion for the whole API. Before may return a
 	// request with another context, which then replaces the original request.
 	Before func(r *http.Request) (*http.Request, error)
+	// Timeout is the maximum duration of a request; 0: no limit. A request that takes longer is answered with a 503.
+	Timeout time.Duration
+	// Reserved means that the API uses the reserved connections to the database, because operators need it when requests of other APIs use
+	// all other connections.
+	Reserved bool
 	// MissingRoute, if set, returns the error for an unknown path.
 	MissingRoute func(r *http.Request) *Error
 }
@@ -77,6 +87,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Openstack-Request-Id", id)
 	ctx := context.WithValue(r.Context(), requestIDKey, id)
 	ctx = context.WithValue(ctx, headerKey, w.Header())
+	if a.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.Timeout)
+		defer cancel()
+	}
+	if a.Reserved {
+		ctx = db.WithReserve(ctx)
+	}
 	r = r.WithContext(ctx)
 	defer func() {
 		if p := recover(); p != nil {
@@ -86,7 +104,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	status, body, err := a.handle(w, &r)
 	if err != nil {
-		e := statusOf(r.Context(), err)
+		e := statusOf(r, a.isRepeatable(r), err)
+		if e.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+		}
 		if e.Allow != "" {
 			w.Header().Set("Allow", e.Allow)
 		}
@@ -136,7 +157,7 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 			limit = MaxBatch
 		}
 		defer limitBody(w, r, limit)()
-		return route.Handle(r)
+		return route.Handle(r.WithContext(db.WithClass(r.Context(), a.classOf(route))))
 	case allow != nil:
 		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),
 			Message: "The method " + r.Method + " is not allowed for this resource."}
@@ -145,6 +166,24 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	default:
 		return 0, nil, Fault(http.StatusNotFound, "", "The resource could not be found.")
 	}
+}
+
+// isRepeatable reports whether a client may repeat the request although the outcome of the first request is unknown.
+func (a *API) isRepeatable(r *http.Request) bool {
+	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
+		return true
+	}
+	route, _, _ := a.match(r)
+	return route != nil && route.Repeatable
+}
+
+// classOf returns the class of database work to which the requests of a route belong: the reads or the writes of one kind of resource.
+func (a *API) classOf(route *Route) string {
+	kind, _, _ := strings.Cut(route.Path, "/{")
+	if route.Method == http.MethodGet {
+		return "read " + a.Prefix + kind
+	}
+	return "write " + a.Prefix + kind
 }
 
 // ValidText reports whether s is UTF-8 without NUL. ValidText exists because PostgreSQL cannot store text that contains NUL or is not

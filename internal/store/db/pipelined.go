@@ -14,7 +14,7 @@ import (
 // about the time of one round trip. Every statement in the two batches must be able to use an index, and no statement may enqueue notes.
 func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	return retry(func() error {
-		return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) (bool, error) {
 			return runPipelined(ctx, conn, reads, decide)
 		})
 	})
@@ -34,23 +34,32 @@ func (d *DB) InBatch(ctx context.Context, queue func(*pgx.Batch)) error {
 // TryBatch runs a batch of statements as one transaction, as InBatch does, but does not retry the transaction after a deadlock or
 // serialization failure.
 func (d *DB) TryBatch(ctx context.Context, batch *pgx.Batch) error {
-	return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, batch).Close() })
+	return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) (bool, error) {
+		return true, conn.SendBatch(ctx, batch).Close()
+	})
 }
 
 // withPreparedConn calls f with a connection that uses one generic plan for each prepared statement. When ctx ends, all calls on this
-// connection fail.
-func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
-	conn, err := d.prepared.Acquire(ctx)
+// connection fail. The result `committing` of f says whether f has sent a commit.
+func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxpool.Conn) (committing bool, err error)) error {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	admitted, err := d.admit(ctx, d.prepared)
 	if err != nil {
 		return err
 	}
+	defer admitted()
+	conn, err := d.prepared.Acquire(ctx)
+	if err != nil {
+		return classify(err, false)
+	}
 	release := failWhenDone(ctx, conn)
 	defer release()
-	err = f(context.WithoutCancel(ctx), conn)
+	committing, err := f(context.WithoutCancel(ctx), conn)
 	if ctx.Err() != nil && err != nil {
-		return ctx.Err()
+		err = ctx.Err()
 	}
-	return err
+	return classify(err, committing)
 }
 
 // failWhenDone ensures that, when ctx ends, every call that waits on the connection fails; the returned function `release` ends this
@@ -67,23 +76,24 @@ func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
 	}
 }
 
-func runPipelined(ctx context.Context, conn *pgxpool.Conn, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
+func runPipelined(ctx context.Context, conn *pgxpool.Conn, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) (committing bool, err error) {
 	batch := &pgx.Batch{}
 	batch.BeginTx(pgx.TxOptions{})
 	reads(batch)
 	begun := conn.SendBatch(ctx, batch)
 	tx := begun.Tx()
-	err := begun.Close()
+	err = begun.Close()
 	batch = &pgx.Batch{}
 	if err == nil {
 		err = decide(tx, batch)
 	}
 	if err == nil && batch.Len() > 0 {
 		batch.Queue(`commit`)
+		committing = true
 		if err = tx.SendBatch(ctx, batch).Close(); err == nil {
-			return nil
+			return true, nil
 		}
 	}
 	_ = tx.Rollback(ctx)
-	return err
+	return committing, err
 }

@@ -15,7 +15,7 @@ var ErrUnusable = errors.New("the database is not usable")
 // CheckWritable returns an error unless a write can be committed now and the database has berth's schema with every migration of this
 // program. A newer schema is accepted. CheckWritable changes no table.
 func (d *DB) CheckWritable(ctx context.Context) error {
-	_, err := probe(ctx, d.pool)
+	_, err := probe(ctx, d)
 	return err
 }
 

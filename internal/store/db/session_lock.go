@@ -4,20 +4,36 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // sessionCheck is the interval at which InOneProcess checks whether the PostgreSQL session that holds the advisory lock is still connected.
 const sessionCheck = 5 * time.Second
 
+// pingSoon returns an error unless the database answers within the time between two checks.
+func pingSoon(ctx context.Context, session *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionCheck)
+	defer cancel()
+	return session.Ping(ctx)
+}
+
+// CloseSoon closes a session, but does not wait for a connection that does not answer.
+func CloseSoon(ctx context.Context, session *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCheck)
+	defer cancel()
+	_ = session.Close(ctx)
+}
+
 // InOneProcess runs f in at most one process at a time, and returns false if another process is running f. A PostgreSQL session holds an
 // advisory lock while f runs: when the process ends, PostgreSQL releases the lock, and if the session is lost, the context of f ends.
 func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
-	c, err := d.pool.Acquire(ctx)
+	c, err := d.Acquire(ctx)
 	if err != nil {
 		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}
 	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
-	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
+	defer CloseSoon(ctx, session)
 	// With the following tcp_keepalives settings, PostgreSQL notices within half a minute that the client's machine has died; with the
 	// default settings, this takes hours.
 	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
@@ -40,7 +56,7 @@ func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Conte
 			return true, nil
 		case <-time.After(sessionCheck):
 		}
-		if err := session.Ping(ctx); err != nil {
+		if err := pingSoon(ctx, session); err != nil {
 			cancel()
 			<-ended
 			return true, err

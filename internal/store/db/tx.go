@@ -33,7 +33,7 @@ const retries = 5
 // InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure, InTx runs f again; therefore f
 // must not have an effect outside the transaction.
 func (d *DB) InTx(ctx context.Context, f func(Tx) error) error {
-	return d.inTx(ctx, d.pool, f)
+	return d.inTx(ctx, d.poolFor(ctx), f)
 }
 
 // InPreparedTx does the same as InTx, but on a connection that plans each statement only once. Each statement that f runs must be able to
@@ -45,7 +45,7 @@ func (d *DB) InPreparedTx(ctx context.Context, f func(Tx) error) error {
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) error {
 	return retry(func() error {
 		hasNotes := false
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return f(&transaction{tx, &hasNotes}) })
+		err := d.runTx(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error { return f(&transaction{tx, &hasNotes}) })
 		if err == nil && hasNotes {
 			d.NotifyRelays()
 		}
@@ -56,7 +56,27 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) err
 // InSnapshot runs f in a read-only transaction; all queries of this transaction see the same snapshot of the database.
 func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, d.pool, readOnly, func(tx pgx.Tx) error { return f(&transaction{tx, new(bool)}) })
+	return d.runTx(ctx, d.poolFor(ctx), readOnly, func(tx pgx.Tx) error { return f(&transaction{tx, new(bool)}) })
+}
+
+// runTx runs f in a transaction. If the answer to the commit is missing, runTx returns an *UnavailableError with an unknown outcome.
+func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, f func(pgx.Tx) error) error {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	release, err := d.admit(ctx, pool)
+	if err != nil {
+		return err
+	}
+	defer release()
+	tx, err := pool.BeginTx(ctx, options)
+	if err != nil {
+		return classify(err, false)
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // does nothing after the commit
+	if err := f(tx); err != nil {
+		return classify(err, false)
+	}
+	return classify(tx.Commit(ctx), true)
 }
 
 // Savepoint runs f in a savepoint. If f returns an error, Savepoint rolls the writes of f back, and the caller can continue the

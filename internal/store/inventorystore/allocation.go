@@ -2,10 +2,12 @@ package inventorystore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"berth/internal/coalesce"
 	"berth/internal/inventory"
 	"berth/internal/store/db"
 )
@@ -23,7 +25,9 @@ func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.Consu
 	w := NewAllocationWrite(ctx, writes)
 	var err error
 	if w.locksOneProvider() {
-		_, err = s.groupCommit.Do(ctx, w)
+		if _, err = s.groupCommit.Do(ctx, w); ctx.Err() != nil {
+			err = db.Abandoned(err, errors.Is(err, coalesce.ErrBegun))
+		}
 	} else {
 		err = s.runAllocationTx(ctx, w)
 	}

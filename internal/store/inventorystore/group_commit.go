@@ -47,7 +47,8 @@ func newGroupCommit(s *Store) *groupCommit {
 }
 
 // runGroupCommit runs a batch of writes of one provider in one transaction. If PostgreSQL rejects the transaction, runGroupCommit runs each
-// write in its own transaction, so that one invalid write does not make the other writes fail.
+// write in its own transaction, so that one invalid write does not make the other writes fail. If the database is unavailable, all writes
+// of the batch fail at once.
 func (s *Store) runGroupCommit(ctx context.Context, batch []*queuedWrite) {
 	if len(batch) == 1 {
 		batch[0].Finish(struct{}{}, s.runSingleWrite(ctx, batch[0].Item))
@@ -58,12 +59,21 @@ func (s *Store) runGroupCommit(ctx context.Context, batch []*queuedWrite) {
 		writes[i] = c.Item
 	}
 	err := s.runAllocationTx(ctx, writes...)
-	var refused *pgconn.PgError
 	for _, c := range batch {
 		result := err
-		if errors.As(err, &refused) || db.WasOvertaken(err) {
+		if isRefused(err) {
 			result = s.runAllocationTx(ctx, c.Item)
 		}
 		c.Finish(struct{}{}, result)
 	}
+}
+
+// isRefused reports whether PostgreSQL rejected a transaction because of its content or because of other transactions.
+func isRefused(err error) bool {
+	var unavailable *db.UnavailableError
+	if errors.As(err, &unavailable) && unavailable.Reason != db.Contended {
+		return false
+	}
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) || db.WasOvertaken(err)
 }

@@ -174,7 +174,7 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 		return fmt.Errorf("listen for notes: %w", err)
 	}
 	conn := pooled.Hijack()
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer db.CloseSoon(ctx, conn)
 	if _, err := conn.Exec(ctx, `listen `+db.NoteChannel); err != nil {
 		return fmt.Errorf("listen for notes: %w", err)
 	}

@@ -131,6 +131,7 @@ func waitForCalls(running *sync.WaitGroup) {
 // Time limits for retries. The server retries a method that failed with a transient error, most likely because the database is unavailable.
 const (
 	maxCallTimeout  = 60 * time.Second
+	replyShare      = 10 // a method may use all but a tenth of its call's timeout, so that the caller still gets the reply
 	firstRetryPause = 50 * time.Millisecond
 	maxRetryPause   = 2 * time.Second
 )
@@ -153,7 +154,8 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 		s.acknowledge(call)
 		return
 	}
-	result, failure := s.execute(ctx, r, time.Now().Add(callTimeout(call)))
+	timeout := callTimeout(call)
+	result, failure := s.execute(ctx, r, time.Now().Add(timeout-timeout/replyShare))
 	if ctx.Err() != nil {
 		return // the connection ended: RabbitMQ delivers the call again
 	}
@@ -173,14 +175,17 @@ func callTimeout(call amqp.Delivery) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// execute calls the method that the request names, and repeats the call after each transient error until the deadline.
+// execute calls the method that the request names, and repeats the call after each transient error until the deadline. A method that
+// still runs at the deadline, for example because the database does not answer, is cancelled.
 func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (any, *Failure) {
 	m, unknown := findMethod(s.options.Endpoints, r)
 	if unknown != nil {
 		return nil, unknown
 	}
+	limited, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
 	for pause := firstRetryPause; ; pause = min(2*pause, maxRetryPause) {
-		result, err := s.callMethod(ctx, m, r)
+		result, err := s.callMethod(limited, m, r)
 		if err == nil {
 			return result, nil
 		}
