@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -244,37 +245,56 @@ func drawTimeline(seed uint64, duration time.Duration, kinds []faultKind) (timel
 // runFaults runs the faults of a timeline and returns how many faults of each kind it has begun. All faults have ended when it returns.
 func (d *randomDeployment) runFaults(timeline []plannedFault) map[string]int {
 	d.Helper()
-	counts, begin := map[string]int{}, time.Now()
+	counts, began := map[string]int{}, time.Now()
+	var counting sync.Mutex
 	var faults sync.WaitGroup
-	var servers sync.Mutex // one server is killed or started at a time
+	servers := map[string]*sync.Mutex{} // a server is killed or started by one fault at a time
 	for _, f := range timeline {
-		pause(d.Context(), time.Until(begin.Add(f.at)))
+		pause(d.Context(), time.Until(began.Add(f.at)))
 		if d.Context().Err() != nil {
 			break
 		}
+		server := servers[f.kind.server()]
+		if server == nil {
+			server = &sync.Mutex{}
+			servers[f.kind.server()] = server
+		}
 		faults.Go(func() {
-			servers.Lock()
-			end, err := f.kind.begin(d, rand.New(rand.NewPCG(f.seed, 1)))
-			if err == nil {
+			if d.runFault(f, server) {
+				counting.Lock()
+				defer counting.Unlock()
 				counts[f.kind.name]++
-			}
-			servers.Unlock()
-			if err != nil {
-				d.Logf("the fault %q after %s did not begin: %v", f.kind.name, f.at, err)
-			}
-			if end == nil {
-				return
-			}
-			pause(d.Context(), f.lasts)
-			servers.Lock()
-			defer servers.Unlock()
-			if err := retry(10, end); err != nil {
-				d.Errorf("the fault %q after %s did not end: %v", f.kind.name, f.at, err)
 			}
 		})
 	}
 	faults.Wait()
 	return counts
+}
+
+// server returns the first word of the name, which is the server that the fault hits.
+func (k faultKind) server() string {
+	first, _, _ := strings.Cut(k.name, " ")
+	return first
+}
+
+// runFault begins and ends a fault, and reports whether it began.
+func (d *randomDeployment) runFault(f plannedFault, server *sync.Mutex) bool {
+	server.Lock()
+	end, err := f.kind.begin(d, rand.New(rand.NewPCG(f.seed, 1)))
+	server.Unlock()
+	if err != nil {
+		d.Logf("the fault %q after %s did not begin: %v", f.kind.name, f.at, err)
+	}
+	if end == nil {
+		return false
+	}
+	pause(d.Context(), f.lasts)
+	server.Lock()
+	defer server.Unlock()
+	if err := retry(10, end); err != nil {
+		d.Errorf("the fault %q after %s did not end: %v", f.kind.name, f.at, err)
+	}
+	return err == nil
 }
 
 // retry calls f until it succeeds, at most n times, with a pause after each failure.
