@@ -154,8 +154,20 @@ var packageRules = map[string]packageRule{
 		always: []string{pgx},
 		why:    "creates a database for each test",
 	},
-	"internal/relay": {
+	"internal/namespace": {
 		may:    []string{"internal/contract", "internal/store/outbox"},
+		never:  []string{"net/http"},
+		always: []string{temporal},
+		why:    "binds the database to a Temporal namespace for the relay and the reconciler",
+	},
+	"internal/reconciler": {
+		may:    []string{"internal/contract", "internal/namespace", "internal/store/db", "internal/store/outbox"},
+		never:  []string{"net/http"},
+		always: []string{temporal, prometheus},
+		why:    "compares the rows of all workflow types with Temporal: a new type needs no change here",
+	},
+	"internal/relay": {
+		may:    []string{"internal/contract", "internal/namespace", "internal/store/outbox"},
 		never:  []string{"net/http"},
 		always: []string{temporal, prometheus},
 		why:    "delivers the notes of all workflow types: a new type needs no change here",

@@ -53,7 +53,7 @@ func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, 
 	}
 	deadline := r.limiter.deadline()
 	r.claims++
-	notes, err := r.Store.ClaimShares(ctx, r.namespaceID, free, sharesOf(r.claims), deadline+claimMargin)
+	notes, err := r.Store.ClaimShares(ctx, r.binding.ID(), free, sharesOf(r.claims), deadline+claimMargin)
 	for _, n := range notes {
 		r.limiter.add(1)
 		go func() {
@@ -111,7 +111,7 @@ func (r *Relay) settle(ctx context.Context, all []result) error {
 	if len(delivered) == 0 {
 		return failure
 	}
-	return errors.Join(failure, r.Store.Settle(ctx, r.namespaceID, delivered))
+	return errors.Join(failure, r.Store.Settle(ctx, r.binding.ID(), delivered))
 }
 
 // postpone writes the failure of a delivery and the time of the next attempt to the note.

@@ -5,15 +5,14 @@ package relay
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"berth/internal/namespace"
 	"berth/internal/store/outbox"
 )
 
@@ -40,7 +39,7 @@ type Options struct {
 // Client uses another namespace delivers nothing.
 type Relay struct {
 	Options
-	namespaceID     string // of the namespace to which this relay bound the database; empty before that
+	binding         *namespace.Binding
 	limiter         *limiter
 	claims          int           // number of claims
 	claimedInFlight atomic.Int64  // number of notes that DeliverClaimed is delivering
@@ -51,7 +50,7 @@ type Relay struct {
 
 // New creates a relay and registers its metrics.
 func New(o Options) *Relay {
-	r := &Relay{Options: o, limiter: newLimiter(), alone: make(chan struct{}, 1),
+	r := &Relay{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), limiter: newLimiter(), alone: make(chan struct{}, 1),
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Outbox notes delivered to Temporal."}),
 		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of outbox notes; each note is retried after a delay."}),
 	}
@@ -78,7 +77,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		var err error
 		n := 0
 		if running == 0 {
-			bound, err = r.bindDatabase(ctx)
+			bound, err = r.binding.Bind(ctx)
 		}
 		if bound && due && err == nil {
 			n, due, err = r.begin(ctx, results)
@@ -139,43 +138,6 @@ func await(ctx context.Context, results <-chan result, wake <-chan struct{}, del
 		finished = append(finished, <-results)
 	}
 	return finished, woken
-}
-
-// bindDatabase reports whether the database is bound to this relay's Temporal namespace. A relay binds the database at most once, when the
-// relay starts. Binding the database to a new namespace creates a note for every row that has a workflow. If a relay of another namespace
-// binds the database later, bindDatabase returns an error until the process of the first relay is restarted, so that two relays do not
-// rebind the database in turn.
-func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
-	if r.namespaceID != "" {
-		if bound, err := r.Store.IsBoundTo(ctx, r.namespaceID); err != nil || bound {
-			return bound, err
-		}
-	}
-	call, cancel := context.WithTimeout(ctx, describeTimeout)
-	defer cancel()
-	var d *workflowservice.DescribeNamespaceResponse
-	err := callOnce(call, func(ctx context.Context) (err error) {
-		d, err = r.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: r.Namespace})
-		return err
-	})
-	if err != nil {
-		r.requestTryAlone()
-		return false, fmt.Errorf("describe Temporal namespace %s: %w", r.Namespace, err)
-	}
-	id := d.GetNamespaceInfo().GetId()
-	if id == r.namespaceID {
-		return false, fmt.Errorf("the database is now bound to another Temporal namespace than %s (ID %s); restart this process to bind the database again",
-			r.Namespace, id)
-	}
-	n, err := r.Store.Adopt(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	r.namespaceID = id
-	if n > 0 {
-		slog.InfoContext(ctx, "database bound to a new Temporal namespace; restarting all workflows", "namespace", r.Namespace, "notes", n)
-	}
-	return true, nil
 }
 
 // pollDelay returns how long the relay may sleep if no NOTIFY arrives: until the next note is due, but at most pollInterval.

@@ -97,3 +97,21 @@ func (s *Store) nudgeRows(ctx context.Context, tx db.Tx, only []string) (int64, 
 	}
 	return notes, tx.SendBatch(ctx, batch).Close()
 }
+
+// NameNamespace stores the name of the bound Temporal namespace with the given ID.
+func (s *Store) NameNamespace(ctx context.Context, namespace, name string) error {
+	if _, err := s.db.Exec(ctx, `update temporal_namespace set name = $2 where id = $1 and name <> $2`, namespace, name); err != nil {
+		return fmt.Errorf("store the name of Temporal namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
+// WasBoundToName reports whether the namespace to which the database was bound last has the given name.
+func (s *Store) WasBoundToName(ctx context.Context, name string) (bool, error) {
+	var known bool
+	err := s.db.QueryRow(ctx, `select exists (select from temporal_namespace where name = $1)`, name).Scan(&known)
+	if err != nil {
+		return false, fmt.Errorf("read the name of the Temporal namespace that the database is bound to: %w", err)
+	}
+	return known, nil
+}
