@@ -33,10 +33,39 @@ func TestSignal_AckAnswersWithTheRemainingBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	h.expect(t, cli.ExitNotFound, "is closed", signalL2("web-1")...)
-	h.expect(t, cli.ExitNotFound, "is closed", signalL2("web-1", "--ack")...)
 	h.expect(t, 0, "explanation of the API (from the API; its workflow is closed or not found)", "why", "port/web-1")
 	h.expect(t, cli.ExitNotFound, "could not be found", "why", "port/"+uuid.NewString())
+}
+
+// A workflow that was terminated by mistake is restarted. In TestSignal_WaitsForTheRestartOfAClosedWorkflow, the workflow is restarted when
+// the command `signal` asks the API whether the port exists.
+func TestSignal_WaitsForTheRestartOfAClosedWorkflow(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string][]string{"signal": nil, "update": {"--ack"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			terminate := func(port string) {
+				if err := h.namespace.Client.TerminateWorkflow(t.Context(), contract.PortID(port), "", "by mistake"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deleted := uuid.NewString()
+			h.startWorkflow(t, contract.PortID(deleted), contract.PortQueue)
+			terminate(deleted)
+			h.startWorkflow(t, contract.PortID(h.unstarted), contract.PortQueue)
+			terminate(h.unstarted)
+			var once sync.Once
+			h.stub.onRequest = func(r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/ports/"+h.unstarted) {
+					once.Do(func() { h.startWorkflow(t, contract.PortID(h.unstarted), contract.PortQueue) })
+				}
+			}
+
+			h.expect(t, 0, "port/"+h.unstarted, signalL2(h.unstarted, more...)...)
+			h.expect(t, cli.ExitNotFound, "is closed", signalL2(deleted, more...)...)
+		})
+	}
 }
 
 // The row of a port exists before the workflow of the port starts. In TestSignal_WaitsForTheWorkflowOfAnExistingPort,

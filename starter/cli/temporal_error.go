@@ -20,7 +20,8 @@ func TemporalError(s *Settings, workflow string, err error) error {
 	case errors.As(err, &namespace):
 		return Errorf(ExitNotFound, "Set --namespace or TEMPORAL_NAMESPACE.", "Temporal at %s has no namespace %q", s.TemporalAddress, s.TemporalNamespace)
 	case errors.As(err, &missing) && isClosed(missing):
-		return Errorf(ExitNotFound, "The workflow takes no more signals. `starter why "+workflow+"` shows what the API knows.", "the workflow %s is closed", workflow)
+		return &Error{Code: ExitNotFound, What: "the workflow " + workflow + " is closed", Err: ErrClosedWorkflow,
+			Next: "The workflow takes no more signals. `starter why " + workflow + "` shows what the API knows."}
 	case errors.As(err, &missing):
 		return &Error{Code: ExitNotFound, What: "workflow " + workflow + " is not found", Err: ErrNoWorkflow,
 			Next: "`starter why " + workflow + "` shows what the API knows. `starter doctor` checks whether workflows can start."}
@@ -35,6 +36,9 @@ func TemporalError(s *Settings, workflow string, err error) error {
 
 // ErrNoWorkflow means that Temporal has no workflow with the requested ID, neither open nor closed.
 var ErrNoWorkflow = errors.New("the workflow never started, or has not started yet")
+
+// ErrClosedWorkflow means that the workflow with the requested ID has ended. If its object still exists, berth starts the workflow again.
+var ErrClosedWorkflow = errors.New("its object is deleted, or the workflow was terminated or cancelled")
 
 // isClosed reports whether the error means that the workflow exists but is closed. Temporal returns the error type NotFound both
 // for a closed workflow and for a workflow that does not exist.

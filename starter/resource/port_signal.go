@@ -16,7 +16,8 @@ import (
 )
 
 const signalHelp = `OBJECT is port/ and the port's ID or name. Without --ack the command sends a signal: an accepted signal is never lost, and
-has no answer. With --ack it sends an update, which answers with the port's status and the remaining blocks.`
+has no answer. With --ack it sends an update, which answers with the port's status and the remaining blocks. If the workflow of an existing
+port is not running, for example because it was terminated by mistake, the command waits until berth has started the workflow again.`
 
 // ResolveTarget parses a word such as port/web-1. ResolveTarget returns the resource, for example the ports, and the ID
 // of the object with the name or ID after the slash.
@@ -89,24 +90,29 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// workflowStartTimeout is how long retryUntilStarted waits for the workflow of a new port to start.
-const workflowStartTimeout = 15 * time.Second
+// workflowStartTimeout is how long retryUntilStarted waits for the workflow of an existing port to start.
+const workflowStartTimeout = 60 * time.Second
 
-// retryUntilStarted repeats an action while the workflow of an existing port has not started. The workflow can start
-// later than the port exists, because the API creates the port before the relay starts the port's workflow.
+// retryUntilStarted repeats an action while the workflow of an existing port is not running. The workflow can start
+// later than the port exists, because the API creates the port before the relay starts the port's workflow. If the
+// workflow was ended by mistake, or if Temporal has lost it, berth starts it again.
 func retryUntilStarted(ctx context.Context, s *cli.Session, port string, act func() error) error {
 	for started := time.Now(); ; {
 		err := act()
-		if !errors.Is(err, cli.ErrNoWorkflow) || time.Since(started) > workflowStartTimeout {
+		if !errors.Is(err, cli.ErrNoWorkflow) && !errors.Is(err, cli.ErrClosedWorkflow) {
 			return err
 		}
 		if _, unknown := Ports.Get(ctx, s, port); unknown != nil {
 			return err
 		}
+		if time.Since(started) > workflowStartTimeout {
+			return cli.Errorf(cli.ExitWait, "Send the report again later. `starter doctor` checks whether workflows can start.",
+				"port %s exists, but its workflow is not running; the report is not sent", port)
+		}
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
