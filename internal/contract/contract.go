@@ -116,6 +116,22 @@ func RunID(key string) string { return "odl/" + key }
 // MaintenanceID returns the workflow ID of the maintenance job with the given name.
 func MaintenanceID(name string) string { return "maintenance/" + name }
 
+// UUIDPrefix returns the part of a workflow ID before the UUID; empty for workflow types whose IDs contain no UUID.
+func UUIDPrefix(workflowType string) string {
+	switch workflowType {
+	case Port:
+		return portPrefix
+	case Announce:
+		return announcePrefix
+	case Lease:
+		return leasePrefix
+	case Webhook:
+		return webhookPrefix
+	default:
+		return ""
+	}
+}
+
 // Key returns the part of a workflow ID after the first slash: a UUID, a sequence number or a name.
 func Key(workflowID string) string {
 	_, key, _ := strings.Cut(workflowID, "/")

@@ -25,6 +25,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/notify"
 	"berth/internal/odl"
+	"berth/internal/reconciler"
 	"berth/internal/relay"
 	"berth/internal/store"
 	"berth/internal/store/inventorystore"
@@ -39,9 +40,10 @@ type App struct {
 	cfg            config.Config
 	store          *store.Store
 	policy         *policy.Policy
-	Temporal       client.Client // shared by the relay and the Temporal workers
-	namespace      string        // name of the Temporal namespace
-	relay          *relay.Relay  // runs with the role relay; delivers the notes of the activities with the role temporal
+	Temporal       client.Client          // shared by the relay and the Temporal workers
+	namespace      string                 // name of the Temporal namespace
+	relay          *relay.Relay           // runs with the role relay; delivers the notes of the activities with the role temporal
+	reconciler     *reconciler.Reconciler // runs with the role relay
 	activities     *activities.Activities
 	cloud          *cloud.Cloud        // nil if neither Nova nor Neutron is configured
 	odl            *odl.Client         // nil if no controller is configured
@@ -109,6 +111,8 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}
 	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry})
+	a.reconciler = reconciler.New(reconciler.Options{DB: a.store.DB, Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace,
+		EnsureSchedule: func(ctx context.Context) error { return createSweepSchedule(ctx, a.Temporal) }, Metrics: a.registry})
 	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
 	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval
@@ -187,6 +191,7 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	}()
 	stopRelay := a.startRelay(ctx, fail)
+	stopReconciler := a.startReconciler(ctx)
 	stopFeedback := a.startFeedback(ctx)
 	stopRPC := a.startRPC(ctx)
 	stopWorkers := a.startTemporalWorkers(ctx, fail)
@@ -201,6 +206,7 @@ func (a *App) Run(ctx context.Context) error {
 		_ = a.http.Close()
 	}
 	<-served
+	stopReconciler()
 	stopFeedback()
 	stopRPC()
 	stopRelay()

@@ -27,6 +27,21 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	}
 }
 
+// startReconciler compares the rows with Temporal until stop is called. If the process does not have the role relay, startReconciler does
+// nothing.
+func (a *App) startReconciler(ctx context.Context) (stop func()) {
+	if !a.hasRole(config.Relay) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { a.reconciler.Run(ctx) })
+	return func() {
+		cancel()
+		wait.Wait()
+	}
+}
+
 // startFeedback reads the controller's reports until stop is called. If the process does not have the role temporal or if no controller is
 // configured, startFeedback does nothing.
 func (a *App) startFeedback(ctx context.Context) (stop func()) {

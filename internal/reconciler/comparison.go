@@ -1,0 +1,311 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/errgroup"
+
+	"berth/internal/contract"
+	"berth/internal/store/outbox"
+)
+
+const (
+	pageSize = 1000 // executions that Temporal lists in one response
+	// partitionRows is the number of rows above which the rows of a workflow type are compared in several parts, so that the reconciler
+	// keeps only some of them in memory.
+	partitionRows = 10_000
+	// confirmDelay is the time between the detection of a difference and the check that the difference still exists. Temporal's visibility
+	// shows changes late, and a workflow ends some time after its row.
+	confirmDelay = 2 * time.Second
+	// confirmBatch is the number of differences that the reconciler confirms and repairs together, and describeConcurrency the number of
+	// concurrent calls for this.
+	confirmBatch        = 500
+	describeConcurrency = 8
+	// maxBacklog is the number of waiting notes above which the reconciler pauses before it enqueues more notes.
+	maxBacklog = 2000
+	// maxToldDifferent is the maximum number of workflows that one comparison tells to write their search attributes. After many leases
+	// have started at one instant, their workflows write the new status one after another, and need no nudge for this.
+	maxToldDifferent = 200
+	maxExamples      = 5
+)
+
+// partition is a part of the rows and executions that the reconciler compares at once.
+type partition struct {
+	workflows []string // workflow types
+	prefix    string   // of the workflow IDs
+}
+
+// comparison compares all rows that must have a workflow with all open executions.
+type comparison struct {
+	*Reconciler
+	told          map[string]time.Time // when an orphan or a workflow with other search attributes was told to read its row, by workflow ID
+	result        outbox.Projection    // of the executions
+	toldDifferent int                  // number of workflows that this comparison has told to write their search attributes
+	drift         outbox.Projection    // of the search attributes
+}
+
+func newComparison(r *Reconciler) *comparison {
+	return &comparison{Reconciler: r, told: map[string]time.Time{}}
+}
+
+// run performs one comparison and returns the pause before the next one.
+func (c *comparison) run(ctx context.Context) (time.Duration, error) {
+	begin := time.Now()
+	c.result, c.drift, c.toldDifferent = outbox.Projection{Name: outbox.Executions}, outbox.Projection{Name: outbox.SearchAttributes}, 0
+	partitions, err := c.partitions(ctx)
+	if err != nil {
+		return comparisonInterval, err
+	}
+	for _, p := range partitions {
+		if err := c.compare(ctx, p); err != nil {
+			return comparisonInterval, err
+		}
+	}
+	if err := errors.Join(c.Store.SaveComparison(ctx, c.result), c.Store.SaveComparison(ctx, c.drift)); err != nil {
+		return comparisonInterval, err
+	}
+	pause := comparisonInterval
+	if c.result.Unattended+c.result.Orphans+c.drift.Different > 0 {
+		pause = repeatedInterval
+		slog.WarnContext(ctx, "Temporal differed from the rows", "rows", c.result.Compared, "unattended", c.result.Unattended,
+			"orphans", c.result.Orphans, "attributes", c.drift.Different, "examples", append(c.result.Examples, c.drift.Examples...))
+	}
+	return max(pause, comparisonShare*time.Since(begin)), nil
+}
+
+// partitions divides the rows and executions, so that each part fits into memory.
+func (c *comparison) partitions(ctx context.Context) ([]partition, error) {
+	counts, err := c.Store.CountRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var together []string
+	var parts []partition
+	for _, w := range contract.EntityWorkflows {
+		if prefix := contract.UUIDPrefix(w); prefix != "" && counts[w] > partitionRows {
+			for _, digit := range "0123456789abcdef" {
+				parts = append(parts, partition{[]string{w}, prefix + string(digit)})
+			}
+			continue
+		}
+		together = append(together, w)
+	}
+	return append(parts, partition{together, ""}), nil
+}
+
+// compare compares the rows of a partition with its open executions.
+func (c *comparison) compare(ctx context.Context, p partition) error {
+	rows, err := c.Store.Rows(ctx, p.workflows, p.prefix)
+	if err != nil {
+		return err
+	}
+	c.result.Compared += int64(len(rows))
+	c.drift.Compared += int64(len(rows))
+	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus = 'Running'`, strings.Join(p.workflows, "', '"))
+	if p.prefix != "" {
+		query += fmt.Sprintf(` AND WorkflowId STARTS_WITH '%s'`, p.prefix)
+	}
+	for page := []byte(nil); ; {
+		r, err := withCallTimeout(ctx, "list open workflows", func(ctx context.Context) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+			return c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: pageSize, NextPageToken: page})
+		})
+		if err != nil {
+			return err
+		}
+		if err := c.comparePage(ctx, rows, r.GetExecutions()); err != nil {
+			return err
+		}
+		if page = r.GetNextPageToken(); len(page) == 0 {
+			break
+		}
+	}
+	var missing []string
+	for id, row := range rows {
+		if !row.HasNote {
+			missing = append(missing, id)
+		}
+	}
+	slices.Sort(missing)
+	return c.inBatches(ctx, missing, c.restartUnattended)
+}
+
+// comparePage compares one page of open executions with the rows, and removes the rows that have an execution.
+func (c *comparison) comparePage(ctx context.Context, rows map[string]outbox.Row, page []*workflow.WorkflowExecutionInfo) error {
+	var orphans, different []string
+	for _, e := range page {
+		id := e.GetExecution().GetWorkflowId()
+		row, ok := rows[id]
+		switch {
+		case !ok:
+			orphans = append(orphans, id)
+		case !row.HasNote && differs(row.Attributes, e.GetSearchAttributes()):
+			different = append(different, id)
+		}
+	}
+	for _, e := range page { // an ID can occur twice while its workflow continues as new
+		delete(rows, e.GetExecution().GetWorkflowId())
+	}
+	return errors.Join(c.inBatches(ctx, orphans, c.tellOrphans), c.inBatches(ctx, different, c.tellDifferent))
+}
+
+// inBatches waits for confirmDelay and then calls `repair` for each batch of workflow IDs.
+func (c *comparison) inBatches(ctx context.Context, ids []string, repair func(context.Context, []string) error) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	sleep(ctx, confirmDelay)
+	for batch := range slices.Chunk(ids, confirmBatch) {
+		if err := repair(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restartUnattended restarts the workflows that are not open although their row exists and no note of the row waits.
+func (c *comparison) restartUnattended(ctx context.Context, ids []string) error {
+	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		row, ok := rows[id]
+		return !ok || row.HasNote
+	})
+	open, err := c.describeOpen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return open[id] != nil })
+	c.result.Unattended += int64(len(ids))
+	addExamples(&c.result, ids)
+	if err := c.awaitBacklog(ctx); err != nil {
+		return err
+	}
+	return c.restart(ctx, "unattended", ids)
+}
+
+// tellOrphans tells open workflows without a row to read their row, so that they end.
+func (c *comparison) tellOrphans(ctx context.Context, ids []string) error {
+	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { _, ok := rows[id]; return ok })
+	open, err := c.describeOpen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return open[id] == nil })
+	c.result.Orphans += int64(len(ids))
+	addExamples(&c.result, ids)
+	for _, id := range c.notToldRecently(ids) {
+		_, err := withCallTimeout(ctx, "tell "+id+" to read its row", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, c.Client.SignalWorkflow(ctx, id, "", contract.SignalChanged, nil)
+		})
+		if missing := new(serviceerror.NotFound); err != nil && !errors.As(err, &missing) {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellDifferent tells workflows whose search attributes differ from their row to read their row, so that they write the attributes.
+func (c *comparison) tellDifferent(ctx context.Context, ids []string) error {
+	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
+	if err != nil {
+		return err
+	}
+	open, err := c.describeOpen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		row, ok := rows[id]
+		return !ok || row.HasNote || open[id] == nil || !differs(row.Attributes, open[id].GetSearchAttributes())
+	})
+	c.drift.Different += int64(len(ids))
+	addExamples(&c.drift, ids)
+	if err := c.awaitBacklog(ctx); err != nil {
+		return err
+	}
+	told := c.notToldRecently(ids[:min(len(ids), maxToldDifferent-c.toldDifferent)])
+	c.toldDifferent += len(told)
+	return c.restart(ctx, "attributes", told)
+}
+
+// tellInterval is the time after which a workflow that still differs from its row is told again.
+const tellInterval = time.Minute
+
+// notToldRecently returns the workflow IDs that were not told within tellInterval, and records that they are told now.
+func (c *comparison) notToldRecently(ids []string) []string {
+	now := time.Now()
+	for id, at := range c.told {
+		if now.Sub(at) > tellInterval {
+			delete(c.told, id)
+		}
+	}
+	var due []string
+	for _, id := range ids {
+		if _, told := c.told[id]; !told {
+			c.told[id] = now
+			due = append(due, id)
+		}
+	}
+	return due
+}
+
+// awaitBacklog waits while many notes wait for their delivery, so that the notes of the reconciler do not delay the notes of clients much.
+func (c *comparison) awaitBacklog(ctx context.Context) error {
+	for ctx.Err() == nil {
+		b, err := c.Store.Backlog(ctx)
+		if err != nil || b.Notes < maxBacklog {
+			return err
+		}
+		sleep(ctx, time.Second)
+	}
+	return ctx.Err()
+}
+
+// describeOpen returns, by workflow ID, the open executions of the given workflows. Unlike Temporal's visibility, the result is never late.
+func (c *comparison) describeOpen(ctx context.Context, ids []string) (map[string]*workflow.WorkflowExecutionInfo, error) {
+	found := make([]*workflow.WorkflowExecutionInfo, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(describeConcurrency)
+	for i, id := range ids {
+		group.Go(func() error {
+			d, err := withCallTimeout(ctx, "describe "+id, func(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+				return c.Client.DescribeWorkflowExecution(ctx, id, "")
+			})
+			if missing := new(serviceerror.NotFound); errors.As(err, &missing) {
+				return nil
+			}
+			if info := d.GetWorkflowExecutionInfo(); info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				found[i] = info
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	open := map[string]*workflow.WorkflowExecutionInfo{}
+	for i, id := range ids {
+		if found[i] != nil {
+			open[id] = found[i]
+		}
+	}
+	return open, err
+}
+
+func addExamples(p *outbox.Projection, ids []string) {
+	p.Examples = append(p.Examples, ids[:min(len(ids), maxExamples-len(p.Examples))]...)
+}

@@ -1,0 +1,172 @@
+// Package reconciler compares the rows with Temporal, which is a projection of the rows, and repairs Temporal. Temporal may lose
+// executions, search attributes, the schedule or all its data, and a person may end a workflow by mistake. The reconciler does not run in
+// Temporal, so that it survives the loss of every workflow.
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/namespace"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+const (
+	// endedInterval is the interval at which the reconciler searches for workflows that a person has ended.
+	endedInterval = 2 * time.Second
+	// lateInterval is the interval at which the reconciler searches for rows of which a step is overdue.
+	lateInterval = 2 * time.Second
+	// ensureInterval is the interval at which the reconciler checks the schedule and the search attributes.
+	ensureInterval = 5 * time.Second
+	// comparisonInterval is the minimum time between two comparisons of all rows with all open executions.
+	comparisonInterval = 20 * time.Second
+	// repeatedInterval is the time between two comparisons if the first one has found a difference.
+	repeatedInterval = 5 * time.Second
+	// comparisonShare limits the share of the time that comparisons take: after a comparison of one second, the reconciler waits at least
+	// comparisonShare seconds.
+	comparisonShare = 10
+	// leaderInterval is the interval at which a process tries to become the one whose reconciler runs.
+	leaderInterval = 2 * time.Second
+)
+
+// Options are the dependencies of a Reconciler.
+type Options struct {
+	DB        *db.DB
+	Store     *outbox.Store
+	Client    client.Client
+	Namespace string // of Client
+	// EnsureSchedule creates the schedule of the sweep if it does not exist.
+	EnsureSchedule func(context.Context) error
+	Metrics        prometheus.Registerer
+}
+
+// Reconciler compares the rows with Temporal. Of several processes, only one runs its Reconciler at a time.
+type Reconciler struct {
+	Options
+	binding   *namespace.Binding
+	restarted *prometheus.CounterVec
+}
+
+// New creates a Reconciler and registers its metrics.
+func New(o Options) *Reconciler {
+	r := &Reconciler{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace),
+		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "berth_rows_nudged_total",
+			Help: "Rows whose workflow this process's reconciler started again or told to read its row, by the reason: ended (a person ended the workflow), late (a step of the row was overdue), unattended (no workflow was open), attributes (the search attributes differed).",
+		}, []string{"reason"})}
+	o.Metrics.MustRegister(r.restarted)
+	return r
+}
+
+// Run compares and repairs until ctx ends. While another process does this, Run waits.
+func (r *Reconciler) Run(ctx context.Context) {
+	failures := failureLog{what: "becoming the process that compares the rows with Temporal failed"}
+	for ctx.Err() == nil {
+		_, err := r.DB.InOneProcess(ctx, "compare the rows with Temporal", r.runAsLeader)
+		failures.log(ctx, err)
+		sleep(ctx, leaderInterval)
+	}
+}
+
+// runAsLeader runs all parts of the reconciler until ctx ends, or until the database is bound to another Temporal namespace than this
+// process uses.
+func (r *Reconciler) runAsLeader(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer cancel()
+	ended, late, compare := newEndedSearch(r), newLateSearch(r), newComparison(r)
+	for _, part := range []struct {
+		what string
+		run  func(context.Context) (pause time.Duration, err error)
+	}{
+		{"restarting the workflows that a person has ended failed", every(endedInterval, ended.restart)},
+		{"nudging the rows of which a step is overdue failed", every(lateInterval, late.nudge)},
+		{"creating the schedule of the sweep failed", every(ensureInterval, r.EnsureSchedule)},
+		{"creating the search attributes failed", every(ensureInterval, r.binding.EnsureSearchAttributes)},
+		{"comparing the rows with Temporal failed", compare.run},
+	} {
+		parts.Go(func() {
+			failures := failureLog{what: part.what}
+			for ctx.Err() == nil {
+				bound, err := r.binding.IsBound(ctx)
+				if err == nil && !bound {
+					cancel()
+					return
+				}
+				pause := ensureInterval
+				if err == nil {
+					pause, err = part.run(ctx)
+				}
+				failures.log(ctx, err)
+				sleep(ctx, pause)
+			}
+		})
+	}
+	parts.Wait()
+}
+
+// every returns a part of the reconciler that pauses for the same time after each call.
+func every(pause time.Duration, run func(context.Context) error) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) { return pause, run(ctx) }
+}
+
+// restart enqueues a note for each of the workflow IDs whose object has a row.
+func (r *Reconciler) restart(ctx context.Context, reason string, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	n, err := r.Store.RestartWorkflows(ctx, ids)
+	if err != nil {
+		return err
+	}
+	r.restarted.WithLabelValues(reason).Add(float64(n))
+	if n > 0 {
+		slog.InfoContext(ctx, "workflows restarted", "reason", reason, "workflows", n, "example", ids[0])
+	}
+	return nil
+}
+
+// failureLog logs a failure only if it differs from the failure before.
+type failureLog struct{ what, last string }
+
+func (l *failureLog) log(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != l.last {
+		slog.WarnContext(ctx, l.what, "error", err)
+	}
+	l.last = text
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// callTimeout is the maximum duration of one call to Temporal.
+const callTimeout = 10 * time.Second
+
+func withCallTimeout[T any](ctx context.Context, what string, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	result, err := call(ctx)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	return result, err
+}

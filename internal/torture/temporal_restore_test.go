@@ -1,0 +1,266 @@
+package torture
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"berth/internal/contract"
+	"berth/internal/devstack"
+	"berth/internal/odl/odltest"
+	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
+)
+
+// ownTemporal is a deployment with its own Temporal server, whose data a test can damage.
+type ownTemporal struct {
+	*servertest.Deployment
+	server *devstack.Temporal
+	client client.Client
+	dir    string // of the server's database
+}
+
+func newOwnTemporal(t *testing.T) *ownTemporal {
+	t.Helper()
+	dir := filepath.Dir(servertest.DataFolder(t))
+	server, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &ownTemporal{servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+server.Address), server, c, dir}
+}
+
+// files returns the files of the server's database.
+func (o *ownTemporal) files() []string {
+	o.Helper()
+	found, err := filepath.Glob(filepath.Join(o.dir, "temporal.db*"))
+	if err != nil || len(found) == 0 {
+		o.Fatalf("list the files of Temporal's database: got %v, error %v; want files", found, err)
+	}
+	return found
+}
+
+// backUp stops the server, copies its database, and starts the server again.
+func (o *ownTemporal) backUp() {
+	o.Helper()
+	o.server.Stop()
+	for _, f := range o.files() {
+		o.copyFile(f, f+".backup")
+	}
+	o.start()
+}
+
+// replace stops the server, deletes its database, and starts the server again: with the backup, or empty without one.
+func (o *ownTemporal) replace(restore bool) {
+	o.Helper()
+	o.server.Stop()
+	for _, f := range o.files() {
+		if original, ok := strings.CutSuffix(f, ".backup"); ok && restore {
+			o.copyFile(f, original)
+		} else if !ok {
+			if err := os.Remove(f); err != nil {
+				o.Fatal(err)
+			}
+		}
+	}
+	o.start()
+}
+
+func (o *ownTemporal) copyFile(from, to string) {
+	o.Helper()
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, content, 0o600)
+	}
+	if err != nil {
+		o.Fatal(err)
+	}
+}
+
+func (o *ownTemporal) start() {
+	o.Helper()
+	if err := o.server.Start(o.Context()); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// awaitOpen waits until each of the workflows is open.
+func (o *ownTemporal) awaitOpen(ids ...string) {
+	o.Helper()
+	for _, id := range ids {
+		o.Await("workflow "+id+" is open", func() string { return notOpen(o.Deployment, o.client, id) })
+	}
+}
+
+// notOpen returns "" if the workflow is open.
+func notOpen(s *servertest.Deployment, c client.Client, id string) string {
+	d, err := c.DescribeWorkflowExecution(s.Context(), id, "")
+	if err != nil {
+		return err.Error()
+	}
+	if status := d.GetWorkflowExecutionInfo().GetStatus(); status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return status.String()
+	}
+	return ""
+}
+
+// createWaitingPort creates a port that waits for its agents, and returns the port's ID.
+func createWaitingPort(c *servertest.Worker) string {
+	c.T.Helper()
+	network := c.CreateNetwork("blue")
+	c.CreateSubnet(network)
+	return c.Create("port", servertest.PortBody(network))
+}
+
+// createLeaseOf registers a host and creates a lease that reserves the host. createLeaseOf returns the path of the lease.
+func createLeaseOf(c *servertest.Worker, host string, start, end time.Duration) string {
+	c.T.Helper()
+	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": host})
+	c.Must("PUT", fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"), servertest.Object{
+		"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}})
+	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": host})
+	created := c.Must("POST", "/reservation/v1/leases", servertest.Object{"name": "lease of " + host, "start_date": timeIn(start), "end_date": timeIn(end),
+		"events": []servertest.Object{}, "reservations": []servertest.Object{{"resource_type": "physical:host", "min": 1, "max": 1,
+			"resource_properties": "", "hypervisor_properties": ""}}})["lease"].(servertest.Object)
+	return "/reservation/v1/leases/" + created["id"].(string)
+}
+
+// leaseWorkflow returns the workflow ID of the lease with the given path.
+func leaseWorkflow(leasePath string) string {
+	return contract.LeaseID(leasePath[strings.LastIndex(leasePath, "/")+1:])
+}
+
+// within fails the test if the time since `begin` is longer than the limit.
+func within(t *testing.T, begin time.Time, limit time.Duration, what string) {
+	t.Helper()
+	took := time.Since(begin).Round(100 * time.Millisecond)
+	t.Logf("%s took %s", what, took)
+	if took > limit {
+		t.Errorf("%s took %s, want at most %s", what, took, limit)
+	}
+}
+
+// signalReports sends the reports of both agents of the ports as signals to the workflows of the ports.
+func (o *ownTemporal) signalReports(ports ...string) {
+	o.Helper()
+	for _, p := range ports {
+		for _, r := range []contract.Report{{Entity: "L2", Host: "cmp-1"}, {Entity: "DHCP", Host: "net-1"}} {
+			if err := o.client.SignalWorkflow(o.Context(), contract.PortID(p), "", contract.SignalProvisioningComplete, r); err != nil {
+				o.Errorf("signal the report of %s to port %s: got error %v, want none", r.Entity, p, err)
+			}
+		}
+	}
+}
+
+// recoveryTime is the maximum time in which berth repairs a damaged Temporal, on a machine that many tests share.
+const recoveryTime = 3 * time.Minute
+
+// TestTemporalRestoredFromBackup_RowsGetTheirExecutionsAgain restores Temporal from a backup. The restored server has the same namespace
+// ID, but lacks all executions that were created after the backup.
+func TestTemporalRestoredFromBackup_RowsGetTheirExecutionsAgain(t *testing.T) {
+	t.Parallel()
+	o := newOwnTemporal(t)
+	c := o.StartWorker("api,relay,temporal")
+	c.AwaitReady()
+	c.RegisterAgents()
+	before := createWaitingPort(c)
+	o.AwaitMirrored()
+	o.awaitOpen(contract.PortID(before))
+	o.backUp()
+	c.AwaitReady()
+	after := createWaitingPort(c)
+	starting := createLeaseOf(c, "node-1", 30*time.Second, 24*time.Hour)
+	later := createLeaseOf(c, "node-2", 12*time.Hour, 24*time.Hour)
+	o.awaitOpen(contract.PortID(after), leaseWorkflow(starting), leaseWorkflow(later))
+
+	o.replace(true)
+
+	begin := time.Now()
+	o.awaitOpen(contract.PortID(before), contract.PortID(after), leaseWorkflow(later))
+	within(t, begin, recoveryTime, "starting the lost executions again")
+	o.Await("the lease is ACTIVE", leaseStatusIs(c, starting, "ACTIVE"))
+	o.signalReports(before, after)
+	o.AwaitActive(c, []string{before, after})
+	o.AwaitMirrored()
+	within(t, begin, recoveryTime, "becoming as if Temporal had not been restored")
+}
+
+// TestTemporalReplacedByEmptyOne_WorkContinuesWithoutRestart deletes all data of Temporal while berth runs.
+func TestTemporalReplacedByEmptyOne_WorkContinuesWithoutRestart(t *testing.T) {
+	t.Parallel()
+	o := newOwnTemporal(t)
+	c := o.StartWorker("api,relay,temporal")
+	c.AwaitReady()
+	c.RegisterAgents()
+	port := createWaitingPort(c)
+	starting := createLeaseOf(c, "node-1", 30*time.Second, 24*time.Hour)
+	o.AwaitMirrored()
+	o.Controller.InjectFaults(odltest.Fault{Status: 503, Times: 1 << 30})
+	c.CreateNetwork("pending")
+	o.awaitOpen(contract.PortID(port), leaseWorkflow(starting))
+
+	o.replace(false)
+	begin := time.Now()
+	o.Controller.ClearFaults()
+
+	o.awaitOpen(contract.PortID(port))
+	o.Await("the schedule of the sweep exists", func() string {
+		if _, err := o.client.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep)).Describe(t.Context()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	o.AwaitMirrored()
+	o.Await("the lease is ACTIVE", leaseStatusIs(c, starting, "ACTIVE"))
+	o.signalReports(port)
+	o.AwaitActive(c, []string{port})
+	within(t, begin, recoveryTime, "continuing on an empty Temporal")
+}
+
+// TestSearchAttributesLost_AreRegisteredAgain removes berth's search attributes from the namespace while berth runs.
+func TestSearchAttributesLost_AreRegisteredAgain(t *testing.T) {
+	t.Parallel()
+	o := newOwnTemporal(t)
+	c := o.StartWorker("api,relay,temporal")
+	c.AwaitReady()
+	var names []string
+	for _, a := range contract.SearchAttributes {
+		names = append(names, a.Name)
+	}
+	if _, err := o.client.OperatorService().RemoveSearchAttributes(t.Context(), &operatorservice.RemoveSearchAttributesRequest{
+		Namespace: client.DefaultNamespace, SearchAttributes: names}); err != nil {
+		t.Fatal(err)
+	}
+
+	begin := time.Now()
+	o.Await("the search attributes are registered", func() string {
+		r, err := o.client.OperatorService().ListSearchAttributes(t.Context(), &operatorservice.ListSearchAttributesRequest{Namespace: client.DefaultNamespace})
+		if err != nil {
+			return err.Error()
+		}
+		for _, n := range names {
+			if _, ok := r.GetCustomAttributes()[n]; !ok {
+				return n
+			}
+		}
+		return ""
+	})
+	within(t, begin, recoveryTime, "registering the search attributes again")
+	port := createWaitingPort(c)
+	o.awaitOpen(contract.PortID(port))
+}
