@@ -126,7 +126,7 @@ func (c *noteCollector) Describe(all chan<- *prometheus.Desc) { all <- c.setAsid
 
 // Collect implements prometheus.Collector. If the database does not answer, only this metric is missing from the response to the scrape.
 func (c *noteCollector) Collect(all chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()
 	n, err := c.outbox.CountSetAside(ctx)
 	if err != nil {

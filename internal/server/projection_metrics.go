@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -40,7 +41,7 @@ func (c *projectionCollector) Describe(all chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. If the database does not answer, only the metrics of projectionCollector are missing from the
 // response to the scrape.
 func (c *projectionCollector) Collect(all chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
 	defer cancel()
 	found, err := c.store.Projections(ctx)
 	if err != nil {
