@@ -3,6 +3,7 @@ package activities
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -62,12 +63,16 @@ func backendError(err error) error {
 	if err == nil {
 		return nil
 	}
-	const maxLength = 1000 // the text may quote a long response body
-	text := err.Error()
+	return temporal.NewApplicationErrorWithOptions(shorten(err.Error()), BackendError, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+}
+
+// shorten limits the length of an error text, because the text may quote a long response body.
+func shorten(text string) string {
+	const maxLength = 1000
 	if len(text) > maxLength {
-		text = text[:maxLength] + "…"
+		return strings.ToValidUTF8(text[:maxLength], "") + "…"
 	}
-	return temporal.NewApplicationErrorWithOptions(text, BackendError, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	return text
 }
 
 func objectError(format string, args ...any) error {

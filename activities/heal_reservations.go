@@ -23,12 +23,15 @@ const (
 
 // HealReservations updates the states of the hosts and heals reservations that lost a host, or that lack a resource which is available
 // again. If HealReservations cannot heal a reservation, it logs the error and continues with the other reservations; the next call of
-// HealReservations retries the failed one.
+// HealReservations retries the failed one. HealReservations also removes what deleted leases may have left in Nova and Neutron.
 func (a *Activities) HealReservations(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	log := activity.GetLogger(ctx)
 	if err := a.updateHostStates(ctx); err != nil {
 		log.Warn("update of host states failed", "error", err)
+	}
+	if err := a.clearLeftovers(ctx); err != nil {
+		log.Warn("removal of leftovers of deleted leases failed", "error", err)
 	}
 	unhealthy, err := a.Store.Lease.UnhealthyReservations(ctx, a.HealingWindow, healBatch)
 	if err != nil {

@@ -39,24 +39,45 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	return advanced, classify(err)
 }
 
-// advanceDueLeases performs one round of the sweep. advanceDueLeases begins the steps of some due leases in one transaction, makes the
+// advanceDueLeases performs one round of the sweep. advanceDueLeases first expires the leases that could not start before their end, because
+// such a lease delays the next lease of its other hosts. If there are no such leases, advanceDueLeases begins the steps of some due leases in one transaction, makes the
 // Nova and Neutron calls of these steps, and finishes the steps in a second transaction. If a step fails or the process crashes, the
 // lease stays in its transitional status (such as STARTING), and the lease's own workflow completes the step. advanceDueLeases returns
 // how many steps it has begun and how many steps it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
+	expired, err := a.Store.Lease.ExpireBlockedLeases(ctx)
+	if err != nil || expired > 0 {
+		return expired, expired, err
+	}
 	started, ready, err := a.Store.Lease.BeginDueLeases(ctx, a.Cloud != nil)
 	if err != nil || len(started) == 0 {
 		return 0, 0, err
 	}
+	finished, err = a.finishLeases(ctx, started, ready)
+	return len(started), finished, err
+}
+
+// TakeOverLeases performs the steps that another process has begun and not finished in time, because it was probably killed. TakeOverLeases
+// returns the number of steps that it has finished.
+func (a *Activities) TakeOverLeases(ctx context.Context) (finished int, err error) {
+	started, ready, err := a.Store.Lease.TakeOverLeases(ctx, a.Cloud != nil)
+	if err != nil || len(started) == 0 {
+		return 0, err
+	}
+	return a.finishLeases(ctx, started, ready)
+}
+
+// finishLeases makes the Nova and Neutron calls of steps that have begun, and finishes the steps.
+func (a *Activities) finishLeases(ctx context.Context, started, ready []leasestore.StartedStep) (finished int, err error) {
 	applied := ready
 	if a.Cloud != nil {
-		applied = reservationBackend{a}.Apply(ctx, ready)
+		applied = reservationBackend{a, a.recordCall, a.keepLeftover}.Apply(ctx, ready)
 	}
 	finished, abandoned, err := a.Store.Lease.FinishStartedLeases(ctx, started, applied)
 	if a.Cloud != nil {
 		// A step whose Nova and Neutron calls have partly failed may still have created something in Nova or Neutron.
 		undo := slices.DeleteFunc(ready, func(s leasestore.StartedStep) bool { return !abandoned[s.ID] })
-		reservationBackend{a}.Undo(ctx, undo)
+		reservationBackend{a, a.recordCall, a.keepLeftover}.Undo(ctx, undo)
 	}
-	return len(started), finished, err
+	return finished, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"berth/internal/lease"
 	"berth/internal/store/db"
@@ -40,19 +39,23 @@ const CloudCallTimeout = 90 * time.Second
 // the resources are in use, or if Nova or Neutron refuses the reservation.
 func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
+	return a.recordCall(ctx, id, a.provisionReservation(ctx, id))
+}
+
+func (a *Activities) provisionReservation(ctx context.Context, id uuid.UUID) error {
 	if err := a.Store.Lease.AddToInventory(ctx, id); err != nil {
-		return classify(err)
+		return inventoryError("allocate the resources of the reservation", err)
 	}
 	return a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
 		mark, err := a.Cloud.Provision(ctx, c)
 		if err != nil {
-			return backendError(err)
+			return err
 		}
 		err = a.Store.Lease.SaveCloudIDs(ctx, id, mark)
 		if errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
 			err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
 		}
-		return classify(err)
+		return err
 	})
 }
 
@@ -60,23 +63,26 @@ func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) err
 // servers may have to be deleted. ReleaseReservation is idempotent.
 func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
+	return a.recordCall(ctx, id, a.releaseReservation(ctx, id))
+}
+
+func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error {
 	err := a.callCloud(ctx, id, a.Store.Lease.EndingCloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
-		return backendError(a.Cloud.Deprovision(ctx, c))
+		return a.Cloud.Deprovision(ctx, c)
 	})
-	var app *temporal.ApplicationError
-	if err != nil && !(errors.As(err, &app) && app.Type() == NotFound) {
+	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
-	return classify(a.Store.Lease.RemoveFromInventory(ctx, id))
+	return inventoryError("remove the resources of the reservation", a.Store.Lease.RemoveFromInventory(ctx, id))
 }
 
 // RunBeforeEndAction runs a reservation's before_end action in the cloud, for example a snapshot of the reservation's servers.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	return a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
+	return a.recordCall(ctx, id, a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
 		c.BeforeEnd = a.beforeEndAction(c.Reservation)
-		return backendError(a.Cloud.BeforeEnd(ctx, c))
-	})
+		return a.Cloud.BeforeEnd(ctx, c)
+	}))
 }
 
 // callCloud reads a reservation. If reservations of this resource type need calls to the cloud, callCloud also runs the function `call`.
@@ -87,11 +93,20 @@ func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(cont
 	}
 	c, err := read(ctx, id)
 	if err != nil || !slices.Contains(a.Cloud.ResourceTypes(), c.Type) {
-		return classify(err)
+		return err
 	}
 	ctx, cancel := withCallTimeout(ctx, CloudCallTimeout)
 	defer cancel()
-	return call(ctx, c)
+	return namedCall(call(ctx, c))
+}
+
+// namedCall returns the error of calls to the cloud as a *lease.CallError. An error of the database stays as it is.
+func namedCall(err error) error {
+	var named *lease.CallError
+	if err == nil || errors.As(err, &named) || errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
+		return err
+	}
+	return &lease.CallError{Party: "cloud", Call: "apply the reservation", Err: err}
 }
 
 // withCallTimeout limits the time of the calls of one attempt. In a local activity the limit is ShortCallTimeout; in a regular activity

@@ -17,7 +17,13 @@ import (
 const backendTimeout = 3 * time.Second
 
 // reservationBackend makes the Nova and Neutron calls for the steps of several leases concurrently.
-type reservationBackend struct{ *Activities }
+type reservationBackend struct {
+	*Activities
+	// record records a failed call for a reservation.
+	record func(ctx context.Context, reservation uuid.UUID, err error) error
+	// keepLeftover stores a reservation whose removal has failed.
+	keepLeftover func(ctx context.Context, c lease.CloudReservation, err error)
+}
 
 // Apply makes the calls of the given steps concurrently. Apply returns the steps whose calls have all succeeded within backendTimeout,
 // with the IDs that Nova and Neutron have assigned.
@@ -26,7 +32,8 @@ func (b reservationBackend) Apply(ctx context.Context, started []leasestore.Star
 	steps := slices.Clone(started)
 	b.forEach(ctx, steps, func(ctx context.Context, i int) {
 		steps[i].CloudIDs = map[uuid.UUID]lease.CloudIDs{}
-		succeeded[i] = b.apply(ctx, steps[i]) == nil
+		err := b.apply(ctx, steps[i])
+		succeeded[i] = err == nil
 	})
 	i := -1
 	return slices.DeleteFunc(steps, func(leasestore.StartedStep) bool { i++; return !succeeded[i] })
@@ -48,18 +55,20 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 			err = b.Cloud.Deprovision(ctx, c)
 		}
 		if err != nil {
-			return err
+			return b.record(ctx, c.ID, namedCall(err))
 		}
 	}
 	return nil
 }
 
-// Undo removes the reservations of leases that were deleted while Apply provisioned them. Undo ignores errors, because the workflow that
-// deletes a lease later removes what Undo has left in Nova and Neutron.
+// Undo removes the reservations of leases that were deleted while Apply provisioned them. If a removal fails, a later
+// sweep repeats the removal, because the workflow of the lease can have ended already.
 func (b reservationBackend) Undo(ctx context.Context, started []leasestore.StartedStep) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
 		for _, c := range started[i].CloudReservations {
-			_ = b.Cloud.Deprovision(ctx, c)
+			if err := b.Cloud.Deprovision(ctx, c); err != nil {
+				b.keepLeftover(ctx, c, err)
+			}
 		}
 	})
 }

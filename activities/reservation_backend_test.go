@@ -56,6 +56,8 @@ func (h *fakeCloud) sortedCalls() []string {
 	return h.calls
 }
 
+func ignoreCall(_ context.Context, _ uuid.UUID, err error) error { return err }
+
 func startedStep(step lease.Step, name, typ string) leasestore.StartedStep {
 	r := lease.Reservation{ID: uuid.New()}
 	r.Type, r.BeforeEnd = typ, "default"
@@ -71,7 +73,7 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 			startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepBeforeEnd, "warning", lease.PhysicalHost),
 			startedStep(lease.StepEnd, "end", lease.PhysicalHost), startedStep(lease.StepStart, "other type", lease.FloatingIP)}
 		h := &fakeCloud{rejected: all[0].CloudReservations[0].ID, hanging: all[2].CloudReservations[0].ID}
-		w := reservationBackend{New(Options{Cloud: h, SnapshotByDefault: true})}
+		w := reservationBackend{New(Options{Cloud: h, SnapshotByDefault: true}), ignoreCall, func(context.Context, lease.CloudReservation, error) {}}
 
 		succeeded := map[string]int{}
 		for _, b := range w.Apply(t.Context(), all) {
@@ -96,7 +98,7 @@ func TestReservationBackend_UndoContinuesAfterFailures(t *testing.T) {
 		all[1].CloudReservations = append(startedStep(lease.StepStart, "rejected", lease.PhysicalHost).CloudReservations, all[1].CloudReservations...)
 		h := &fakeCloud{hanging: all[0].CloudReservations[0].ID, rejected: all[1].CloudReservations[0].ID}
 
-		reservationBackend{New(Options{Cloud: h})}.Undo(t.Context(), all)
+		reservationBackend{New(Options{Cloud: h}), ignoreCall, func(context.Context, lease.CloudReservation, error) {}}.Undo(t.Context(), all)
 
 		if d := cmp.Diff([]string{"deprovision good", "deprovision hanging", "deprovision rejected", "deprovision second"}, h.sortedCalls()); d != "" {
 			t.Error(d)

@@ -36,6 +36,7 @@ type fakeLease struct {
 	cloudFailures int   // number of cloud calls that still fail
 	cloudAttempts int   // number of cloud calls so far
 	hangs         bool  // provisioning blocks until it is cancelled
+	releaseFails  int   // number of calls to release a reservation that still fail
 	log           []string
 }
 
@@ -102,7 +103,7 @@ func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error
 		time.Sleep(at.Sub(w.now()))
 	}
 	w.mu.Lock()
-	faulty, due, l := w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 || w.hangs, lease.Next(w.lease, w.now()), w.lease
+	faulty, due, l := w.releaseFails > 0 || w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 || w.hangs, lease.Next(w.lease, w.now()), w.lease
 	w.mu.Unlock()
 	if faulty || due.Step != lease.StepStart && due.Step != lease.StepEnd {
 		return 0, nil
@@ -128,6 +129,15 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	if w.conflicts > 0 {
 		w.conflicts--
 		return w.lease, temporal.NewNonRetryableApplicationError("another writer was faster", activities.Conflict, nil)
+	}
+	if step == lease.StepExpire {
+		l, err := lease.Expire(w.lease, w.now())
+		if err != nil {
+			return l, temporal.NewNonRetryableApplicationError(err.Error(), activities.Conflict, nil)
+		}
+		w.lease = l
+		w.logf("expired")
+		return l, nil
 	}
 	l, err := lease.BeginStep(w.lease, step, w.now())
 	if err != nil {
@@ -179,6 +189,13 @@ func (w *fakeLease) ProvisionReservation(ctx context.Context, id uuid.UUID) erro
 }
 
 func (w *fakeLease) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
+	w.mu.Lock()
+	w.releaseFails--
+	fails := w.releaseFails >= 0
+	w.mu.Unlock()
+	if fails {
+		return temporal.NewApplicationErrorWithOptions("Nova answered 500", activities.BackendError, temporal.ApplicationErrorOptions{Details: []any{lease.PartyNova}})
+	}
 	if err := w.callCloud(ctx, false); err != nil {
 		return err
 	}
@@ -208,6 +225,14 @@ func (w *fakeLease) FinishLease(_ context.Context, _ uuid.UUID, step lease.Step,
 	l, err := lease.FinishStep(w.lease, step, failed)
 	if err != nil {
 		return temporal.NewNonRetryableApplicationError(err.Error(), activities.Conflict, nil)
+	}
+	if step == lease.StepClear || step == lease.StepEnd {
+		l.Reservations = slices.Clone(l.Reservations)
+		for i := range l.Reservations {
+			if r := &l.Reservations[i]; lease.ReleasesHosts(step, r.ID, failed) {
+				r.Hosts = nil
+			}
+		}
 	}
 	w.lease = l
 	if step == lease.StepDelete {

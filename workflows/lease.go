@@ -60,7 +60,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 // AdvanceLeases, which performs the due steps of all leases. If AdvanceLeases has performed no step, performStep
 // performs the step of its own lease alone.
 func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.Step) error {
-	if l.Status.Stable() && (step == lease.StepStart || step == lease.StepEnd) {
+	if l.Status.Stable() && (step == lease.StepStart || step == lease.StepEnd || step == lease.StepExpire) {
 		if advanced, err := advanceLeases(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
 			return err
 		}
@@ -80,13 +80,19 @@ func advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced in
 // step for each reservation, and sets the stable status (for example ACTIVE). If another writer has changed the lease's
 // row first, performStepAlone returns, and the workflow reads the row again to find the step that is due.
 func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step lease.Step) error {
-	if step == lease.StepResync {
+	switch step {
+	case lease.StepResync:
 		return r.resync(ctx, l)
+	case lease.StepClear:
+		return r.clear(ctx, l)
 	}
 	name := displayName(l)
 	err := workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("begin %s of %s", step, name)), activities.BeginLease, l.ID, step).Get(ctx, &l)
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
+	}
+	if step == lease.StepExpire {
+		return nil // the activity has performed the whole step
 	}
 	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, step, workflow.Now(ctx)))
 	if err != nil {
@@ -108,6 +114,20 @@ func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.StepResync, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
 		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the update of the cloud", r.changed)
+	}
+	return r.ignoreConflict(ctx, err)
+}
+
+// clear removes the resources of a lease in ERROR from Nova, Neutron and Placement. The retries have no end: after clearRound, the workflow
+// reads the lease's row again and continues.
+func (r *leaseRun) clear(ctx workflow.Context, l lease.Lease) error {
+	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.StepClear, workflow.Now(ctx)))
+	if err != nil {
+		return r.ignoreConflict(ctx, err)
+	}
+	err = workflow.ExecuteLocalActivity(localDatabase(ctx, "release the resources of "+displayName(l)), activities.FinishLease, l.ID, lease.StepClear, failed).Get(ctx, nil)
+	if err == nil && len(failed) > 0 {
+		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the removal of the resources", r.changed)
 	}
 	return r.ignoreConflict(ctx, err)
 }

@@ -164,6 +164,49 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 	}
 }
 
+// After the patience for an end, the lease is in ERROR, and its workflow continues to remove the lease's resources without an end.
+func TestLease_FailedEndIsClearedInTheBackground(t *testing.T) {
+	t.Parallel()
+	w := newSteppedLease(time.Minute, time.Hour)
+	w.lease.CloudRetryTime = time.Minute
+	w.lease.Reservations[0].Hosts = []int64{1}
+	schedule(w.env, 50*time.Minute, func() { w.mu.Lock(); w.releaseFails = 1_000_000; w.mu.Unlock() })
+	schedule(w.env, 70*time.Minute, func() { w.mu.Lock(); w.releaseFails = 0; w.mu.Unlock() })
+
+	w.run(t)
+
+	if len(w.log) < 5 || !strings.HasSuffix(w.log[3], "ERROR with 1 provisioned") || !strings.HasSuffix(w.log[len(w.log)-1], "ERROR with 0 provisioned") {
+		t.Errorf("log of a lease whose end fails for ten minutes: got %v, want ERROR with 1 provisioned, and later with 0", w.log)
+	}
+	if w.lease.Reservations[0].Hosts != nil {
+		t.Errorf("hosts of the lease after Nova works again: got %v, want none", w.lease.Reservations[0].Hosts)
+	}
+}
+
+func TestRealServer_FailedEndIsCleared(t *testing.T) {
+	t.Parallel()
+	w := newFakeLease(time.Now, -2*time.Second, -time.Second)
+	w.lease.CloudRetryTime = 2 * time.Second
+	w.lease.Reservations[0].Hosts = []int64{1}
+	w.releaseFails = 7
+	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
+	s.finishAndRecord("lease-cleared", "")
+	if w.lease.Status != lease.Error || len(w.provisioned) != 0 {
+		t.Errorf("lease whose end failed: got %s with %d provisioned, log %v; want ERROR with 0", w.lease.Status, len(w.provisioned), w.log)
+	}
+}
+
+func TestRealServer_BlockedLeaseExpires(t *testing.T) {
+	t.Parallel()
+	w := newFakeLease(time.Now, -2*time.Second, 2*time.Second)
+	w.lease.Blockers = []lease.Blocker{{Name: "a", Host: "cmp-1", Stuck: true}}
+	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
+	s.finishAndRecord("lease-expired", "")
+	if w.lease.Status != lease.Error || len(w.provisioned) != 0 || len(w.log) != 1 {
+		t.Errorf("lease that a stuck lease blocks until its end: got %s, log %v; want ERROR and one step", w.lease.Status, w.log)
+	}
+}
+
 func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	t.Parallel()
 	w := newFakeLease(time.Now, -time.Second, time.Hour)

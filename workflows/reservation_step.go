@@ -33,6 +33,9 @@ func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservati
 	switch step {
 	case lease.StepEnd, lease.StepDelete:
 		t.name, t.activity = "release", activities.ReleaseReservation
+	case lease.StepClear:
+		t.name, t.activity, t.retryTime = "release", activities.ReleaseReservation, lease.NextEventTime(l, now.Add(clearRound)).Sub(now)
+		t.skip = func(r lease.Reservation) bool { return !l.NeedsClearing(r) }
 	case lease.StepBeforeEnd:
 		t.name, t.activity, t.retryTime = "run the action before the end of", activities.RunBeforeEndAction, lease.NextEventTime(l, now.Add(t.retryTime)).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return r.BeforeEnd != "snapshot" }
@@ -46,6 +49,9 @@ func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservati
 	t.retryTime = max(t.retryTime, time.Second)
 	return t
 }
+
+// clearRound is how long one round of retries to remove the resources of a lease in ERROR lasts.
+const clearRound = time.Hour
 
 // errSuperseded means that the lease was deleted, or its dates changed, during a step. After errSuperseded, the
 // workflow reads the lease's row again to find the step that is due.
@@ -66,7 +72,8 @@ func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Leas
 // task concurrently with regular activities. runForEach returns the final error texts by reservation ID, or
 // errSuperseded if the step must stop.
 func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservationTask) (map[string]string, error) {
-	failed, retry, lastError := map[string]string{}, []lease.Reservation{}, ""
+	failed, retry := map[string]string{}, []lease.Reservation{}
+	var lastError error
 	for _, reservation := range l.Reservations {
 		if t.skip(reservation) {
 			continue
@@ -75,7 +82,7 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 		switch {
 		case err == nil:
 		case hasType(err, activities.BackendError) || !isFinal(err) && workflow.GetVersion(ctx, "ask again after any error", workflow.DefaultVersion, 1) == 1:
-			retry, lastError = append(retry, reservation), errorMessage(err)
+			retry, lastError = append(retry, reservation), err
 		default: // workflows that began before the version "ask again after any error" do not retry after other errors
 			failed[reservation.ID.String()] = err.Error()
 		}
@@ -132,11 +139,22 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 }
 
 // whyRetrying returns the description of a step that waits for the cloud, for the query "why".
-func whyRetrying(l lease.Lease, t reservationTask, lastError string, now time.Time) contract.Why {
-	until := now.Add(t.retryTime)
-	return contract.Why{State: string(l.Status), LastError: lastError, Waiting: []contract.Waiting{{For: "cloud", Since: &now, Deadline: &until}},
-		Sentence: fmt.Sprintf("Lease %s is %s: the call to %s a reservation failed; retries end at %s. Last error: %s.",
-			displayName(l), l.Status, t.name, until.UTC().Format(time.RFC3339), lastError)}
+func whyRetrying(l lease.Lease, t reservationTask, lastError error, now time.Time) contract.Why {
+	until, party, message := now.Add(t.retryTime), partyOf(lastError), errorMessage(lastError)
+	return contract.Why{State: string(l.Status), LastError: message, Waiting: []contract.Waiting{{For: party, Since: &now, Deadline: &until}},
+		Sentence: fmt.Sprintf("Lease %s is %s: the call of %s to %s a reservation failed; retries end at %s. Last error: %s.",
+			displayName(l), l.Status, party, t.name, until.UTC().Format(time.RFC3339), message)}
+}
+
+// partyOf returns the party whose call failed: nova, neutron, keystone or placement. Errors of activities of an earlier version do not name
+// the party.
+func partyOf(err error) string {
+	var app *temporal.ApplicationError
+	party := "cloud"
+	if errors.As(err, &app) && app.HasDetails() {
+		_ = app.Details(&party)
+	}
+	return party
 }
 
 // isFinal reports whether an activity failed with an error that no retry can fix.

@@ -161,11 +161,16 @@ func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) err
 	return withClaim("prepare the end of", claim, c.resources[claim.Type].beforeEnd(ctx, claim))
 }
 
+// withClaim adds to an error what the call was for, and which party failed with which call.
 func withClaim(what string, claim lease.CloudReservation, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s reservation %s: %w", what, claim.ID, err)
+	party := lease.PartyNova
+	if claim.Type == lease.FloatingIP {
+		party = lease.PartyNeutron
+	}
+	return callError(party, fmt.Errorf("%s reservation %s: %w", what, claim.ID, err))
 }
 
 // ignoreNotFound ignores the error that the object to delete does not exist.

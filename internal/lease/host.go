@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,6 +34,25 @@ type Host struct {
 	Capabilities      map[string]string
 	CreatedAt         time.Time
 	UpdatedAt         *time.Time
+	Quarantine        *Quarantine `json:",omitempty"` // nil: no lease has failed to release the host
+}
+
+// Quarantine says which lease has failed to release a host. New reservations do not get the host, and pending reservations move to other
+// hosts if possible, until the lease has released the host.
+type Quarantine struct {
+	Lease   uuid.UUID
+	Name    string
+	Since   time.Time    // end of the lease
+	Failure *CallFailure // nil: no failed call is recorded
+}
+
+// Sentence says which lease holds the host since when, and which call fails.
+func (q Quarantine) Sentence(now time.Time) string {
+	sentence := fmt.Sprintf("lease %s (%s) has ended at %s and has not released the host", q.Name, q.Lease, formatTime(q.Since))
+	if q.Failure != nil {
+		sentence += ": " + q.Failure.Sentence(now)
+	}
+	return sentence
 }
 
 // NestedProviderName returns the name of the child provider that reservations of a hypervisor allocate from.
@@ -72,6 +92,7 @@ type HostCandidate struct {
 	Host
 	Booked bool // reserved at any time
 	Free   bool // not reserved in the window
+	Late   bool // a lease that is past its end has not released the host yet
 }
 
 // HostRequirements parses hypervisor_properties and resource_properties of a reservation.
@@ -106,12 +127,14 @@ func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]
 
 // PickHosts chooses at least `least` and at most `most` hosts. If at least `least` hosts have no reservation at any time, PickHosts chooses
 // only from these hosts. If fewer than `least` hosts have no reservation at any time, PickHosts first chooses hosts that have reservations
-// but are free in the time window.
+// but are free in the time window. PickHosts chooses a host that a lease has not released in time only if too few other hosts are free.
 func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
-	var unreserved, free []int64
+	var unreserved, free, late []int64
 	for _, c := range candidates {
 		switch {
 		case !c.Reservable || !c.Free:
+		case c.Late:
+			late = append(late, c.ID)
 		case c.Booked:
 			free = append(free, c.ID)
 		default:
@@ -120,6 +143,9 @@ func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 	}
 	if len(unreserved) < least {
 		unreserved = append(free, unreserved...)
+	}
+	if len(unreserved) < least {
+		unreserved = append(unreserved, late...)
 	}
 	if len(unreserved) < least {
 		return nil, Faultf(NotEnoughHosts, "Not enough hosts available")

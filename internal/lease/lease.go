@@ -79,12 +79,16 @@ type Lease struct {
 	CloudRetryTime  time.Duration `json:"Patience"` // how long failed Nova and Neutron calls are retried; 0: the default
 }
 
-// Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the host has to wait.
+// Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the host has to wait. A lease that is
+// itself blocked by such a lease holds nothing, and is no blocker.
 type Blocker struct {
 	ID    uuid.UUID
 	Name  string
 	Host  string
 	Since time.Time // end of the blocking lease
+	// Stuck is true if it is unknown when the blocking lease releases the host, because its end has failed or calls for it fail since longer
+	// than a minute.
+	Stuck bool `json:",omitempty"`
 }
 
 // Reservation is the reservation of one kind of resource within a lease.
@@ -95,13 +99,15 @@ type Reservation struct {
 	Hosts            []int64       // hosts of the reservation, or of its instances
 	Slots            map[int64]int // number of instances per host
 	Addresses        []netip.Addr  // floating IPs of the reservation
+	HoldsAddresses   bool          `json:",omitempty"` // whether Addresses had elements; the workflow gets no Addresses
 	AggregateID      *int64        // ID of the Nova aggregate, if it exists
 	ServerGroupID    string        // ID of the Nova server group, if the instances have an affinity
 	Revision         int64         `json:"Shape"`  // incremented when the resources change
 	CloudRevision    int64         `json:"Shaped"` // revision that Nova and Neutron have
 	MissingResources bool
 	ResourcesChanged bool
-	LastError        string // why the reservation is in ERROR; empty if another reservation of the lease failed
+	LastError        string       // why the reservation is in ERROR; empty if another reservation of the lease failed
+	Failure          *CallFailure `json:",omitempty"` // the last call to Nova, Neutron or Placement, if it failed
 	CreatedAt        time.Time
 	UpdatedAt        *time.Time
 }
@@ -126,6 +132,12 @@ func (l Lease) HoldsNothing() bool {
 	return end != nil && end.Status != EventUndone && !slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
 		return len(r.Hosts)+len(r.Addresses) > 0
 	})
+}
+
+// HasFailedToEnd reports whether the end of the lease has failed.
+func (l Lease) HasFailedToEnd() bool {
+	end := l.event(EndLease)
+	return end != nil && end.Status == EventFailed
 }
 
 // event returns the lease's event of the given type, or nil if the lease has no event of this type.
@@ -155,6 +167,8 @@ const (
 	StepBeforeEnd Step = "before_end" // the status does not change
 	StepResync    Step = "refit"      // the status does not change: Nova and Neutron get the changed resources of an active lease
 	StepEnd       Step = "end"        // → TERMINATING → TERMINATED
+	StepExpire    Step = "expire"     // PENDING → ERROR: another lease held a host until the end of this lease
+	StepClear     Step = "clear"      // the status stays ERROR: Nova, Neutron and Placement still have resources of the lease
 	StepDelete    Step = "delete"     // → DELETING → row deleted
 	StepStop      Step = "stop"       // nothing will be due unless the row changes
 )

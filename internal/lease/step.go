@@ -13,6 +13,9 @@ import (
 // RecheckInterval has passed.
 const RecheckInterval = 10 * time.Second
 
+// StuckAfter is how long the calls for a lease must fail until berth assumes that the lease keeps its hosts for a long time.
+const StuckAfter = time.Minute
+
 // ClockSkew is the assumed maximum difference between the clocks of two processes.
 const ClockSkew = 5 * time.Second
 
@@ -37,6 +40,11 @@ func Next(l Lease, now time.Time) Due {
 		return Due{Step: StepStop}
 	case l.Status == Pending && now.Before(start.At):
 		return Due{Step: StepWait, At: start.At}
+	case l.Status == Pending && l.stuck():
+		if !now.Before(end.At) {
+			return Due{Step: StepExpire}
+		}
+		return Due{Step: StepWait, At: earlierOf(now.Add(RecheckInterval), end.At)}
 	case l.Status == Pending && len(l.Blockers) > 0:
 		return Due{Step: StepWait, At: now.Add(RecheckInterval)}
 	case l.Status == Pending:
@@ -47,11 +55,29 @@ func Next(l Lease, now time.Time) Due {
 			return Due{Step: StepResync}
 		}
 		return due
+	case l.Status == Error && end.Status == EventUndone && !now.Before(end.At):
+		return Due{Step: StepEnd}
+	case l.Status == Error && slices.ContainsFunc(l.Reservations, l.NeedsClearing):
+		return Due{Step: StepClear}
 	case l.Status == Error && end.Status == EventUndone:
 		return stepAt(StepEnd, end.At, now)
 	default:
 		return Due{Step: StepStop}
 	}
+}
+
+// NeedsClearing reports whether resources of a reservation of a lease in ERROR must still be removed from Nova, Neutron and Placement. If the
+// start of the lease has failed, the removal of the resources has failed, too, as long as the reservation has a failed call. If the end of the
+// lease has failed, the reservation keeps its allocations until its resources are removed.
+func (l Lease) NeedsClearing(r Reservation) bool {
+	end := l.event(EndLease)
+	if l.Status != Error || end == nil {
+		return false
+	}
+	if end.Status == EventUndone {
+		return r.Failure != nil
+	}
+	return len(r.Hosts) > 0 || r.HoldsAddresses
 }
 
 // NextEventTime returns the due time of the lease's next event, or `by` if no event is due before `by`.
@@ -170,6 +196,11 @@ func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) 
 			e.Status = eventResult(fail)
 		}
 		return l, nil
+	case StepClear:
+		if l.Status != Error {
+			return l, transitionError(l, step)
+		}
+		return l, nil
 	case StepDelete:
 		if l.Status != Deleting {
 			return l, transitionError(l, step)
@@ -233,9 +264,9 @@ func transitionError(l Lease, step Step) error {
 	return fmt.Errorf("%w: lease %s is %s, and the step %s is not due", ErrTransition, l.ID, l.Status, step)
 }
 
-// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end and delete free the hosts of a reservation unless
+// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end, clear and delete free the hosts of a reservation unless
 // the step failed for this reservation, because a host is not reused until it is certain that the reservation has released the host.
 func ReleasesHosts(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
 	_, hasFailed := failed[r]
-	return slices.Contains([]Step{StepEnd, StepDelete}, step) && !hasFailed
+	return slices.Contains([]Step{StepEnd, StepClear, StepDelete}, step) && !hasFailed
 }

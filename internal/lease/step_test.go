@@ -77,6 +77,12 @@ func TestNext_StepByStatusAndTime(t *testing.T) {
 	warning.event(BeforeEndLease).Status = EventInProgress
 	ended := leaseIn(t, Error)
 	ended.event(EndLease).Status = EventFailed
+	cleared := ended.clone()
+	cleared.Reservations[0].Hosts = nil
+	remains := leaseIn(t, Error)
+	remains.Reservations[0].Failure = &CallFailure{Party: PartyNova}
+	stuck := sample(1)
+	stuck.Blockers = []Blocker{{Stuck: true}}
 	late := noon.Add(24 * time.Hour)
 	for _, c := range []struct {
 		name string
@@ -99,7 +105,13 @@ func TestNext_StepByStatusAndTime(t *testing.T) {
 		{"an end that has begun is repeated", leaseIn(t, Terminating), noon, Due{Step: StepEnd}},
 		{"a failed lease waits for its end", leaseIn(t, Error), noon, Due{StepWait, noon.Add(time.Hour)}},
 		{"a failed lease ends", leaseIn(t, Error), late, Due{Step: StepEnd}},
-		{"a failed lease after its end stops", ended, late, Due{Step: StepStop}},
+		{"a lease whose end has failed is cleared", ended, late, Due{Step: StepClear}},
+		{"a failed lease that holds nothing after its end stops", cleared, late, Due{Step: StepStop}},
+		{"a failed start whose resources remain is cleared", remains, noon, Due{Step: StepClear}},
+		{"a failed start whose resources remain ends", remains, late, Due{Step: StepEnd}},
+		{"a lease that a stuck lease blocks waits", stuck, noon, Due{StepWait, noon.Add(RecheckInterval)}},
+		{"a lease that a stuck lease blocks waits until its end at most", stuck, noon.Add(time.Hour - time.Second), Due{StepWait, noon.Add(time.Hour)}},
+		{"a lease that a stuck lease blocks expires at its end", stuck, noon.Add(time.Hour), Due{Step: StepExpire}},
 		{"a terminated lease stops", leaseIn(t, Terminated), late, Due{Step: StepStop}},
 		{"a deletion that has begun is repeated", leaseIn(t, Deleting), noon, Due{Step: StepDelete}},
 	} {

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,28 +14,30 @@ type Waiting struct {
 	Deadline *time.Time // nil: no deadline
 }
 
-// Explain returns one sentence that says what the lease is doing or why the lease waits, and the list of things for which the lease waits.
+// Explain returns one sentence that says what the lease is doing or why the lease waits, and the list of things for which the lease waits. If
+// a call for a reservation has failed, the sentence names the party, the call and the error.
 func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 	since := l.CreatedAt
 	if l.UpdatedAt != nil {
 		since = *l.UpdatedAt
 	}
 	working := func(verb string) (string, []Waiting) {
-		return fmt.Sprintf("%s: %s the %s in inventory since %s.", l.Status, verb, countOf(len(l.Reservations), "reservation"), formatTime(since)),
-			[]Waiting{{For: "inventory", Since: since}}
+		return l.withFailedCalls(fmt.Sprintf("%s: %s the %s since %s.", l.Status, verb, countOf(len(l.Reservations), "reservation"), formatTime(since)), since, now)
 	}
 	next := Next(l, now)
 	switch {
 	case l.DeleteRequested || l.Status == Deleting:
 		return working("is being deleted, removing")
 	case l.Status == Starting:
-		return working("placing")
+		return working("provisioning")
 	case l.Status == Terminating:
 		return working("removing")
 	case l.Status == Pending && len(l.Blockers) > 0 && !now.Before(l.StartAt):
 		return l.explainBlocked()
 	case next.Step == StepResync:
-		return fmt.Sprintf("%s: its resources have changed; Nova and Neutron are being updated.", l.Status), []Waiting{{For: "cloud", Since: since}}
+		return l.withFailedCalls(fmt.Sprintf("%s: its resources have changed; Nova and Neutron are being updated.", l.Status), since, now)
+	case next.Step == StepClear:
+		return l.explainClearing(since, now)
 	case next.Step == StepWait:
 		return l.explainNext(now, since)
 	case next.Step == StepStop:
@@ -43,6 +46,34 @@ func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 		return fmt.Sprintf("%s: %s is due since %s and begins as soon as a worker takes it.", l.Status, next.Step, formatTime(l.dueAt(next.Step))),
 			[]Waiting{{For: "worker", Since: l.dueAt(next.Step)}}
 	}
+}
+
+// withFailedCalls adds the failed calls of the lease's reservations to a sentence. The lease waits for the parties whose calls failed. If no
+// call has failed, the lease waits for the worker that makes the calls.
+func (l Lease) withFailedCalls(sentence string, since, now time.Time) (string, []Waiting) {
+	var waiting []Waiting
+	for _, f := range l.FailedCalls() {
+		sentence += " " + f.Sentence(now) + "."
+		if !slices.ContainsFunc(waiting, func(w Waiting) bool { return w.For == f.Party }) {
+			waiting = append(waiting, Waiting{For: f.Party, Since: f.Since})
+		}
+	}
+	if waiting == nil {
+		waiting = []Waiting{{For: "worker", Since: since}}
+	}
+	return sentence, waiting
+}
+
+// explainClearing explains a lease in ERROR whose resources are still being removed.
+func (l Lease) explainClearing(since, now time.Time) (string, []Waiting) {
+	held, failed := 0, "start"
+	for _, r := range l.Reservations {
+		held += len(r.Hosts)
+	}
+	if l.event(EndLease).Status != EventUndone {
+		failed = "end"
+	}
+	return l.withFailedCalls(fmt.Sprintf("%s: its %s has failed, and its resources are still being removed; it holds %s.", l.Status, failed, countOf(held, "host")), since, now)
 }
 
 func (l Lease) explainBlocked() (string, []Waiting) {
@@ -71,26 +102,21 @@ func (l Lease) explainStopped() (string, []Waiting) {
 	if l.Status != Error {
 		return fmt.Sprintf("%s: nothing is due any more.", l.Status), nil
 	}
-	held := 0
 	var reasons []string
 	for _, r := range l.Reservations {
-		held += len(r.Hosts)
 		if r.LastError != "" {
 			reasons = append(reasons, r.LastError)
 		}
 	}
-	sentence := fmt.Sprintf("%s: it has ended and still holds %s.", l.Status, countOf(held, "host"))
+	sentence := fmt.Sprintf("%s: it has ended and holds no host.", l.Status)
 	if len(reasons) > 0 {
 		sentence += " Errors: " + strings.Join(reasons, "; ") + "."
-	}
-	if held > 0 {
-		sentence += " Delete the lease to release them."
 	}
 	return sentence, nil
 }
 
 func (l Lease) dueAt(s Step) time.Time {
-	which := map[Step]EventType{StepStart: StartLease, StepBeforeEnd: BeforeEndLease, StepEnd: EndLease}[s]
+	which := map[Step]EventType{StepStart: StartLease, StepBeforeEnd: BeforeEndLease, StepEnd: EndLease, StepExpire: EndLease}[s]
 	if e := l.event(which); e != nil {
 		return e.At
 	}

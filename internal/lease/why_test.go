@@ -11,7 +11,14 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 	blocked.Blockers = []Blocker{{Name: "a", Host: "cmp-1", Since: noon}}
 	failed := leaseIn(t, Error)
 	failed.event(EndLease).Status = EventFailed
+	cleared := failed.clone()
+	cleared.Reservations[0].Hosts = nil
 	asked := leaseIn(t, Active)
+	retrying := leaseIn(t, Terminating)
+	soon := noon.Add(4 * time.Second)
+	retrying.Reservations[0].Failure = &CallFailure{Party: PartyNova, Call: "DELETE /servers/s1", Error: "got 409", Since: noon.Add(-time.Minute), NextAt: &soon, Attempts: 3}
+	broken := leaseIn(t, Starting)
+	broken.Reservations[0].Failure = &CallFailure{Party: PartyPlacement, Call: "allocate hosts", Error: "no capacity", Since: noon, NextAt: &noon, Attempts: 1}
 	asked.DeleteRequested = true
 	for _, c := range []struct {
 		l        Lease
@@ -23,12 +30,17 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 		{sample(1), noon, "PENDING: start is due since 2040-01-01T12:00:00Z and begins as soon as a worker takes it.", "worker"},
 		{blocked, noon, "PENDING: its start is due; it waits for lease a (00000000-0000-0000-0000-000000000000) to leave host cmp-1 since 2040-01-01T12:00:00Z.",
 			"lease/00000000-0000-0000-0000-000000000000"},
-		{leaseIn(t, Starting), noon, "STARTING: placing the 1 reservation in inventory since 2040-01-01T11:00:00Z.", "inventory"},
+		{leaseIn(t, Starting), noon, "STARTING: provisioning the 1 reservation since 2040-01-01T11:00:00Z.", "worker"},
+		{retrying, noon, "TERMINATING: removing the 1 reservation since 2040-01-01T11:00:00Z. " +
+			"Nova fails since 2040-01-01T11:59:00Z: DELETE /servers/s1 (3 attempts, next attempt at 2040-01-01T12:00:04Z): got 409.", "nova"},
+		{broken, noon, "STARTING: provisioning the 1 reservation since 2040-01-01T11:00:00Z. " +
+			"Placement fails since 2040-01-01T12:00:00Z: allocate hosts (1 attempt, the next attempt is running): no capacity.", "placement"},
 		{leaseIn(t, Active), noon, "ACTIVE: before_end_lease is next, at 2040-01-01T12:50:00Z.", "before_end_lease"},
 		{leaseIn(t, Error), noon, "ERROR: end_lease is next, at 2040-01-01T13:00:00Z.", "end_lease"},
 		{leaseIn(t, Terminated), noon, "TERMINATED: nothing is due any more.", ""},
-		{failed, noon, "ERROR: it has ended and still holds 1 host. Errors: no. Delete the lease to release them.", ""},
-		{asked, noon, "ACTIVE: is being deleted, removing the 1 reservation in inventory since 2040-01-01T11:00:00Z.", "inventory"},
+		{failed, noon, "ERROR: its end has failed, and its resources are still being removed; it holds 1 host.", "worker"},
+		{cleared, noon, "ERROR: it has ended and holds no host. Errors: no.", ""},
+		{asked, noon, "ACTIVE: is being deleted, removing the 1 reservation since 2040-01-01T11:00:00Z.", "worker"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()

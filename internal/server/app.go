@@ -195,6 +195,7 @@ func (a *App) Run(ctx context.Context) error {
 	stopFeedback := a.startFeedback(ctx)
 	stopRPC := a.startRPC(ctx)
 	stopWorkers := a.startTemporalWorkers(ctx, fail)
+	stopTakeover := a.startLeaseTakeover(ctx)
 	portsNudged := a.startNudgingWaitingPorts(ctx)
 
 	<-ctx.Done()
@@ -210,6 +211,7 @@ func (a *App) Run(ctx context.Context) error {
 	stopFeedback()
 	stopRPC()
 	stopRelay()
+	stopTakeover()
 	stopWorkers()
 	<-portsNudged
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {

@@ -22,7 +22,7 @@ var tables = map[string][]string{
 	"networkstore": {"network", "subnet", "port", "port_address", "port_binding", "block", "agent", "dhcp_binding",
 		"nova_event", "trunk", "subport", "security_group", "security_group_rule", "quota", "announcement", "tunnel_end", "router_mac"},
 	"leasestore": {"lease", "reservation", "event", "host", "host_property", "host_capability", "host_allocation", "host_pooling",
-		"floatingip", "floatingip_allocation", "lease_combination", "lease_notice"},
+		"floatingip", "floatingip_allocation", "lease_combination", "lease_notice", "reservation_failure", "reservation_leftover"},
 	"mirrorstore": {"mirror_run", "mirror_finding", "mirror_run_entry"},
 }
 

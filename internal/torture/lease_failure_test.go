@@ -1,7 +1,9 @@
 package torture
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"berth/internal/notify/notifytest"
@@ -110,6 +112,74 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	g.Nova.RemoveServers(g.hosts[0])
 	g.api.Must("DELETE", a.path, nil)
 	next.awaitStatus("ACTIVE")
+}
+
+// failedEndBlocksOnlyItsHosts makes the end of lease a fail on host 1. A second lease needs the hosts 1 and 2, so it waits for lease a, and
+// fails at its own end. The next lease of host 2 must start, and a lease of host 1 that can use another host must move there.
+func failedEndBlocksOnlyItsHosts(g *hostGroup) {
+	hostsUpTo := func(n int) servertest.Object {
+		r := g.hostReservation(n, n)
+		r["hypervisor_properties"] = `["<=","$hypervisor_hostname","` + g.hosts[n-1] + `"]`
+		return r
+	}
+	a, both, last := g.createLease(time.Hour, 2*time.Hour, g.reservationOnHost(1)), g.createLease(2*time.Hour, 3*time.Hour, hostsUpTo(2)),
+		g.createLease(3*time.Hour, 4*time.Hour, g.reservationOnHost(2))
+	movable := g.createLease(4*time.Hour, 5*time.Hour, g.reservationOnHost(1))
+	g.api.Must("PUT", movable.path, servertest.Object{"reservations": []servertest.Object{{"id": movable.reservations[0], "hypervisor_properties": ""}}})
+	a.startNow()
+	a.awaitStatus("ACTIVE")
+	_, removeFault := g.injectFault("GET", "host="+g.hosts[0], http.StatusInternalServerError) // list of the servers on the host
+	a.endNow()
+	for _, status := range []string{"TERMINATING", "ERROR"} {
+		a.await(status+", and the explanation names the failed call", func() string {
+			l := a.get()
+			why := l["berth:why"].(servertest.Object)
+			calls := why["failed_calls"].([]any)
+			if l["status"] != status || len(calls) != 1 {
+				return fmt.Sprint("it is ", l["status"], ": ", why)
+			}
+			call := calls[0].(servertest.Object)
+			if call["party"] != "nova" || !strings.Contains(fmt.Sprint(call["call"]), "answered 500") || !strings.Contains(fmt.Sprint(why["sentence"]), "Nova fails since ") {
+				g.Fatalf("explanation of a lease that is %s: got %v, want Nova's call and its answer 500", status, why)
+			}
+			return ""
+		})
+	}
+
+	both.startNow()
+	both.awaitBlockedBy(a)
+	both.endNow()
+	both.awaitStatuses("ERROR ERROR ERROR error")
+	last.startNow()
+	last.awaitStatus("ACTIVE")
+	movable.startNow()
+	g.await("the lease that can use another host is ACTIVE", func() string {
+		g.runSweep()
+		return waitingFor("it is PENDING", movable.get()["status"] == "ACTIVE")
+	})
+	if got := g.hostAggregates(a.reservations[0], last.reservations[0], movable.reservations[0]); got != "a:1 b:2 c:3" {
+		g.Errorf("aggregates of the leases: got %s, want a:1 b:2 c:3", got)
+	}
+	quarantine := func() string {
+		host := g.api.Must("GET", "/reservation/v1/os-hosts/"+g.hostIDs[0], nil)["host"].(servertest.Object)
+		return fmt.Sprint(host["berth:quarantine"])
+	}
+	if got := quarantine(); !strings.Contains(got, "lease "+g.name+" ("+a.id+")") || !strings.Contains(got, "Nova fails since") {
+		g.Errorf("quarantine of the host that the lease has not released: got %q, want the lease and Nova's call", got)
+	}
+	removeFault() // berth continues to clear the host
+	g.await("Nova's aggregates are clean", func() string {
+		got := g.hostAggregates(a.reservations[0], last.reservations[0], movable.reservations[0])
+		return waitingFor("they are "+got, got == "b:2 c:3 freepool:1")
+	})
+	g.await("the host is out of quarantine", func() string {
+		got := quarantine()
+		return waitingFor(got, got == fmt.Sprint(nil))
+	})
+	a.awaitStatuses("ERROR DONE ERROR error")
+	again := g.createLease(2*time.Hour, 3*time.Hour, g.reservationOnHost(1))
+	again.startNow()
+	again.awaitStatus("ACTIVE")
 }
 
 // snapshotFails makes the snapshots before the end of a lease fail. The status of the lease's before_end_lease event must become

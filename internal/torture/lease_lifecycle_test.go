@@ -41,6 +41,7 @@ func TestLease_ShortRetryTimeout(t *testing.T) {
 		"deletion is retried beyond the retry timeout":               {1, deletionRetriedUntilDone},
 		"server that cannot be deleted keeps the host reserved":      {1, serversCannotBeDeleted},
 		"slow end delays only the next lease of the same host":       {3, nextLeaseWaitsForSlowEnd},
+		"failed end blocks only the leases of its hosts":             {3, failedEndBlocksOnlyItsHosts},
 		"snapshot that fails affects only its event":                 {1, snapshotFails},
 	})
 }

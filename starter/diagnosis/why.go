@@ -54,6 +54,12 @@ func whyCommand(*pflag.FlagSet) cli.Action {
 // API.
 func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (explanation, error) {
 	w, queryErr := QueryWhy(ctx, s, resource.WorkflowID(r, id))
+	if queryErr == nil && r == resource.Leases && w.LastError != "" { // the API knows the latest attempt, the workflow knows only the first
+		if o, err := r.Get(ctx, s, id); err == nil {
+			latest := whyFromObject(r, id, o)
+			w.Sentence, w.LastError, w.NextAttempt = latest.Sentence, latest.LastError, latest.NextAttempt
+		}
+	}
 	if queryErr == nil {
 		return explanation{Why: w, Source: "workflow"}, nil
 	}

@@ -48,6 +48,10 @@ func whyFromObject(r *cli.Resource, id string, o cli.Object) contract.Why {
 	}
 	w.LastError, _ = o["last_error"].(string)
 	reason, _ := o["berth:why"].(cli.Object)
+	if failed, _ := cli.Objects(reason["failed_calls"]); len(failed) > 0 {
+		w.LastError, _ = failed[0]["error"].(string)
+		w.NextAttempt = parseTime(failed[0]["next_attempt"])
+	}
 	all, _ := cli.Objects(reason["waiting"])
 	for _, p := range all {
 		party, _ := p["for"].(string)

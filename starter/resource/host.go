@@ -12,7 +12,7 @@ import (
 var Hosts = &cli.Resource{
 	Name: "host", Path: "/reservation/v1/os-hosts", SingularKey: "host", PluralKey: "hosts",
 	IDKey: "id", NameKey: "hypervisor_hostname", IsID: cli.Digits.MatchString,
-	Columns: []string{"id", "hypervisor_hostname", "reservable", "vcpus", "memory_mb", "local_gb"},
+	Columns: []string{"id", "hypervisor_hostname", "reservable", "vcpus", "memory_mb", "local_gb", "berth:quarantine"},
 }
 
 // hostCommand makes the command that registers a host (POST) or the command that changes the properties of a host

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -39,6 +40,15 @@ func hostViewOf(h lease.Host) map[string]any {
 	return v
 }
 
+// hostResponse returns the JSON object of a host, with a sentence that says which lease has failed to release the host, if there is one.
+func hostResponse(h lease.Host) map[string]any {
+	v := hostViewOf(h)
+	if h.Quarantine != nil {
+		v["berth:quarantine"] = h.Quarantine.Sentence(time.Now())
+	}
+	return v
+}
+
 func (b *handler) listHosts(r *http.Request) (int, any, error) {
 	all, err := b.Store.Hosts(r.Context())
 	if err != nil {
@@ -46,7 +56,7 @@ func (b *handler) listHosts(r *http.Request) (int, any, error) {
 	}
 	views := make([]any, len(all))
 	for i, h := range all {
-		views[i] = hostViewOf(h)
+		views[i] = hostResponse(h)
 	}
 	return http.StatusOK, map[string]any{"hosts": views}, nil
 }
@@ -77,7 +87,7 @@ func (b *handler) createHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, map[string]any{"host": hostViewOf(h)}, nil
+	return http.StatusCreated, map[string]any{"host": hostResponse(h)}, nil
 }
 
 func (b *handler) showHost(r *http.Request) (int, any, error) {
@@ -89,7 +99,7 @@ func (b *handler) showHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, noHost(r, err)
 	}
-	return http.StatusOK, map[string]any{"host": hostViewOf(h)}, nil
+	return http.StatusOK, map[string]any{"host": hostResponse(h)}, nil
 }
 
 func (b *handler) updateHost(r *http.Request) (int, any, error) {
@@ -112,7 +122,7 @@ func (b *handler) updateHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, noHost(r, err)
 	}
-	return http.StatusOK, map[string]any{"host": hostViewOf(h)}, nil
+	return http.StatusOK, map[string]any{"host": hostResponse(h)}, nil
 }
 
 func (b *handler) deleteHost(r *http.Request) (int, any, error) {

@@ -41,8 +41,20 @@ type eventView struct {
 }
 
 type whyView struct {
-	Sentence string        `json:"sentence"`
-	Waiting  []waitingView `json:"waiting"`
+	Sentence    string           `json:"sentence"`
+	Waiting     []waitingView    `json:"waiting"`
+	FailedCalls []failedCallView `json:"failed_calls"`
+}
+
+// failedCallView is the JSON object of a call to another party that failed.
+type failedCallView struct {
+	Party       string     `json:"party"`
+	Call        string     `json:"call"`
+	Error       string     `json:"error"`
+	Since       time.Time  `json:"since"`
+	LastAttempt time.Time  `json:"last_attempt"`
+	NextAttempt *time.Time `json:"next_attempt"`
+	Attempts    int        `json:"attempts"`
 }
 
 type waitingView struct {
@@ -69,7 +81,11 @@ func viewOf(l lease.Lease) leaseView {
 func leaseResponse(l lease.Lease) map[string]any {
 	v := viewOf(l)
 	sentence, waiting := lease.Explain(l, time.Now())
-	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}}
+	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}, FailedCalls: []failedCallView{}}
+	for _, f := range l.FailedCalls() {
+		v.Why.FailedCalls = append(v.Why.FailedCalls, failedCallView{Party: f.Party, Call: f.Call, Error: f.Error, Since: f.Since,
+			LastAttempt: f.LastAt, NextAttempt: f.NextAt, Attempts: f.Attempts})
+	}
 	for _, w := range waiting {
 		v.Why.Waiting = append(v.Why.Waiting, waitingView{For: w.For, Since: w.Since, Deadline: w.Deadline})
 	}

@@ -337,12 +337,15 @@ create table lease (
     delete_requested_at timestamp with time zone,
     created_at timestamp with time zone not null default clock_timestamp(),
     updated_at timestamp with time zone,
+    batch_until timestamp with time zone,
     constraint lease_pkey PRIMARY KEY (id),
     constraint lease_dates CHECK ((start_at <= end_at)),
     constraint lease_deletion CHECK (((status <> 'DELETING'::text) OR (delete_requested_at IS NOT NULL))),
     constraint lease_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 80))),
     constraint lease_status_check CHECK ((status = ANY (ARRAY['CREATING'::text, 'PENDING'::text, 'STARTING'::text, 'ACTIVE'::text, 'TERMINATING'::text, 'TERMINATED'::text, 'UPDATING'::text, 'DELETING'::text, 'ERROR'::text])))
 );
+
+CREATE INDEX lease_batch ON public.lease USING btree (batch_until) WHERE (batch_until IS NOT NULL);
 
 CREATE INDEX lease_project ON public.lease USING btree (project_id, created_at);
 
@@ -678,6 +681,33 @@ create table reservation (
 
 CREATE INDEX reservation_lease ON public.reservation USING btree (lease_id);
 
+create table reservation_failure (
+    reservation_id uuid not null,
+    party text not null,
+    call text not null,
+    error text not null,
+    since timestamp with time zone not null default clock_timestamp(),
+    last_at timestamp with time zone not null default clock_timestamp(),
+    next_at timestamp with time zone,
+    attempts integer not null default 1,
+    constraint reservation_failure_pkey PRIMARY KEY (reservation_id),
+    constraint reservation_failure_attempts_check CHECK ((attempts >= 1))
+);
+
+create table reservation_leftover (
+    reservation_id uuid not null,
+    resource_type text not null,
+    project_id text not null,
+    services text[] not null,
+    due_at timestamp with time zone not null,
+    attempts integer not null default 0,
+    last_error text not null default ''::text,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    constraint reservation_leftover_pkey PRIMARY KEY (reservation_id)
+);
+
+CREATE INDEX reservation_leftover_due ON public.reservation_leftover USING btree (due_at);
+
 create table resource_class (
     id integer not null default nextval('resource_class_id'::regclass),
     name text not null,
@@ -880,6 +910,8 @@ alter table provider_trait add constraint provider_trait_provider_id_fkey FOREIG
 alter table provider_trait add constraint provider_trait_trait FOREIGN KEY (trait_id) REFERENCES trait(id);
 
 alter table reservation add constraint reservation_lease_id_fkey FOREIGN KEY (lease_id) REFERENCES lease(id) ON DELETE CASCADE;
+
+alter table reservation_failure add constraint reservation_failure_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES reservation(id) ON DELETE CASCADE;
 
 alter table security_group_rule add constraint security_group_rule_group_id_fkey FOREIGN KEY (group_id) REFERENCES security_group(id) ON DELETE CASCADE;
 

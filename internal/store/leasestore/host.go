@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,7 +19,7 @@ import (
 
 // Host returns the reservable host with the given ID. Host returns db.ErrNotFound if no reservable host has the ID.
 func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
-	all, err := readHosts(ctx, s.db, `h.id = $1`, id)
+	all, err := s.hostsWithQuarantine(ctx, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
 		err = hostNotFound(id)
 	}
@@ -30,7 +31,53 @@ func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 
 // Hosts returns all reservable hosts, sorted by ID.
 func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
-	return readHosts(ctx, s.db, `true`)
+	return s.hostsWithQuarantine(ctx, `true`)
+}
+
+// hostsWithQuarantine reads hosts, and the leases that have failed to release them.
+func (s *Store) hostsWithQuarantine(ctx context.Context, where string, args ...any) ([]lease.Host, error) {
+	all, err := readHosts(ctx, s.db, where, args...)
+	if err != nil {
+		return nil, err
+	}
+	quarantined, err := s.quarantinedHosts(ctx)
+	for i := range all {
+		all[i].Quarantine = quarantined[all[i].ID]
+	}
+	return all, err
+}
+
+// quarantinedHosts returns the hosts that a lease keeps because its end has failed, by ID. If several leases keep a host, quarantinedHosts
+// returns the lease with the earliest end.
+func (s *Store) quarantinedHosts(ctx context.Context) (map[int64]*lease.Quarantine, error) {
+	rows, err := s.db.Query(ctx, `
+		select distinct on (a.host_id) a.host_id, l.id, l.name, l.end_at, f.party, f.call, f.error, f.since, f.last_at, f.next_at, f.attempts
+		from event e
+		join lease l on l.id = e.lease_id
+		join reservation r on r.lease_id = l.id
+		join host_allocation a on a.reservation_id = r.id
+		left join reservation_failure f on f.reservation_id = r.id
+		where e.event_type = 'end_lease' and e.status = 'ERROR'
+		order by a.host_id, l.end_at, l.id`)
+	if err != nil {
+		return nil, fmt.Errorf("read quarantined hosts: %w", err)
+	}
+	all := map[int64]*lease.Quarantine{}
+	for rows.Next() {
+		var host int64
+		var q lease.Quarantine
+		var party, call, text *string
+		var since, last, next *time.Time
+		var attempts *int
+		if err := rows.Scan(&host, &q.Lease, &q.Name, &q.Since, &party, &call, &text, &since, &last, &next, &attempts); err != nil {
+			return nil, fmt.Errorf("read quarantined hosts: %w", err)
+		}
+		if party != nil {
+			q.Failure = &lease.CallFailure{Party: *party, Call: *call, Error: *text, Since: *since, LastAt: *last, NextAt: next, Attempts: *attempts}
+		}
+		all[host] = &q
+	}
+	return all, rows.Err()
 }
 
 // RegisterHost makes a hypervisor reservable. The parameter `name` is the name or UUID of the hypervisor's root provider in

@@ -92,7 +92,7 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 }
 
 // readHostCandidates returns all hosts, sorted by ID. For each host, readHostCandidates says whether the host has allocations, and whether
-// the host is free from the time `from` to the time `to`. If the end of a lease has failed, the hosts of this lease are not free. The query
+// the host is free from the time `from` to the time `to`, and whether a lease that is past its end has not released the host yet. If the end of a lease has failed, the hosts of this lease are not free. The query
 // searches for failed ends only among the reservations that have started, because a reservation that has not started cannot have a failed
 // end and few reservations have started.
 func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
@@ -105,14 +105,20 @@ func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time
 					from host_allocation a
 					join reservation r on r.id = a.reservation_id
 					join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
-					where a.during && tstzrange(null, now()) and e.status = 'ERROR'))
+					where a.during && tstzrange(null, now()) and e.status = 'ERROR')),
+			h.id = any(array(
+				select a.host_id
+				from host_allocation a
+				join reservation r on r.id = a.reservation_id
+				join lease l on l.id = r.lease_id
+				where a.during << tstzrange(now(), null) and l.status <> 'PENDING'))
 		from host h
 		order by h.id`, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("read free hosts: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.HostCandidate, err error) {
-		c.Host, err = scanHost(row, &c.Booked, &c.Free)
+		c.Host, err = scanHost(row, &c.Booked, &c.Free, &c.Late)
 		return c, err
 	})
 	if err != nil {

@@ -146,7 +146,7 @@ func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) (
 	each := b.Resources()
 	for _, h := range matching {
 		has, fits := capacity[h.ID]
-		if h.Reservable && fits && !alone[h.ID] {
+		if h.Reservable && fits && !alone[h.ID] && h.ID != b.avoid {
 			all = append(all, lease.SlotCandidate{Host: h.ID, FreeSlots: lease.FreeSlots(has, lease.PeakUsage(uses[h.ID], b.from, b.to), each),
 				UsedByOthers: len(uses[h.ID]) > 0, OwnInstances: b.Slots[h.ID]})
 		}

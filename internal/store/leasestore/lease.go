@@ -115,6 +115,7 @@ func readDetails(ctx context.Context, tx db.Tx, all []lease.Lease) error {
 	}
 	batch := &pgx.Batch{}
 	queueReservations(batch, ids, byID)
+	queueFailures(batch, ids, byID)
 	queueEvents(batch, ids, byID)
 	queueBlockers(batch, ids, byID)
 	return tx.SendBatch(ctx, batch).Close()
@@ -151,6 +152,7 @@ func scanReservation(rows pgx.Rows, of *uuid.UUID) (r lease.Reservation, err err
 		&r.Amount, &r.VCPUs, &r.MemoryMB, &r.DiskGB, &r.Affinity, &r.Flavor, &r.Network, &r.Required, &r.AggregateID,
 		&r.ServerGroupID, &r.Revision, &r.CloudRevision, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt,
 		&r.Hosts, &slots, &r.Addresses)
+	r.HoldsAddresses = len(r.Addresses) > 0
 	if r.Type == lease.VirtualInstance || r.Type == lease.FlavorInstance {
 		r.Slots = map[int64]int{}
 		for i, host := range r.Hosts {
@@ -173,42 +175,6 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 				return err
 			}
 			byID[id].Events = append(byID[id].Events, e)
-		}
-		return rows.Err()
-	})
-}
-
-// blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than blockersShown, it lists the
-// blockers with the earliest end dates.
-const blockersShown = 10
-
-// queueBlockers queues the query for the blockers of pending leases whose start is due. A blocker of a lease is another lease with an
-// earlier allocation of the same host that has not yet released the host. If the end of a lease with an instance reservation has failed,
-// this reservation does not block other instance reservations, because each instance reservation has its own slots.
-func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
-	batch.Queue(`
-		select l.id, b.id, b.name, b.hostname, b.end_at
-		from lease l
-		cross join lateral (
-			select before.id, before.name, h.hostname, before.end_at
-			from reservation r
-			join host_allocation mine on mine.reservation_id = r.id
-			join host_allocation theirs on theirs.host_id = mine.host_id and upper(theirs.during) <= lower(mine.during)
-			join reservation b on b.id = theirs.reservation_id
-			join lease before on before.id = b.lease_id
-			join host h on h.id = mine.host_id
-			where r.lease_id = l.id and before.id <> l.id and not (mine.owner = theirs.owner and before.status = 'ERROR')
-			order by before.end_at, h.id
-			limit $3) b
-		where l.id = any($1) and l.status = 'PENDING' and l.start_at <= clock_timestamp() + $2::interval
-		order by l.id, b.end_at`, ids, lease.ClockSkew, blockersShown).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var id uuid.UUID
-			var b lease.Blocker
-			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Host, &b.Since); err != nil {
-				return err
-			}
-			byID[id].Blockers = append(byID[id].Blockers, b)
 		}
 		return rows.Err()
 	})

@@ -75,7 +75,10 @@ func beginDueSteps(ctx context.Context, tx *transaction, leases []lease.Lease, n
 	if len(transitions) == 0 {
 		return nil, nil
 	}
-	return started, saveLeases(ctx, tx, transitions...)
+	if err := saveLeases(ctx, tx, transitions...); err != nil {
+		return nil, err
+	}
+	return started, setBatchTimes(ctx, tx, started)
 }
 
 // addStartingToInventory allocates the resources of the starting leases in Placement.
@@ -150,12 +153,7 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 			and not exists (
 				select from event b
 				where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
-			and (l.status <> 'PENDING' or not exists (
-				select from reservation r
-				join host_allocation own on own.reservation_id = r.id
-				join host_allocation other on other.host_id = own.host_id and other.reservation_id <> own.reservation_id
-					and upper(other.during) <= lower(own.during)
-				where r.lease_id = l.id))
+			and (l.status <> 'PENDING' or not exists (select `+blockersSQL+`))
 		order by e.event_type, e.at, l.id
 		limit $1
 		for update of l skip locked`, advanceBatchSize)
@@ -183,6 +181,9 @@ func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []Star
 		finished, abandoned = 0, nil
 		current, err := lockLeases(ctx, tx, ids)
 		if err != nil {
+			return err
+		}
+		if err := clearBatchTimes(ctx, tx, ids); err != nil {
 			return err
 		}
 		abandoned = abandonedStarts(started, current)

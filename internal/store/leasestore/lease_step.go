@@ -16,9 +16,13 @@ import (
 )
 
 // BeginLease sets a lease to the transitional status of a step and the step's event to IN_PROGRESS. If BeginLease is called again for the
-// same step, it changes nothing. If the step is not due, BeginLease returns db.ErrConflict, and the caller has to read the lease again.
+// same step, it changes nothing. If the step is not due, BeginLease returns db.ErrConflict, and the caller has to read the lease again. The
+// step lease.StepExpire has no transitional status: BeginLease performs all of it.
 func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
+		if step == lease.StepExpire {
+			return expireLease(ctx, tx, was)
+		}
 		now, err := databaseTime(ctx, tx)
 		if err != nil {
 			return was, err
@@ -75,6 +79,8 @@ func finishTransitions(ctx context.Context, tx *transaction, all []transition) e
 			}
 		case o.before.Status == lease.Terminating:
 			ended = append(ended, o)
+		case o.step == lease.StepClear && o.before.HasFailedToEnd():
+			ended = append(ended, o)
 		}
 	}
 	if err := checkAllocated(ctx, tx, started); err != nil {
@@ -83,7 +89,30 @@ func finishTransitions(ctx context.Context, tx *transaction, all []transition) e
 	if err := releaseEnded(ctx, tx, ended); err != nil {
 		return err
 	}
+	if err := clearFailures(ctx, tx, all); err != nil {
+		return err
+	}
 	return saveLeases(ctx, tx, all...)
+}
+
+// clearFailures deletes the failed calls of the leases whose step has succeeded. If the step has failed, the failures explain the status
+// ERROR.
+func clearFailures(ctx context.Context, tx *transaction, all []transition) error {
+	var succeeded []uuid.UUID
+	for _, o := range all {
+		for _, r := range o.before.Reservations {
+			if len(o.failed) == 0 && r.Failure != nil {
+				succeeded = append(succeeded, r.ID)
+			}
+		}
+	}
+	if len(succeeded) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, clearFailuresSQL, succeeded); err != nil {
+		return fmt.Errorf("delete the failed calls of reservations: %w", err)
+	}
+	return nil
 }
 
 // checkAllocated returns db.ErrConflict if Placement does not contain all resources of the starting leases' reservations.
@@ -155,6 +184,11 @@ func asConflict(err error) error {
 func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err := removeFromInventory(ctx, tx, reservationsOf(l)...); err != nil {
 		return err
+	}
+	if l.Status == lease.Deleting { // the lease has started, so it had objects in Nova or Neutron
+		if err := keepLeftovers(ctx, tx, l, leftoverDelay); err != nil {
+			return err
+		}
 	}
 	followers, err := followerNudges(ctx, tx, l.ID)
 	if err != nil {

@@ -50,8 +50,8 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 	return failed, recovered, nil
 }
 
-// UnhealthyReservations returns the reservations with a failed host or with missing resources, sorted by start date. UnhealthyReservations
-// returns only reservations of pending or active leases that have started or will start within the duration `horizon`; if `horizon` is 0,
+// UnhealthyReservations returns the reservations with a failed host or with missing resources, and the pending reservations of hosts that
+// another lease has not released in time (see lateHoldersSQL), sorted by start date. UnhealthyReservations returns only reservations of pending or active leases that have started or will start within the duration `horizon`; if `horizon` is 0,
 // there is no limit. UnhealthyReservations does not return reservations of leases that start later than `horizon`, because the hosts of
 // such a reservation may recover before the start.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
@@ -65,13 +65,20 @@ func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration
 			union all
 			select id, null
 			from reservation
-			where missing_resources) as a (reservation_id, host_id)
+			where missing_resources
+			union
+			select next.reservation_id, next.host_id
+			from (`+lateHoldersSQL+`) held
+			join host_allocation next on next.host_id = held.host_id and lower(next.during) >= upper(held.during) and next.owner <> held.owner
+			join reservation r on r.id = next.reservation_id
+			join lease l on l.id = r.lease_id
+			where l.status = 'PENDING' and (held.failed or l.start_at <= now())) as a (reservation_id, host_id)
 		join reservation r on r.id = a.reservation_id
 		join lease l on l.id = r.lease_id
 		where l.status in ('PENDING', 'ACTIVE') and l.delete_requested_at is null and l.end_at > now()
 			and ($1::interval = interval '0' or l.start_at <= now() + $1::interval)
 		order by l.start_at, r.id, a.host_id
-		limit $2`, horizon, limit)
+		limit $2`, horizon, limit, lease.RecheckInterval)
 	if err != nil {
 		return nil, fmt.Errorf("read unhealthy reservations: %w", err)
 	}
@@ -142,8 +149,11 @@ func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease
 	if err := tx.QueryRow(ctx, `select exists (select from host where id = $1 and not reservable)`, host).Scan(&lost); err != nil {
 		return nil, fmt.Errorf("read host %d of reservation: %w", host, err)
 	}
-	if !lost || !slices.Contains(r.Hosts, host) {
+	if !slices.Contains(r.Hosts, host) {
 		return nil, nil
+	}
+	if !lost {
+		return s.moveOffHeldHost(ctx, tx, was, i, host, now)
 	}
 	whole := false
 	err := retryTaken(ctx, tx, func(tx *transaction) (err error) {
@@ -153,6 +163,55 @@ func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease
 	is := lease.WithHostReplaced(was, i, whole)
 	return &is, err
 }
+
+// lateHoldersSQL selects the allocations of hosts that leases hold past their end: the end of the lease has failed (`failed`), or the lease
+// has needed longer than $3 to end.
+const lateHoldersSQL = `
+	select a.host_id, a.reservation_id, a.owner, a.during, e.status = 'ERROR' as failed
+	from host_allocation a
+	join reservation r on r.id = a.reservation_id
+	join lease l on l.id = r.lease_id
+	join event e on e.lease_id = l.id and e.event_type = 'end_lease'
+	where a.during << tstzrange(now(), null) and l.status <> 'PENDING'
+		and (e.status = 'ERROR' or a.during << tstzrange(now() - $3::interval, null))`
+
+// moveOffHeldHost moves the i-th reservation of a pending lease from a host that another lease has not released in time to a free host. If
+// no other host is free, the reservation keeps the host, because the host can still be released before the lease starts. moveOffHeldHost
+// returns the lease, or nil if the reservation keeps the host.
+func (s *Store) moveOffHeldHost(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
+	r := was.Reservations[i]
+	var held bool
+	err := tx.QueryRow(ctx, `
+		select exists (
+			select from (`+lateHoldersSQL+`) held
+			join host_allocation own on own.reservation_id = $1 and own.host_id = held.host_id and lower(own.during) >= upper(held.during)
+				and own.owner <> held.owner
+			where held.host_id = $2)`, r.ID, host, lease.RecheckInterval).Scan(&held)
+	if err != nil {
+		return nil, fmt.Errorf("read holders of host %d: %w", host, err)
+	}
+	if !held || was.Status != lease.Pending {
+		return nil, nil
+	}
+	err = tx.savepoint(ctx, func(tx *transaction) error {
+		return retryTaken(ctx, tx, func(tx *transaction) error {
+			request := s.newAllocationRequest(was, r, withOwnSlots(r), now)
+			request.avoid = host
+			whole, err := resources[r.Type].replaceHost(ctx, tx, request, host)
+			if err == nil && !whole {
+				err = errNoOtherHost
+			}
+			return err
+		})
+	})
+	if errors.Is(err, errNoOtherHost) {
+		return nil, nil
+	}
+	return &was, err
+}
+
+// errNoOtherHost means that no other host is free for a reservation.
+var errNoOtherHost = errors.New("no other host is free")
 
 // restoreMissing allocates the missing resources of a reservation, if enough resources have become free.
 func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.Lease, i int, now time.Time) (*lease.Lease, error) {

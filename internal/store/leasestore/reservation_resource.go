@@ -113,7 +113,8 @@ type allocationRequest struct {
 	before            lease.Reservation // the state before the change
 	from, to          time.Time
 	active            bool
-	shuffled          bool // choose at random among equally suitable hosts
+	shuffled          bool  // choose at random among equally suitable hosts
+	avoid             int64 // a host that must not be chosen; 0: none
 }
 
 // newAllocationRequest returns a request for the dates of the lease plus the cleaning time. If the start of the lease is in the

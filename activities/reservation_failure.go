@@ -1,0 +1,54 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"berth/internal/lease"
+	"berth/internal/store/db"
+)
+
+// recordTimeout limits the statements that record the result of a call. The timeout of a call and recordTimeout together must be shorter than
+// workflows.SingleAttemptTimeout.
+const recordTimeout = 700 * time.Millisecond
+
+// inventoryError names Placement as the party of an error with which the inventory refused a reservation.
+func inventoryError(call string, err error) error {
+	var fault *lease.Fault
+	if errors.As(err, &fault) {
+		return &lease.CallError{Party: lease.PartyPlacement, Call: call, Err: err}
+	}
+	return err
+}
+
+// recordCall records in the database whether the calls for a reservation succeeded, so that the API and `starter why` can name the party that
+// failed. recordCall returns the error for Temporal: the error says when the next attempt is.
+func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) error {
+	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	var call *lease.CallError
+	switch {
+	case err == nil:
+		if err := a.Store.Lease.ClearCallFailures(record, id); err != nil {
+			slog.WarnContext(ctx, "deleting the failed calls of a reservation failed", "reservation", id, "error", err)
+		}
+		return nil
+	case errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) || !errors.As(err, &call):
+		return classify(err)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return backendError(err)
+	}
+	retries := activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity
+	delay, failed := a.Store.Lease.RecordCallFailure(record, id, lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(shorten(err.Error()))}, retries)
+	if failed != nil {
+		slog.WarnContext(ctx, "recording a failed call of a reservation failed", "reservation", id, "error", failed)
+	}
+	return temporal.NewApplicationErrorWithOptions(shorten(err.Error()), BackendError, temporal.ApplicationErrorOptions{
+		Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay, Details: []any{call.Party}})
+}

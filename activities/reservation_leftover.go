@@ -1,0 +1,43 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"berth/internal/lease"
+)
+
+// leftoverBatch is the maximum number of leftovers that one call of clearLeftovers removes.
+const leftoverBatch = 100
+
+// keepLeftover stores a reservation of a deleted lease whose removal from Nova and Neutron has failed.
+func (a *Activities) keepLeftover(ctx context.Context, c lease.CloudReservation, failure error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := a.Store.Lease.KeepLeftover(ctx, c); err != nil {
+		slog.WarnContext(ctx, "storing a leftover of a deleted lease failed", "reservation", c.ID, "removal", failure, "error", err)
+	}
+}
+
+// clearLeftovers removes what deleted leases may have left in Nova and Neutron. clearLeftovers continues after a failure; the next call
+// repeats the failed removals.
+func (a *Activities) clearLeftovers(ctx context.Context) error {
+	all, err := a.Store.Lease.DueLeftovers(ctx, leftoverBatch)
+	if err != nil {
+		return classify(err)
+	}
+	for begin := time.Now(); len(all) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; all = all[1:] {
+		var failure error
+		if f := all[0]; a.Cloud != nil && slices.Contains(a.Cloud.ResourceTypes(), f.Type) {
+			call, cancel := context.WithTimeout(ctx, LongCallTimeout)
+			failure = a.Cloud.Deprovision(call, f.CloudReservation)
+			cancel()
+		}
+		if err := a.Store.Lease.FinishLeftover(ctx, all[0].ID, all[0].Attempts, failure); err != nil {
+			return classify(err)
+		}
+	}
+	return nil
+}

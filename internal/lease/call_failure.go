@@ -1,0 +1,91 @@
+package lease
+
+import (
+	"fmt"
+	"time"
+)
+
+// The parties that berth calls for the reservations of a lease.
+const (
+	PartyNova      = "nova"
+	PartyNeutron   = "neutron"
+	PartyKeystone  = "keystone"
+	PartyPlacement = "placement" // berth's own inventory
+)
+
+// partyNames are the names of the parties in sentences.
+var partyNames = map[string]string{PartyNova: "Nova", PartyNeutron: "Neutron", PartyKeystone: "Keystone", PartyPlacement: "Placement"}
+
+// CallError is the error of a call that berth made for a reservation. CallError says which party berth called and with which call, so that
+// the explanation of a lease can name them.
+type CallError struct {
+	Party string // PartyNova and so on
+	Call  string // method and path, or what the call does
+	Err   error
+}
+
+func (e *CallError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause of the error.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// CallFailure says that the last call for a reservation has failed.
+type CallFailure struct {
+	Party    string
+	Call     string
+	Error    string
+	Since    time.Time // first failure since the last success
+	LastAt   time.Time
+	NextAt   *time.Time `json:",omitempty"` // nil: no attempt is planned
+	Attempts int
+}
+
+const (
+	firstRetryDelay = 500 * time.Millisecond
+	// stepRetryDelay is the maximum delay between two attempts while a user waits for a step.
+	stepRetryDelay = 10 * time.Second
+	// clearRetryDelay is the maximum delay between two attempts to clear the resources of a lease in ERROR.
+	clearRetryDelay = time.Minute
+)
+
+// RetryDelay returns the delay after a failed attempt. The parameter `attempts` is the number of attempts that have failed in a row. The
+// delay doubles with each attempt. The maximum is larger for a lease in ERROR, because nobody waits for the end of a step then.
+func RetryDelay(status Status, attempts int) time.Duration {
+	longest := stepRetryDelay
+	if status == Error {
+		longest = clearRetryDelay
+	}
+	delay := firstRetryDelay
+	for ; attempts > 1 && delay < longest; attempts-- {
+		delay *= 2
+	}
+	return min(delay, longest)
+}
+
+// Sentence describes the failure: who failed, with which call, since when, how often, and when the next attempt is.
+func (f CallFailure) Sentence(now time.Time) string {
+	name := partyNames[f.Party]
+	if name == "" {
+		name = f.Party
+	}
+	next := ""
+	switch {
+	case f.NextAt == nil:
+	case f.NextAt.After(now):
+		next = ", next attempt at " + formatTime(*f.NextAt)
+	default:
+		next = ", the next attempt is running"
+	}
+	return fmt.Sprintf("%s fails since %s: %s (%s%s): %s", name, formatTime(f.Since), f.Call, countOf(f.Attempts, "attempt"), next, f.Error)
+}
+
+// FailedCalls returns the failed calls of the lease's reservations.
+func (l Lease) FailedCalls() []CallFailure {
+	var all []CallFailure
+	for _, r := range l.Reservations {
+		if r.Failure != nil {
+			all = append(all, *r.Failure)
+		}
+	}
+	return all
+}

@@ -1,0 +1,39 @@
+package lease
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stuck reports whether it is unknown when the lease can get its hosts.
+func (l Lease) stuck() bool {
+	return slices.ContainsFunc(l.Blockers, func(b Blocker) bool { return b.Stuck })
+}
+
+// Expire returns a PENDING lease that could not start before its end, because other leases still held its hosts: the start has failed, so
+// the lease, its start_lease and end_lease events and its reservations are in ERROR. Nothing has to be cleared in Nova and Neutron, because
+// the lease has never started. Expire returns ErrTransition if the lease is not PENDING, if its end is not over, or if no lease that is stuck
+// blocks it.
+func Expire(l Lease, now time.Time) (Lease, error) {
+	l = l.clone()
+	start, end := l.event(StartLease), l.event(EndLease)
+	if l.DeleteRequested || l.Status != Pending || start == nil || end == nil || !l.stuck() || now.Before(end.At) {
+		return l, transitionError(l, StepExpire)
+	}
+	var reasons []string
+	for _, b := range l.Blockers {
+		if b.Stuck {
+			reasons = append(reasons, fmt.Sprintf("lease %s (%s) held host %s", b.Name, b.ID, b.Host))
+		}
+	}
+	start.Status, end.Status = EventFailed, EventFailed
+	for i := range l.Reservations {
+		r := &l.Reservations[i]
+		r.Status, r.LastError = ReservationError, "the lease could not start before its end, because "+strings.Join(reasons, " and ")
+		r.Hosts, r.Slots, r.Addresses = nil, nil, nil
+	}
+	l.Status = Error
+	return l, CheckStatus(l)
+}

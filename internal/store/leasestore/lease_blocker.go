@@ -1,0 +1,144 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/outbox"
+)
+
+// stuckSQL is a condition on the lease with the alias `of`: its end has failed, or calls for its reservations fail since longer than lease.StuckAfter. A
+// stuck lease can keep its hosts for a long time.
+func stuckSQL(of string) string {
+	return `(exists (select from event failed where failed.lease_id = ` + of + `.id and failed.event_type = 'end_lease' and failed.status = 'ERROR')
+		or exists (
+			select from reservation r
+			join reservation_failure f on f.reservation_id = r.id
+			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + strconv.Itoa(int(lease.StuckAfter.Seconds())) + ` seconds'))`
+}
+
+// blockersSQL are the tables and the conditions of a query for the blockers of the lease l. A blocker (`before`) has an earlier allocation of
+// a host of the lease (`theirs` and `mine`) and has not released the host. A lease with a later allocation is a blocker if it has started
+// already. If the end of a lease with an instance reservation has failed, this reservation does not block other instance reservations,
+// because each instance reservation has its own slots. A PENDING lease holds no host in Nova, and is a blocker only because it goes first: if
+// a PENDING lease waits for a host that a third lease is stuck with, only the third lease is a blocker, and only for the leases of that host.
+var blockersSQL = `
+	from reservation r
+	join host_allocation mine on mine.reservation_id = r.id
+	join host_allocation theirs on theirs.host_id = mine.host_id
+	join reservation b on b.id = theirs.reservation_id
+	join lease before on before.id = b.lease_id
+	where r.lease_id = l.id and before.id <> l.id
+		and (upper(theirs.during) <= lower(mine.during) and not (mine.owner = theirs.owner and before.status = 'ERROR')
+			or lower(theirs.during) >= upper(mine.during) and before.status <> 'PENDING' and mine.owner <> theirs.owner)
+		and (before.status <> 'PENDING' or not exists (
+			select from reservation waits
+			join host_allocation needed on needed.reservation_id = waits.id
+			join host_allocation held on held.host_id = needed.host_id and upper(held.during) <= lower(needed.during)
+			join reservation holder on holder.id = held.reservation_id
+			join lease third on third.id = holder.lease_id
+			where waits.lease_id = before.id and third.status <> 'PENDING' and needed.owner <> held.owner and ` + stuckSQL("third") + `))`
+
+// expiresSQL is a condition that is true if the blocker `before` makes the lease l expire after its end: the blocker is stuck, or has started
+// although its allocation is later.
+var expiresSQL = `before.status <> 'PENDING' and (lower(theirs.during) >= upper(mine.during) or ` + stuckSQL("before") + `)`
+
+// blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than blockersShown, it lists the
+// blockers with the earliest end dates.
+const blockersShown = 10
+
+// queueBlockers queues the query for the blockers of pending leases whose start is due.
+func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	batch.Queue(`
+		select l.id, b.id, b.name, b.hostname, b.end_at, b.stuck
+		from lease l
+		cross join lateral (
+			select before.id, before.name, h.hostname, before.end_at, before.stuck
+			from (select before.id, before.name, before.end_at, mine.host_id, `+expiresSQL+` as stuck `+blockersSQL+`) before
+			join host h on h.id = before.host_id
+			order by before.end_at, h.id
+			limit $3) b
+		where l.id = any($1) and l.status = 'PENDING' and l.start_at <= clock_timestamp() + $2::interval
+		order by l.id, b.end_at`, ids, lease.ClockSkew, blockersShown).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var b lease.Blocker
+			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Host, &b.Since, &b.Stuck); err != nil {
+				return err
+			}
+			byID[id].Blockers = append(byID[id].Blockers, b)
+		}
+		return rows.Err()
+	})
+}
+
+// ExpireBlockedLeases sets PENDING leases to ERROR that are past their end and wait for a stuck lease (see stuckSQL), and releases their
+// resources. ExpireBlockedLeases skips leases that another transaction has locked, and expires at most advanceBatchSize leases. The result is
+// the number of expired leases.
+func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error) {
+	err = s.inTx(ctx, func(tx *transaction) error {
+		rows, err := tx.Query(ctx, `
+			select l.id
+			from event e
+			join lease l on l.id = e.lease_id
+			where e.status = 'UNDONE' and e.event_type = 'end_lease' and e.at <= now() and l.status = 'PENDING' and l.delete_requested_at is null
+				and exists (select `+blockersSQL+` and `+expiresSQL+`)
+			order by e.at, l.id
+			limit $1
+			for update of l skip locked`, advanceBatchSize)
+		if err != nil {
+			return fmt.Errorf("lock blocked leases: %w", err)
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		if err != nil {
+			return fmt.Errorf("lock blocked leases: %w", err)
+		}
+		leases, err := readLeases(ctx, tx, `id = any($1)`, ids)
+		if err != nil {
+			return err
+		}
+		for _, was := range leases {
+			if _, err := expireLease(ctx, tx, was); err != nil {
+				return err
+			}
+		}
+		expired = len(leases)
+		return nil
+	})
+	return expired, err
+}
+
+// expireLease sets a locked lease to ERROR, because other leases held its hosts until its end, and releases the resources of the lease.
+func expireLease(ctx context.Context, tx *transaction, was lease.Lease) (lease.Lease, error) {
+	now, err := databaseTime(ctx, tx)
+	if err != nil {
+		return was, err
+	}
+	is, err := lease.Expire(was, now)
+	if err != nil {
+		return was, asConflict(err)
+	}
+	nudges, err := followerNudges(ctx, tx, was.ID)
+	if err != nil {
+		return was, err
+	}
+	err = forEachType(reservationsOf(was), func(res resource, reservations []leaseReservation) error {
+		ids := make([]uuid.UUID, len(reservations))
+		for i, r := range reservations {
+			ids[i] = r.ID
+		}
+		return res.release(ctx, tx, ids...)
+	})
+	if err != nil {
+		return was, err
+	}
+	if err := saveLease(ctx, tx, was, is); err != nil {
+		return was, err
+	}
+	return is, outbox.Enqueue(ctx, tx, append(nudges, nudgeLease(is, false))...)
+}

@@ -1,0 +1,95 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/lease"
+	"berth/internal/store/outbox"
+)
+
+// batchTime is how long after the begin of a step other processes assume that the process that has begun the step is alive. batchTime is a
+// little longer than the calls to Nova and Neutron of one batch may take. If a process is slower, two processes perform the same step, which
+// is harmless.
+const batchTime = 3200 * time.Millisecond
+
+// TakeOverLeases takes over the steps of leases that a process has begun and not finished in batchTime, because the process was probably
+// killed. The results are those of BeginDueLeases. A step that TakeOverLeases cannot take over is left to the workflow of the lease, which
+// gets a nudge.
+func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
+	err = s.inTx(ctx, func(tx *transaction) error {
+		started, ready = nil, nil
+		rows, err := tx.Query(ctx, `
+			select id
+			from lease
+			where batch_until <= clock_timestamp()
+			order by batch_until, id
+			limit $1
+			for update skip locked`, advanceBatchSize)
+		if err != nil {
+			return fmt.Errorf("lock leases whose batch has died: %w", err)
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		if err != nil {
+			return fmt.Errorf("lock leases whose batch has died: %w", err)
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		leases, err := readLeases(ctx, tx, `id = any($1)`, ids)
+		if err != nil {
+			return err
+		}
+		var others []contract.Nudge
+		for _, l := range leases {
+			switch {
+			case l.Status == lease.Starting && !l.DeleteRequested:
+				started = append(started, StartedStep{Lease: l, Step: lease.StepStart})
+			case l.Status == lease.Terminating && !l.DeleteRequested:
+				started = append(started, StartedStep{Lease: l, Step: lease.StepEnd})
+			default:
+				others = append(others, nudgeLease(l, false))
+			}
+		}
+		if err := clearBatchTimes(ctx, tx, ids); err != nil {
+			return err
+		}
+		if err := outbox.Enqueue(ctx, tx, others...); err != nil || len(started) == 0 {
+			return err
+		}
+		if err := setBatchTimes(ctx, tx, started); err != nil {
+			return err
+		}
+		ready, err = bisect(ctx, tx, started, addStartingToInventory)
+		if err == nil && withCloudReservations {
+			err = addCloudReservations(ctx, tx, ready)
+		}
+		return err
+	})
+	return started, ready, err
+}
+
+// setBatchTimes stores until when the steps must be finished.
+func setBatchTimes(ctx context.Context, tx *transaction, steps []StartedStep) error {
+	ids := make([]uuid.UUID, len(steps))
+	for i, step := range steps {
+		ids[i] = step.ID
+	}
+	if _, err := tx.Exec(ctx, `update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`, ids, batchTime); err != nil {
+		return fmt.Errorf("store until when a batch must be finished: %w", err)
+	}
+	return nil
+}
+
+// clearBatchTimes stores that no batch performs the steps of the leases any more.
+func clearBatchTimes(ctx context.Context, tx *transaction, leases []uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `update lease set batch_until = null where id = any($1) and batch_until is not null`, leases); err != nil {
+		return fmt.Errorf("store that a batch is finished: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+)
+
+// leftoverDelay is the time after the deletion of a lease after which no call to Nova or Neutron of this lease can still be running. It is
+// longer than workflows.CloudAttemptTimeout.
+const leftoverDelay = 150 * time.Second
+
+// Leftover is a reservation of a deleted lease that is removed from Nova and Neutron once more.
+type Leftover struct {
+	lease.CloudReservation
+	Attempts int
+}
+
+// keepLeftovers stores the reservations of a lease that is being deleted, so that they are removed from Nova and Neutron once more. Another
+// process can have created an object of the lease after the workflow of the lease has removed all objects.
+func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time.Duration) error {
+	for _, r := range l.Reservations {
+		if _, err := tx.Exec(ctx, `
+			insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
+			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval)
+			on conflict (reservation_id) do update
+			set due_at = least(reservation_leftover.due_at, excluded.due_at)`, r.ID, r.Type, l.Project, r.Hosts, due); err != nil {
+			return fmt.Errorf("store what a deleted lease may leave in Nova and Neutron: %w", err)
+		}
+	}
+	return nil
+}
+
+// KeepLeftover stores a reservation whose removal from Nova and Neutron has failed although its lease is deleted. The removal is repeated.
+func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) error {
+	services := make([]string, len(c.ComputeHosts))
+	for i, h := range c.ComputeHosts {
+		services[i] = h.Service
+	}
+	if _, err := s.db.Exec(ctx, `
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
+		values ($1, $2, $3, $4, clock_timestamp())
+		on conflict (reservation_id) do update
+		set due_at = least(reservation_leftover.due_at, excluded.due_at)`, c.ID, c.Type, c.Project, services); err != nil {
+		return fmt.Errorf("store what a deleted lease may leave in Nova and Neutron: %w", err)
+	}
+	return nil
+}
+
+// DueLeftovers returns the leftovers whose removal is due, oldest first. The result contains only hosts that are still registered.
+func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
+	rows, err := s.db.Query(ctx, `
+		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)), f.attempts
+		from reservation_leftover f
+		where f.due_at <= clock_timestamp()
+		order by f.due_at
+		limit $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read leftovers of deleted leases: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Leftover, err error) {
+		var services []string
+		err = row.Scan(&f.ID, &f.Type, &f.Project, &services, &f.Attempts)
+		for _, service := range services {
+			f.ComputeHosts = append(f.ComputeHosts, lease.ReservedHost{Service: service})
+		}
+		return f, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read leftovers of deleted leases: %w", err)
+	}
+	return all, nil
+}
+
+// FinishLeftover deletes a leftover that was removed from Nova and Neutron. If the parameter `failure` is not nil, the removal has failed, and
+// FinishLeftover stores the error and when the next attempt is due.
+func (s *Store) FinishLeftover(ctx context.Context, reservation uuid.UUID, attempts int, failure error) (err error) {
+	if failure == nil {
+		_, err = s.db.Exec(ctx, `delete from reservation_leftover where reservation_id = $1`, reservation)
+	} else {
+		_, err = s.db.Exec(ctx, `
+			update reservation_leftover
+			set attempts = $2, last_error = $3, due_at = clock_timestamp() + $4::interval
+			where reservation_id = $1`, reservation, attempts+1, failure.Error(), lease.RetryDelay(lease.Error, attempts+1))
+	}
+	if err != nil {
+		return fmt.Errorf("finish a leftover of a deleted lease: %w", err)
+	}
+	return nil
+}
