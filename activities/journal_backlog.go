@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"berth/internal/journal"
+	"berth/internal/store/journalstore"
 )
 
 // drainConcurrency is how many entries of the backlog are sent at the same time.
@@ -19,38 +20,44 @@ const defaultDrainTime = LongCallTimeout - 2*ShortCallTimeout
 
 // drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until none is
 // left or the time is over. Otherwise each entry would be sent later in a workflow task of its own. One activity
-// per process drains the backlog. The workflows of the entries then find them completed. drainBacklog returns true if the time
-// is over and entries may be left.
-func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished bool) {
+// per process drains the backlog. The workflows of the entries then find them completed. If entries may be left, drainBacklog returns true as
+// `unfinished`, and after which time to continue.
+func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished bool, after time.Duration) {
 	if !a.drainLock.TryLock() {
-		return false
+		return false, 0
 	}
 	defer a.drainLock.Unlock()
 	sender, err := parseSequence(key)
 	if err != nil {
-		return false
+		return false, 0
 	}
 	begin := time.Now()
 	since, err := a.Store.Journal.Now(ctx)
 	for err == nil {
 		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < ShortCallTimeout {
-			return true
+			return true, 0
 		}
 		var claimed []journal.ClaimResult
 		if claimed, err = a.Store.Journal.ClaimBacklog(ctx, since, drainConcurrency, sender); err == nil {
 			a.attemptAll(ctx, claimed)
 		}
-		if wait, _ := a.ODL.BreakerWait(); wait > 0 || len(claimed) == 0 {
-			break
+		if wait, _ := a.ODL.BreakerWait(); wait > 0 {
+			return false, 0
 		}
-		if time.Since(begin) >= a.drainTime {
-			return true
+		if err == nil && len(claimed) == 0 {
+			unfinished, err = a.Store.Journal.HasClaimedBacklog(ctx)
+			if err == nil {
+				return unfinished, journalstore.ClaimDuration
+			}
+		}
+		if err == nil && time.Since(begin) >= a.drainTime {
+			return true, 0
 		}
 	}
-	if err != nil && activity.IsActivity(ctx) {
-		activity.GetLogger(ctx).Warn("draining the journal backlog failed; each entry retries in its own workflow", "error", err)
+	if activity.IsActivity(ctx) {
+		activity.GetLogger(ctx).Warn("draining the journal backlog failed", "error", err)
 	}
-	return false
+	return true, journalstore.ClaimDuration
 }
 
 // attemptAll makes one attempt at each claimed entry, even if ctx is cancelled meanwhile.

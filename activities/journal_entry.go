@@ -42,8 +42,10 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	defer cancel()
 	p, o, err := a.mirrorEntry(ctx, key)
 	// An entry that another workflow has sent is the place to continue, too: that workflow may have ended with a backlog left.
-	if err == nil && journal.State(p.State) == journal.Completed && a.drainBacklog(ctx, key) {
-		return p, continueDrain()
+	if err == nil && journal.State(p.State) == journal.Completed {
+		if unfinished, after := a.drainBacklog(ctx, key); unfinished {
+			return p, continueDrain(after)
+		}
 	}
 	if err != nil || p.Blocked || o.RetryAfter == 0 && journal.State(p.State) != journal.Pending {
 		return p, classify(err)
@@ -54,11 +56,11 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	})
 }
 
-// continueDrain returns an error that makes Temporal retry the activity of a completed entry at once, so that the activity sends more of the
-// backlog. If the process dies, Temporal retries the activity in another process.
-func continueDrain() error {
+// continueDrain returns an error that makes Temporal retry the activity of a completed entry after the given time, so that the activity sends
+// more of the backlog. If the process dies, Temporal retries the activity in another process.
+func continueDrain(after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions("the entry is completed; this activity continues to send the entries that gathered while the controller was unavailable",
-		retryRequested, temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
+		retryRequested, temporal.ApplicationErrorOptions{NextRetryDelay: max(after, time.Millisecond), Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 // mirrorEntry claims an entry and makes an attempt. If the entry cannot be claimed, the outcome contains only the time of the
@@ -128,8 +130,13 @@ func (a *Activities) saveAndHandOver(ctx context.Context, seq int64, attempt int
 	return e, err
 }
 
-// entryProgress describes an entry for its workflow. A blocked entry waits for a nudge; the end of a pause also nudges it.
+// entryProgress describes an entry for its workflow. A blocked entry waits for a nudge; the end of a pause also nudges an entry that has no
+// blockers. The description of an entry with blockers does not name the pause, because nothing would update the description after the pause;
+// the description of the blocker names it.
 func entryProgress(e journal.Entry, blockers []journal.Blocker, pause *journal.Pause) contract.EntryProgress {
+	if len(blockers) > 0 {
+		pause = nil
+	}
 	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0 || pause != nil, LastError: e.LastError, Attempts: e.Attempt, NextAttempt: e.RetryAt}
 	if e.SentBy != nil {
 		p.SentBy = contract.JournalID(strconv.FormatInt(*e.SentBy, 10))

@@ -24,7 +24,11 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 	m.drainJournal()
 	m.acts = m.newActivities() // another process
 	m.drainJournal()
-	for _, key := range []string{"1", "2", "5"} {
+	p, err := m.acts.MirrorEntry(t.Context(), "2")
+	if err != nil || !p.Blocked || !strings.Contains(p.Sentence, "waits for entry 1") || strings.Contains(p.Sentence, "paused") {
+		t.Errorf("progress of entry 2 while the journal is paused: got %+v, error %v; want it blocked by entry 1 alone", p, err)
+	}
+	for _, key := range []string{"1", "5"} {
 		p, err := m.acts.MirrorEntry(t.Context(), key)
 		if err != nil || !p.Blocked || p.State != string(journal.Pending) || !strings.Contains(p.Sentence, "the journal is paused by ann since ") ||
 			!strings.Contains(p.Sentence, "upgrade of the controller") {

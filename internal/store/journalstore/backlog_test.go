@@ -122,6 +122,29 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 	}
 }
 
+// When the claim of a batch has expired, another batch claims the entry with MaybeApplied: the process that claimed it may have died.
+func TestClaimBacklog_ExpiredClaimBelongsToTheBacklog(t *testing.T) {
+	t.Parallel()
+	s, url := recordFamily(t)
+	away(t, s, 1)
+	age(t, url)
+	_, takes := takeWaiting(t, s, now(t, s), 10)
+	if claimed, err := s.Journal.HasClaimedBacklog(t.Context()); err != nil || !claimed {
+		t.Errorf("after a batch was claimed: got claimed %t, error %v; want true", claimed, err)
+	}
+	storetest.Exec(t, url, `update journal_entry set retry_at = now() + interval '1 h' where state = 'processing'`)
+	if seqs, _ := takeWaiting(t, s, now(t, s), 10); len(seqs) != 0 {
+		t.Errorf("claim the backlog before the claim of the first batch has expired: got the entries %v, want none", seqs)
+	}
+	storetest.Exec(t, url, `update journal_entry set retry_at = now() where state = 'processing'`)
+
+	seqs, again := takeWaiting(t, s, now(t, s), 10)
+
+	if len(seqs) != len(takes) || !again[1].MaybeApplied || again[1].Entry.Attempt != takes[1].Entry.Attempt+1 {
+		t.Errorf("claim the backlog after the claim of the first batch has expired: got the entries %v, the first one %+v; want the next attempt of all with MaybeApplied", seqs, again[1])
+	}
+}
+
 // When the claim of a batch has expired, the entry's own workflow claims the entry with MaybeApplied, so that it reads the object
 // at the controller before it sends the change again.
 func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
