@@ -53,6 +53,10 @@ type Options struct {
 	JournalRetention time.Duration
 	// FullSyncInterval is the time from the start of the last full sync to the next scheduled full sync; 0: no scheduled full syncs.
 	FullSyncInterval time.Duration
+	// AuditInterval is the time from the start of the last audit to the next scheduled audit; 0: no scheduled audits.
+	AuditInterval time.Duration
+	// AuditRepair makes a scheduled audit that finds missing or different objects start a full sync.
+	AuditRepair bool
 	// MaxEntryFailures is the number of failures after which a journal entry becomes failed; 0: journal.DefaultMaxFailures.
 	MaxEntryFailures int
 	// OnAttempt, if set, is called after every attempt to send a journal entry to the controller.

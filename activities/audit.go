@@ -14,12 +14,9 @@ import (
 // auditStep compares the objects of one type and stores the differences. It changes nothing in the controller.
 func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	if r.Position == positionSettling {
-		n := journal.TypeProgress{}
-		for _, p := range r.Progress {
-			n.Missing, n.Different, n.Extra = n.Missing+p.Missing, n.Different+p.Different, n.Extra+p.Extra
-		}
+		missing, different, extra := r.Differences()
 		r.State = journal.RunDone
-		r.Note = fmt.Sprintf("%d missing, %d different, %d extra", n.Missing, n.Different, n.Extra)
+		r.Note = fmt.Sprintf("%d missing, %d different, %d extra", missing, different, extra)
 		return 0, nil
 	}
 	if err := a.Store.Mirror.DeleteFindings(ctx, *r, positionOf(r)); err != nil { // findings of an earlier attempt at this step

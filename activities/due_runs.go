@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"berth/internal/contract"
@@ -16,9 +17,9 @@ const (
 	recoveryInterval   = 5 * time.Minute
 )
 
-// StartDueRuns starts a full sync if the controller has lost its data or if a scheduled full sync is due. StartDueRuns starts a recovery
-// if journal entries have failed. StartDueRuns does nothing while the controller is unavailable or the
-// journal is paused.
+// StartDueRuns starts a full sync if the controller has lost its data, if the last audit has found missing or different objects, or if a
+// scheduled full sync is due. StartDueRuns starts an audit if one is due, and a recovery if journal entries have failed. StartDueRuns does
+// nothing while the controller is unavailable or the journal is paused.
 func (a *Activities) StartDueRuns(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	if !a.ODL.Readable() {
@@ -27,28 +28,87 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	if pause, err := a.Store.Journal.Paused(ctx); err != nil || pause != nil {
 		return classify(err)
 	}
-	due, err := a.canaryMissing(ctx)
+	lost, err := a.canaryMissing(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // entries that wait for the controller show the error, and the next round repeats the check
 	}
-	reason := "the check network is missing in the controller"
-	if !due && a.FullSyncInterval > 0 {
-		reason = "the last full sync was started " + a.FullSyncInterval.String() + " ago"
-		if due, err = a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil {
-			return classify(err)
-		}
-	}
-	if due {
-		if _, err := a.Store.Mirror.StartRun(ctx, journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: reason}); err != nil {
-			return classify(err)
-		}
-	}
-	recover, err := a.Store.Mirror.IsRecoveryDue(ctx, firstRecoveryDelay, recoveryInterval)
-	if err != nil || !recover {
+	audit, err := a.Store.Mirror.LastDone(ctx, contract.KeyAudit)
+	if err != nil {
 		return classify(err)
 	}
-	_, err = a.Store.Mirror.StartRun(ctx, journal.Run{Kind: contract.KeyRecovery, Actor: "berth", Reason: "entries have failed"})
-	return classify(err)
+	for _, due := range []struct {
+		kind   string
+		reason func() (string, error)
+	}{
+		{contract.KeyFullSync, func() (string, error) { return a.fullSyncReason(ctx, lost, audit) }},
+		{contract.KeyAudit, func() (string, error) { return a.auditReason(ctx, audit) }},
+		{contract.KeyRecovery, func() (string, error) { return a.recoveryReason(ctx) }},
+	} {
+		reason, err := due.reason()
+		if err == nil && reason != "" {
+			_, err = a.Store.Mirror.StartRun(ctx, journal.Run{Kind: due.kind, Actor: automaticActor, Reason: reason})
+		}
+		if err != nil {
+			return classify(err)
+		}
+	}
+	return nil
+}
+
+// automaticActor is the actor of the runs that StartDueRuns starts.
+const automaticActor = "berth"
+
+// fullSyncReason returns why a full sync is due, or "" if none is due. After an audit with differences at most one full sync is started in
+// each AuditInterval, so that a difference that a full sync cannot repair does not cause one full sync after another.
+func (a *Activities) fullSyncReason(ctx context.Context, lost bool, audit journal.Run) (string, error) {
+	if lost {
+		return "the check network is missing in the controller", nil
+	}
+	missing, different, _ := audit.Differences()
+	if a.AuditInterval > 0 && a.AuditRepair && audit.Actor == automaticActor && missing+different > 0 {
+		if due, err := a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.AuditInterval); err != nil || due {
+			return fmt.Sprintf("audit %d has found %s", audit.ID, audit.Note), err
+		}
+	}
+	if a.FullSyncInterval > 0 {
+		if due, err := a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil || due {
+			return "the last full sync was started " + a.FullSyncInterval.String() + " ago", err
+		}
+	}
+	return "", nil
+}
+
+// auditReason returns why an audit is due, or "" if none is due. After a full sync or a repair, another audit shows what is left of the
+// differences that the last audit has found.
+func (a *Activities) auditReason(ctx context.Context, last journal.Run) (string, error) {
+	if a.AuditInterval <= 0 {
+		return "", nil
+	}
+	if due, err := a.Store.Mirror.IsRunDue(ctx, contract.KeyAudit, a.AuditInterval); err != nil || due {
+		return "no audit was started in the last " + a.AuditInterval.String(), err
+	}
+	if missing, different, extra := last.Differences(); missing+different+extra == 0 {
+		return "", nil
+	}
+	for _, kind := range []string{contract.KeyFullSync, contract.KeyRepair} {
+		repair, err := a.Store.Mirror.LastDone(ctx, kind)
+		if err != nil {
+			return "", err
+		}
+		if repair.FinishedAt != nil && repair.FinishedAt.After(last.CreatedAt) {
+			return fmt.Sprintf("%s %d has ended after audit %d", kind, repair.ID, last.ID), nil
+		}
+	}
+	return "", nil
+}
+
+// recoveryReason returns why a recovery is due, or "" if none is due.
+func (a *Activities) recoveryReason(ctx context.Context) (string, error) {
+	due, err := a.Store.Mirror.IsRecoveryDue(ctx, firstRecoveryDelay, recoveryInterval)
+	if err != nil || !due {
+		return "", err
+	}
+	return "entries have failed", nil
 }
 
 // canaryMissing reports whether two conditions hold: the controller is available but does not have the check network, and no journal

@@ -62,6 +62,8 @@ type ODL struct {
 	HostConfigPath          string        // URL path of the host configurations
 	Features                string        // features of the controller; empty: berth reads them from the controller
 	SyncInterval            time.Duration // between periodic full syncs; 0: none
+	AuditInterval           time.Duration // between periodic audits; 0: none
+	AuditRepair             bool          // a periodic audit that finds missing or different objects starts a full sync
 	Concurrency             int           // maximum number of requests in flight of one process
 	RetryCount              int           // number of failures after which a journal entry becomes failed
 }

@@ -44,7 +44,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 			Headers: []string{"X-Auth-Token", "OpenStack-API-Version", "X-OpenStack-Request-ID", "X-Project-Id", "X-Roles"},
 			Expose:  []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"}},
 		ODL: config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second, PollInterval: 30 * time.Second,
-			HostConfigPath: "/restconf/operational/neutron:neutron/hostconfigs", Concurrency: 64, RetryCount: 5},
+			HostConfigPath: "/restconf/operational/neutron:neutron/hostconfigs", Concurrency: 64, RetryCount: 5, AuditInterval: time.Hour, AuditRepair: true},
 		IncompleteConsumer: config.IncompleteConsumer{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
 		Journal:            config.Journal{Retention: 168 * time.Hour},
 		Lease:              config.Lease{BeforeEnd: time.Hour, RetryTimeout: 10 * time.Minute, HealingInterval: time.Hour},

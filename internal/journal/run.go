@@ -82,6 +82,14 @@ func (f Finding) RepairOperation() Operation {
 	}
 }
 
+// Differences returns how many objects the run has found to be missing, different or extra at the controller.
+func (r Run) Differences() (missing, different, extra int) {
+	for _, p := range r.Progress {
+		missing, different, extra = missing+p.Missing, different+p.Different, extra+p.Extra
+	}
+	return missing, different, extra
+}
+
 // Sentence describes in one line how far the run has progressed.
 func (r Run) Sentence() string {
 	var parts []string

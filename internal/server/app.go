@@ -116,10 +116,11 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
 	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval
+	options.AuditInterval, options.AuditRepair = cfg.ODL.AuditInterval, cfg.ODL.AuditRepair
 	options.MaxEntryFailures = cfg.ODL.RetryCount
 	options.HistoryRetention = inventorystore.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
 	registerJournalMetrics(&options, a.odl, a.registry)
-	a.registry.MustRegister(newJournalCollector(a.store), newProjectionCollector(a.store.Outbox), newNoteCollector(a.store.Outbox))
+	a.registry.MustRegister(newJournalCollector(a.store), newProjectionCollector(a.store.Outbox), newNoteCollector(a.store.Outbox), newAuditCollector(a.store.Mirror))
 	a.activities = activities.New(options)
 	if a.feedback, err = newFeedbackListener(cfg.ODL, a.odl, a.store); err != nil {
 		return err

@@ -38,7 +38,7 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 		blazar.New(blazar.Options{Store: a.store.Lease, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}),
 		agent.New(a.store.Network, id),
 		journal.New(a.store.Journal, a.store.Mirror, id),
-		operator.New(a.store.Inventory, a.store.Outbox, id, incomplete),
+		operator.New(a.store.Inventory, a.store.Outbox, a.store.Mirror, id, incomplete),
 	}
 	for _, api := range apis {
 		api.Timeout = a.cfg.RequestTimeout

@@ -1,6 +1,7 @@
 // Package operator is the administrators' API at /operator/v1. The operators' API has functions that the other APIs do not have:
 // the history of generations (who changed the generation of a provider or consumer), the migration of consumers without a project and
-// user, the comparisons of the rows with their projections in Temporal, and the notes that berth has not delivered to Temporal.
+// user, the comparisons of the rows with their projections in Temporal and at the controller, and the notes that berth has not delivered to
+// Temporal.
 package operator
 
 import (
@@ -12,12 +13,13 @@ import (
 	"berth/internal/identity"
 	"berth/internal/inventory"
 	"berth/internal/store/inventorystore"
+	"berth/internal/store/mirrorstore"
 	"berth/internal/store/outbox"
 )
 
-// New returns the API, which reads and writes the stores s and o. The migration gives consumers without a project and user those of the
+// New returns the API, which reads and writes the stores s, o and m. The migration gives consumers without a project and user those of the
 // parameter `incomplete`.
-func New(s *inventorystore.Store, o *outbox.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
+func New(s *inventorystore.Store, o *outbox.Store, m *mirrorstore.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	c, n := consumers{s, incomplete}, notes{o}
 	return &osapi.API{
 		Prefix:   "/operator/v1",
@@ -28,7 +30,7 @@ func New(s *inventorystore.Store, o *outbox.Store, id identity.Authenticator, in
 			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ConsumerHistory))},
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
 			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate), Repeatable: true},
-			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o))},
+			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o, m))},
 			{Method: http.MethodGet, Path: "/notes", Handle: osapi.AdminOnly(n.list)},
 			{Method: http.MethodPost, Path: "/notes/retry", Handle: osapi.AdminOnly(n.retry)},
 		},

@@ -41,7 +41,7 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/operator/", operator.New(s.Inventory, s.Outbox, identity.Noauth{}, incompleteOwner))
+	mux.Handle("/operator/", operator.New(s.Inventory, s.Outbox, s.Mirror, identity.Noauth{}, incompleteOwner))
 	mux.Handle("/placement/", placement.New(placement.Options{Store: s.Inventory, Identity: identity.Noauth{}, Policy: rules, Incomplete: incompleteOwner}))
 	return mux, url
 }
@@ -232,6 +232,7 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 	want := []any{
 		map[string]any{"name": "executions", "compared_at": nil, "rows": 0.0, "unattended": 0.0, "orphans": 0.0, "late_seconds": 0.0, "examples": []any{}},
 		map[string]any{"name": "search attributes", "compared_at": nil, "rows": 0.0, "different": 0.0, "examples": []any{}},
+		map[string]any{"name": "controller", "compared_at": nil, "rows": 0.0, "missing": 0.0, "extra": 0.0, "different": 0.0, "examples": []any{}},
 	}
 	if d := cmp.Diff(want, read()); d != "" {
 		t.Errorf("projections before the first comparison (-want +got):\n%s", d)
@@ -248,6 +249,21 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 	delete(first, "compared_at")
 	if d := cmp.Diff(map[string]any{"name": "executions", "rows": 9.0, "unattended": 2.0, "orphans": 1.0, "late_seconds": 0.0, "examples": []any{"port/1"}}, first); d != "" {
 		t.Errorf("executions after a comparison (-want +got):\n%s", d)
+	}
+	storetest.Exec(t, url, `
+		insert into mirror_run (id, kind, actor, reason, state, progress, finished_at)
+		overriding system value
+		values (7, 'audit', 'berth', '', 'done', '[{"type":"network","total":5,"missing":1},{"type":"port","total":3,"extra":2,"different":1}]', now())`)
+	storetest.Exec(t, url, `
+		insert into mirror_finding (run, object_type, object_id, kind, attributes, data)
+		values (7, 'network', 'n', 'missing', '{}', '{}'), (7, 'port', 'p', 'extra', '{}', '{}')`)
+	audited := read()[2].(map[string]any)
+	if audited["compared_at"] == nil {
+		t.Error("compared_at after an audit: got null, want a time")
+	}
+	delete(audited, "compared_at")
+	if d := cmp.Diff(map[string]any{"name": "controller", "rows": 8.0, "missing": 1.0, "extra": 2.0, "different": 1.0, "examples": []any{"missing network/n", "extra port/p"}}, audited); d != "" {
+		t.Errorf("controller after an audit (-want +got):\n%s", d)
 	}
 	if status, _ := send(t, h, "eve:demo", "GET", "/operator/v1/projections", ""); status != 403 {
 		t.Errorf("list the projections as a member: got status %d, want 403", status)

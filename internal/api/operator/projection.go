@@ -1,10 +1,15 @@
 package operator
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"berth/internal/api/osapi"
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store/mirrorstore"
 	"berth/internal/store/outbox"
 )
 
@@ -17,12 +22,14 @@ type projection struct {
 	Unattended  *int64     `json:"unattended,omitempty"`
 	Orphans     *int64     `json:"orphans,omitempty"`
 	LateSeconds *float64   `json:"late_seconds,omitempty"`
+	Missing     *int64     `json:"missing,omitempty"`
+	Extra       *int64     `json:"extra,omitempty"`
 	Different   *int64     `json:"different,omitempty"`
 	Examples    []string   `json:"examples"`
 }
 
-// projections lists the projections of the rows that are in Temporal, each with the result of its last comparison.
-func projections(s *outbox.Store) osapi.Handler {
+// projections lists the projections of the rows in Temporal and at the controller, each with the result of its last comparison.
+func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		found, err := s.Projections(r.Context())
 		if err != nil {
@@ -32,7 +39,11 @@ func projections(s *outbox.Store) osapi.Handler {
 		if err != nil {
 			return 0, nil, err
 		}
-		list := make([]projection, len(found))
+		controller, err := controllerProjection(r.Context(), m)
+		if err != nil {
+			return 0, nil, err
+		}
+		list := make([]projection, len(found), len(found)+1)
 		for i, p := range found {
 			list[i] = projection{Name: p.Name, ComparedAt: p.ComparedAt, Rows: p.Compared, Examples: p.Examples}
 			if p.Name == outbox.Executions {
@@ -42,6 +53,27 @@ func projections(s *outbox.Store) osapi.Handler {
 				list[i].Different = &p.Different
 			}
 		}
-		return http.StatusOK, map[string]any{"projections": list}, nil
+		return http.StatusOK, map[string]any{"projections": append(list, controller)}, nil
 	}
+}
+
+// maxExamples is the maximum number of differences at the controller that are listed.
+const maxExamples = 5
+
+// controllerProjection returns the result of the last audit of the controller.
+func controllerProjection(ctx context.Context, m *mirrorstore.Store) (projection, error) {
+	audit, err := m.LastDone(ctx, contract.KeyAudit)
+	if err != nil {
+		return projection{}, err
+	}
+	var rows, missing, different, extra int64
+	for _, t := range audit.Progress {
+		rows, missing, different, extra = rows+int64(t.Total), missing+int64(t.Missing), different+int64(t.Different), extra+int64(t.Extra)
+	}
+	p := projection{Name: "controller", ComparedAt: audit.FinishedAt, Rows: rows, Missing: &missing, Extra: &extra, Different: &different, Examples: []string{}}
+	found, err := m.Findings(ctx, audit.ID, journal.Ref{}, maxExamples)
+	for _, f := range found {
+		p.Examples = append(p.Examples, fmt.Sprintf("%s %s/%s", f.Kind, f.Object.Type, f.Object.ID))
+	}
+	return p, err
 }

@@ -124,6 +124,20 @@ func (c *Controller) ChangeShare(share float64, seed uint64) ([]Record, error) {
 	})
 }
 
+// Alter replaces an object, or creates or deletes it: o is nil after a deletion. Alter logs no request.
+func (c *Controller) Alter(typ, id string, o map[string]any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.records[key(typ, id)]
+	if r == nil {
+		r = &Record{Type: typ, ID: id}
+		c.records[key(typ, id)] = r
+	}
+	r.Object = maps.Clone(o)
+	c.resetView(r)
+	return c.appendToFile(r)
+}
+
 func (c *Controller) alterShare(share float64, seed uint64, alter func(map[string]any) map[string]any) ([]Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -82,6 +82,20 @@ func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) 
 	return overdue, nil
 }
 
+// LastDone returns the run of a kind that was started last among those that are done, or a run with the ID 0 if there is none.
+func (s *Store) LastDone(ctx context.Context, kind string) (journal.Run, error) {
+	r, err := db.QueryOne(ctx, s.db, scanRun, nil, `
+		select `+runColumns+`
+		from mirror_run
+		where kind = $1 and state = 'done'
+		order by id desc
+		limit 1`, kind)
+	if err != nil {
+		return r, fmt.Errorf("read the last %s: %w", kind, err)
+	}
+	return r, nil
+}
+
 // Run returns the run with the given number, or db.ErrNotFound if the run does not exist.
 func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
 	r, err := db.QueryOne(ctx, s.db, scanRun, db.ErrNotFound, `select `+runColumns+` from mirror_run where id = $1`, id)
