@@ -20,6 +20,12 @@ type openDaylightStory struct {
 
 func newOpenDaylightStory(t *testing.T) *openDaylightStory {
 	t.Helper()
+	return startOpenDaylightStory(t, "api,relay,temporal")
+}
+
+// startOpenDaylightStory starts a real controller and a worker with the given roles.
+func startOpenDaylightStory(t *testing.T, roles string) *openDaylightStory {
+	t.Helper()
 	o := startOpenDaylight(t)
 	d, _ := servertest.SharedDeployment(t)
 	d.Settings = append(d.Settings, "BERTH_ODL_URL="+o.url)
@@ -27,7 +33,7 @@ func newOpenDaylightStory(t *testing.T) *openDaylightStory {
 	if status, answer := sendJSON(t, http.MethodPost, o.url+"/networks", `{"network":`+string(journal.Canary().Data)+`}`); status != http.StatusCreated {
 		t.Fatalf("create the check network: got %d %s, want 201", status, answer)
 	}
-	s := &openDaylightStory{Deployment: d, controller: o, api: d.StartWorker("api,relay,temporal")}
+	s := &openDaylightStory{Deployment: d, controller: o, api: d.StartWorker(roles)}
 	s.api.RegisterAgents()
 	return s
 }
@@ -80,23 +86,27 @@ func TestOpenDaylight_MirrorsRecordedTypes(t *testing.T) {
 	t.Parallel()
 	s := newOpenDaylightStory(t)
 	record := func(operation string, body func(c collection) string) {
-		var entries []json.RawMessage
-		for i, c := range append(slices.Clone(collections), members) {
-			if journal.HasAPI(c.envelope) || operation == "update" && journal.HasNoUpdate(c.envelope) {
-				continue
-			}
-			id := fmt.Sprintf("77777777-0000-4000-8000-%012d", i)
-			if c.envelope == "pool" {
-				id = memberPool
-			}
-			entries = append(entries, json.RawMessage(fmt.Sprintf(`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
-				operation, c.envelope, id, id, body(c))))
-		}
-		s.api.Must("POST", "/journal/v1/entries", servertest.Object{"entries": entries})
+		s.api.Must("POST", "/journal/v1/entries", servertest.Object{"entries": recordedEntries(operation, body)})
 		s.checkMirror("the " + operation + " of each recorded type")
 	}
 	record("create", func(c collection) string { return c.attributes })
 	record("update", func(c collection) string { return c.changed })
+}
+
+// recordedEntries returns a journal entry for each type that berth has no API for.
+func recordedEntries(operation string, body func(c collection) string) (entries []json.RawMessage) {
+	for i, c := range append(slices.Clone(collections), members) {
+		if journal.HasAPI(c.envelope) || operation == "update" && journal.HasNoUpdate(c.envelope) {
+			continue
+		}
+		id := fmt.Sprintf("77777777-0000-4000-8000-%012d", i)
+		if c.envelope == "pool" {
+			id = memberPool
+		}
+		entries = append(entries, json.RawMessage(fmt.Sprintf(`{"operation":%q,"object_type":%q,"object_id":%q,"data":{"id":%q,"project_id":"demo",%s}}`,
+			operation, c.envelope, id, id, body(c))))
+	}
+	return entries
 }
 
 // memberPool is the ID of the pool of the recorded members.
@@ -123,18 +133,5 @@ func (s *openDaylightStory) checkMirror(after string) {
 	for _, e := range s.controller.failures() {
 		s.Errorf("after %s: the controller refused a request:\n%s", after, e)
 	}
-	path := fmt.Sprintf("/journal/v1/runs/%v", s.api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": "audit"})["run"].(servertest.Object)["id"])
-	s.Await("the audit has ended", func() string {
-		run := s.api.Must("GET", path, nil)["run"].(servertest.Object)
-		if run["state"] == "failed" {
-			s.Fatalf("after %s: %v", after, run["sentence"])
-		}
-		if run["state"] == "done" {
-			return ""
-		}
-		return fmt.Sprint(run["sentence"])
-	})
-	for _, found := range s.api.Must("GET", path+"/findings", nil)["findings"].([]any) {
-		s.Errorf("after %s: the audit finds %v", after, found)
-	}
+	s.CheckAudit(s.api, after)
 }

@@ -53,5 +53,5 @@ func TestController_TLSAndPortStatus(t *testing.T) {
 	if got := fmt.Sprint(shown["binding:vif_type"], shown["binding:vif_details"]); got != "ovsmap[bound_drivers:map[0:opendaylight]]" {
 		t.Error(got)
 	}
-	s.AwaitMirrored()
+	s.AwaitMirroredAndAudited(api)
 }

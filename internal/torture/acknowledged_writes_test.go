@@ -130,7 +130,7 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	if l.failed.Load() == 0 {
 		s.Error("no request failed during the crashes; want at least one, otherwise the crashes hit no request")
 	}
-	s.AwaitMirrored()
+	s.AwaitMirroredAndAudited(c)
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 	s.AwaitNone("all Nova events are sent", `select name || ' ' || port_id from nova_event`)
 	checkAcknowledgedKept(s, l)

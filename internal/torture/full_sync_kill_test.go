@@ -97,7 +97,7 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 	if last := log[len(log)-1]; last.ID != servertest.Canary {
 		s.Errorf("run a full sync: the last applied request is %+v, want the creation of the check network", last)
 	}
-	s.AwaitMirrored()
+	s.AwaitMirroredAndAudited(api)
 }
 
 // startRun starts a run of a kind and returns its ID.

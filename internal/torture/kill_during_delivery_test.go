@@ -124,7 +124,7 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 				t.Fatalf("kill the worker between the controller's answer and the commit: the controller received %+v, want one applied write of an entry that is still processing", written)
 			}
 			s.StartWorker("relay,temporal")
-			s.AwaitMirrored()
+			s.AwaitMirroredAndAudited(api)
 
 			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID }); len(again) != 1 {
 				t.Errorf("start another worker after the kill: the controller received the writes %+v, want exactly one", again)
@@ -152,8 +152,7 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 			t.Fatalf("describe workflow %s before a relay runs: got error %v, want NotFound", id, err)
 		}
 	}
-	s.StartWorker("relay,temporal")
-	s.AwaitMirrored()
+	s.AwaitMirroredAndAudited(s.StartWorker("api,relay,temporal"))
 	for id, want := range map[string]string{
 		contract.PortID(port):   "DOWN for DHCP L2",
 		contract.LeaseID(lease): "PENDING for start_lease",

@@ -68,7 +68,7 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	if err := temporal.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.AwaitMirrored()
+	s.AwaitMirroredAndAudited(c)
 	s.AwaitActive(c, ports)
 	s.AwaitNone("all Nova events are sent", `select name || ' ' || port_id from nova_event`)
 	plugged := countNovaEvents(s, "network-vif-plugged")

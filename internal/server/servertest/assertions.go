@@ -63,6 +63,13 @@ const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, oper
 // data. The constant journal.Canary is the same ID.
 const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 
+// AwaitMirroredAndAudited does the same as AwaitMirrored. It then checks that an audit through the worker `api` finds no difference.
+func (s *Deployment) AwaitMirroredAndAudited(api *Worker) {
+	s.Helper()
+	s.AwaitMirrored()
+	s.CheckAudit(api, "all journal entries were completed")
+}
+
 // AwaitMirrored waits until all journal entries are completed. AwaitMirrored then checks that the controller applied each change once and
 // in the order of the journal, and that the controller has the same objects as berth.
 func (s *Deployment) AwaitMirrored() {
