@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -35,6 +36,32 @@ type openDaylight struct {
 
 	mu        sync.Mutex
 	exchanges []controllerExchange
+	observer  func(requestPhase) // nil: none
+}
+
+// requestPhase is a moment in the course of a request.
+type requestPhase int
+
+// The moments of a request: the controller has not received it yet, and the controller has answered it but berth has no answer yet.
+const (
+	requestReceived requestPhase = iota
+	requestAnswered
+)
+
+// observe makes the proxy call the function f at each phase of each request. The request continues when f returns.
+func (o *openDaylight) observe(f func(requestPhase)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.observer = f
+}
+
+func (o *openDaylight) tellObserver(phase requestPhase) {
+	o.mu.Lock()
+	f := o.observer
+	o.mu.Unlock()
+	if f != nil {
+		f(phase)
+	}
 }
 
 // requestBody is the key of a request's body in its context.
@@ -54,6 +81,7 @@ func startOpenDaylight(t *testing.T) *openDaylight {
 	o := &openDaylight{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = o.keepExchange
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // a killed worker ends its requests
 	o.url = servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -61,6 +89,7 @@ func startOpenDaylight(t *testing.T) *openDaylight {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		o.tellObserver(requestReceived)
 		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestBody{}, string(body))))
 	})) + devstack.OpenDaylightPath
 	return o
@@ -77,6 +106,7 @@ func (o *openDaylight) keepExchange(r *http.Response) error {
 		return nil
 	}
 	body, _ := r.Request.Context().Value(requestBody{}).(string)
+	o.tellObserver(requestAnswered)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.exchanges = append(o.exchanges, controllerExchange{r.Request.Method, path, body, r.StatusCode, string(answer)})
