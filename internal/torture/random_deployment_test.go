@@ -117,12 +117,10 @@ func (d *randomDeployment) newProcess(roles string, settings []string) *berthPro
 	p := &berthProcess{deployment: d, roles: roles, url: fmt.Sprintf("http://127.0.0.1:%d", port), database: newLink(d.T, address)}
 	p.settings = append(append([]string{}, settings...), fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
 		"BERTH_DATABASE_URL="+strings.Replace(d.postgres.URL, address, p.database.Listen, 1))
-	ctx, cancel := context.WithCancel(context.Background())
 	p.start()
 	var supervisor sync.WaitGroup
-	supervisor.Go(func() { p.supervise(ctx) })
+	supervisor.Go(func() { p.supervise(d.Context()) }) // the context ends before the cleanup stops the processes
 	d.Cleanup(func() {
-		cancel()
 		supervisor.Wait()
 		p.kill()
 		if d.Failed() {
