@@ -14,6 +14,7 @@ var validBodies = map[string]string{
 	"POST /journal/v1/resume":              `{"reason":"r"}`,
 
 	"POST /operator/v1/consumers/migrate": `{"limit":7}`,
+	"POST /operator/v1/notes/retry":       `{"workflow_ids":["port/{port}"]}`,
 
 	"POST /reservation/v1/leases": `{"name":"gold","start_date":"2038-01-01 00:00","end_date":"2038-01-02 00:00","before_end_date":"2038-01-01 12:00","events":[],` +
 		`"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":"","before_end":"default"},` +
