@@ -15,11 +15,11 @@ import (
 // computeHosts is the number of hosts with an L2 agent. The only DHCP agent is on host net-1.
 const computeHosts = 3
 
-// agentDoors sends agents' reports through a random one of the ways that berth has for them.
-type agentDoors struct{ rpc *rpcAgents }
+// agentInterfaces sends each report of an agent through one of berth's interfaces for reports, chosen at random.
+type agentInterfaces struct{ rpc *rpcAgents }
 
-// report sends one report about the port that the ledger lacks, if the port's binding is certain.
-func (a *agentDoors) report(ctx context.Context, c *randomClient, p *promise) {
+// report sends one report about the port that the ledger does not contain yet, if the port's binding is certain.
+func (a *agentInterfaces) report(ctx context.Context, c *randomClient, p *promise) {
 	host := p.values["host"].acknowledged
 	if !p.isCertain("host") || host == "" {
 		return
@@ -28,12 +28,12 @@ func (a *agentDoors) report(ctx context.Context, c *randomClient, p *promise) {
 	if reports["L2"] == host || reports["DHCP"] == "" && c.random.IntN(2) == 0 {
 		entity, host = "DHCP", "net-1"
 	}
-	doors := map[string]func(context.Context, *randomClient, string, contract.Report) bool{
+	send := map[string]func(context.Context, *randomClient, string, contract.Report) bool{
 		"HTTP": reportByHTTP, "signal": reportBySignal, "update": reportByUpdate, "RPC": a.rpc.report,
 	}
-	door := pick(c.random, []string{"HTTP", "signal", "signal", "update", "RPC"})
-	if doors[door](ctx, c, p.id, contract.Report{Entity: entity, Host: host}) {
-		c.ledger.reported(p, entity, p.values["host"].acknowledged, door)
+	through := pick(c.random, []string{"HTTP", "signal", "signal", "update", "RPC"})
+	if send[through](ctx, c, p.id, contract.Report{Entity: entity, Host: host}) {
+		c.ledger.reported(p, entity, p.values["host"].acknowledged, through)
 	} else {
 		c.ledger.mu.Lock()
 		c.ledger.unanswered++
@@ -70,7 +70,7 @@ func sendHeartbeats(ctx context.Context, c *randomClient) {
 	}
 	for ctx.Err() == nil {
 		for _, a := range agents {
-			c.insist(ctx, http.MethodPost, "/agent/v1/state", a)
+			c.sendUntilAcknowledged(ctx, http.MethodPost, "/agent/v1/state", a)
 			c.ledger.count("heartbeat")
 		}
 		pause(ctx, 5*time.Second)

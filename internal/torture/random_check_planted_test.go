@@ -13,9 +13,9 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// healthy returns a ledger and a world in which every promise is kept: a network, a port that is ACTIVE after the reports of both agents,
+// consistentState returns a ledger and an observation without any violation: a network, a port that is ACTIVE after the reports of both agents,
 // a port that waits for its agents, a deleted port, an ACTIVE and a TERMINATED lease.
-func healthy() (*ledger, *world) {
+func consistentState() (*ledger, *observation) {
 	l := newLedger()
 	l.created("network", "n1", map[string]string{"name": "blue"})
 	l.created("lease", "l1", map[string]string{"name": "night"})
@@ -24,7 +24,7 @@ func healthy() (*ledger, *world) {
 	l.reported(done, "DHCP", "cmp-1", "HTTP")
 	l.created("port", "p2", map[string]string{"name": "db", "host": "cmp-2"})
 	l.setDeletion(l.created("port", "p3", map[string]string{"name": "old", "host": "cmp-2"}), deleted)
-	return l, &world{
+	return l, &observation{
 		rows: map[string]row{
 			"network/n1": {name: "blue"},
 			"port/p1":    {name: "web", host: "cmp-1", status: "ACTIVE"},
@@ -50,63 +50,65 @@ func healthy() (*ledger, *world) {
 
 func TestCheck_FindsPlantedViolationOfEachPromise(t *testing.T) {
 	t.Parallel()
-	change := func(w *world, key string, f func(*row)) {
+	change := func(w *observation, key string, f func(*row)) {
 		r := w.rows[key]
 		f(&r)
 		w.rows[key] = r
 	}
 	for name, tc := range map[string]struct {
-		plant func(*ledger, *world)
+		plant func(*ledger, *observation)
 		want  findingClass // empty: no finding
 		names string       // what the finding names
 	}{
-		"nothing is planted": {plant: func(*ledger, *world) {}},
-		"an unanswered write that took effect": {plant: func(l *ledger, w *world) {
+		"nothing is planted": {plant: func(*ledger, *observation) {}},
+		"an unanswered write that took effect": {plant: func(l *ledger, w *observation) {
 			l.changing(l.promises["network/n1"], "name", "green")
 			change(w, "network/n1", func(r *row) { r.name = "green" })
 			w.mirrored["network/n1"] = "green"
 		}},
-		"an unanswered deletion that took effect": {plant: func(l *ledger, w *world) {
+		"an unanswered deletion that took effect": {plant: func(l *ledger, w *observation) {
 			l.setDeletion(l.promises["lease/l1"], perhapsDeleted)
 			delete(w.rows, "lease/l1")
 		}},
-		"a port whose reports came before an unanswered migration": {plant: func(l *ledger, w *world) {
+		"a port whose reports came before an unanswered migration": {plant: func(l *ledger, w *observation) {
 			l.changing(l.promises["port/p1"], "host", "cmp-2")
 			change(w, "port/p1", func(r *row) { r.host, r.status = "cmp-2", "DOWN" })
 			w.executions["port/p1"] = execution{kind: contract.Port, status: "DOWN", host: "cmp-2"}
 		}},
 
-		"P1: an acknowledged object has no row":             {func(_ *ledger, w *world) { delete(w.rows, "network/n1") }, lost, "network/n1"},
-		"P1: an acknowledged value is not in the row":       {func(_ *ledger, w *world) { change(w, "port/p2", func(r *row) { r.name = "before" }) }, lost, "port/p2"},
-		"P1: an acknowledged deletion did not happen":       {func(_ *ledger, w *world) { w.rows["port/p3"] = row{name: "old", status: "DOWN"} }, lost, "port/p3"},
-		"P1: one request created two objects":               {func(_ *ledger, w *world) { w.rows["network/n2"] = row{name: "blue"} }, doubled, "network/n2"},
-		"P1: the next read did not show an acknowledgement": {func(l *ledger, _ *world) { l.find(lost, "port/p1", "the next read answered 404") }, lost, "port/p1"},
-		"P3: an acknowledged signal was lost": {func(_ *ledger, w *world) {
+		"an acknowledged object has no row":             {func(_ *ledger, w *observation) { delete(w.rows, "network/n1") }, lost, "network/n1"},
+		"an acknowledged value is not in the row":       {func(_ *ledger, w *observation) { change(w, "port/p2", func(r *row) { r.name = "before" }) }, lost, "port/p2"},
+		"an acknowledged deletion did not happen":       {func(_ *ledger, w *observation) { w.rows["port/p3"] = row{name: "old", status: "DOWN"} }, lost, "port/p3"},
+		"one request created two objects":               {func(_ *ledger, w *observation) { w.rows["network/n2"] = row{name: "blue"} }, doubled, "network/n2"},
+		"the next read did not show an acknowledgement": {func(l *ledger, _ *observation) { l.addFinding(lost, "port/p1", "the next read answered 404") }, lost, "port/p1"},
+		"an acknowledged signal was lost": {func(_ *ledger, w *observation) {
 			change(w, "port/p1", func(r *row) { r.status, r.blocks = "DOWN", []string{"L2"} })
 		}, lost, "port/p1"},
-		"P3: Nova was not told":                               {func(_ *ledger, w *world) { clear(w.plugged) }, lost, "port/p1"},
-		"P4: a journal entry does not progress":               {func(_ *ledger, w *world) { w.unfinished = []string{"journal entry 7 is pending: timeout"} }, stuck, "journal entry 7 is pending"},
-		"P4: a row without an execution":                      {func(_ *ledger, w *world) { delete(w.executions, "port/p2") }, drifted, "port/p2"},
-		"P4: a running lease without an execution":            {func(_ *ledger, w *world) { change(w, "lease/l1", func(r *row) { r.status = "ACTIVE" }) }, drifted, "lease/l1"},
-		"P4: an execution without a row":                      {func(_ *ledger, w *world) { w.executions["port/p9"] = execution{kind: contract.Port} }, drifted, "port/p9"},
-		"P4: a search attribute shows an older status":        {func(_ *ledger, w *world) { w.executions["port/p2"] = execution{kind: contract.Port, status: "ACTIVE"} }, drifted, "port/p2"},
-		"P4: a drift gauge is not zero":                       {func(_ *ledger, w *world) { w.gauges["berth_unattended_rows"] = 1 }, drifted, "berth_unattended_rows"},
-		"P5: an older revision after a newer":                 {func(_ *ledger, w *world) { w.requests[0], w.requests[1] = w.requests[1], w.requests[0] }, outOfOrder, "network/n1"},
-		"P5: a child before its parent":                       {func(_ *ledger, w *world) { w.violations = []string{"port p1 came before its network n1"} }, outOfOrder, "controller"},
-		"P5: a revision twice":                                {func(_ *ledger, w *world) { w.requests = append(w.requests, w.requests[1]) }, doubled, "network/n1"},
-		"P5: the controller lacks an object":                  {func(_ *ledger, w *world) { delete(w.mirrored, "port/p2") }, drifted, "port/p2"},
-		"P5: the controller keeps a deleted object":           {func(_ *ledger, w *world) { w.mirrored["port/p3"] = "old" }, drifted, "port/p3"},
-		"P5: the controller has an older name":                {func(_ *ledger, w *world) { w.mirrored["network/n1"] = "before" }, drifted, "network/n1"},
-		"P6: a killed process left a lease's aggregate":       {func(_ *ledger, w *world) { w.aggregates = append(w.aggregates, notifytest.Aggregate{Name: "r1"}) }, drifted, "aggregate r1"},
-		"P6: a killed process kept a host out of the pool":    {func(_ *ledger, w *world) { w.aggregates[0].Hosts = []string{"node-1"} }, drifted, "aggregate freepool"},
-		"P6: a process crashed by itself":                     {func(_ *ledger, w *world) { w.crashes = []string{"panic: index out of range"} }, crashed, "process"},
-		"P7: a running workflow failed":                       {func(_ *ledger, w *world) { w.failed = []string{"port/p1 Failed"} }, crashed, "workflow"},
-		"P8: a request without permission was not denied":     {func(l *ledger, _ *world) { l.find(notDenied, "port/p1", "DELETE answered 204") }, notDenied, "port/p1"},
-		"P8: a request without permission changed the object": {func(_ *ledger, w *world) { change(w, "network/n1", func(r *row) { r.name = "stolen" }) }, lost, "network/n1"},
+		"Nova got no event":                    {func(_ *ledger, w *observation) { clear(w.plugged) }, lost, "port/p1"},
+		"a journal entry does not progress":    {func(_ *ledger, w *observation) { w.unfinished = []string{"journal entry 7 is pending: timeout"} }, stuck, "journal entry 7 is pending"},
+		"a row without an execution":           {func(_ *ledger, w *observation) { delete(w.executions, "port/p2") }, drifted, "port/p2"},
+		"a running lease without an execution": {func(_ *ledger, w *observation) { change(w, "lease/l1", func(r *row) { r.status = "ACTIVE" }) }, drifted, "lease/l1"},
+		"an execution without a row":           {func(_ *ledger, w *observation) { w.executions["port/p9"] = execution{kind: contract.Port} }, drifted, "port/p9"},
+		"a search attribute shows an older status": {func(_ *ledger, w *observation) {
+			w.executions["port/p2"] = execution{kind: contract.Port, status: "ACTIVE"}
+		}, drifted, "port/p2"},
+		"a drift gauge is not zero":                       {func(_ *ledger, w *observation) { w.gauges["berth_unattended_rows"] = 1 }, drifted, "berth_unattended_rows"},
+		"an older revision after a newer":                 {func(_ *ledger, w *observation) { w.requests[0], w.requests[1] = w.requests[1], w.requests[0] }, outOfOrder, "network/n1"},
+		"a child before its parent":                       {func(_ *ledger, w *observation) { w.violations = []string{"port p1 came before its network n1"} }, outOfOrder, "controller"},
+		"a revision twice":                                {func(_ *ledger, w *observation) { w.requests = append(w.requests, w.requests[1]) }, doubled, "network/n1"},
+		"the controller lacks an object":                  {func(_ *ledger, w *observation) { delete(w.mirrored, "port/p2") }, drifted, "port/p2"},
+		"the controller keeps a deleted object":           {func(_ *ledger, w *observation) { w.mirrored["port/p3"] = "old" }, drifted, "port/p3"},
+		"the controller has an older name":                {func(_ *ledger, w *observation) { w.mirrored["network/n1"] = "before" }, drifted, "network/n1"},
+		"a killed process left a lease's aggregate":       {func(_ *ledger, w *observation) { w.aggregates = append(w.aggregates, notifytest.Aggregate{Name: "r1"}) }, drifted, "aggregate r1"},
+		"a killed process kept a host out of the pool":    {func(_ *ledger, w *observation) { w.aggregates[0].Hosts = []string{"node-1"} }, drifted, "aggregate freepool"},
+		"a process crashed by itself":                     {func(_ *ledger, w *observation) { w.crashes = []string{"panic: index out of range"} }, crashed, "process"},
+		"a running workflow failed":                       {func(_ *ledger, w *observation) { w.failed = []string{"port/p1 Failed"} }, crashed, "workflow"},
+		"a request without permission was not denied":     {func(l *ledger, _ *observation) { l.addFinding(notDenied, "port/p1", "DELETE answered 204") }, notDenied, "port/p1"},
+		"a request without permission changed the object": {func(_ *ledger, w *observation) { change(w, "network/n1", func(r *row) { r.name = "stolen" }) }, lost, "network/n1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, w := healthy()
+			l, w := consistentState()
 			tc.plant(l, w)
 			got := check(l, w)
 			if tc.want == "" && len(got) > 0 || tc.want != "" && !slices.ContainsFunc(got, func(f finding) bool { return f.class == tc.want && f.object == tc.names }) {

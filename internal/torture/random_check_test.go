@@ -14,12 +14,12 @@ import (
 // checkHostAttribute turns on the comparison of the search attribute BerthHost.
 var checkHostAttribute = os.Getenv("BERTH_TEST_HOST_ATTRIBUTE") != ""
 
-// check compares what berth has acknowledged with the world, and returns all violations.
-func check(l *ledger, w *world) (findings []finding) {
+// check compares what berth has acknowledged with an observation, and returns all violations.
+func check(l *ledger, w *observation) (findings []finding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	findings = append(findings, l.findings...)
-	for _, f := range []func(*ledger, *world) []finding{
+	for _, f := range []func(*ledger, *observation) []finding{
 		checkPromises, checkNames, checkReports, checkControllerLog, checkController, checkUnfinished, checkOpenExecutions, checkAggregates, checkFailures,
 	} {
 		findings = append(findings, f(l, w)...)
@@ -28,7 +28,7 @@ func check(l *ledger, w *world) (findings []finding) {
 }
 
 // checkPromises checks that every acknowledged write is in the rows.
-func checkPromises(l *ledger, w *world) (findings []finding) {
+func checkPromises(l *ledger, w *observation) (findings []finding) {
 	for _, key := range slices.Sorted(maps.Keys(l.promises)) {
 		p := l.promises[key]
 		r, exists := w.rows[key]
@@ -50,8 +50,8 @@ func checkPromises(l *ledger, w *world) (findings []finding) {
 	return findings
 }
 
-// checkNames checks that no request has taken effect twice: each request to create an object has a name of its own.
-func checkNames(_ *ledger, w *world) (findings []finding) {
+// checkNames checks that no request has taken effect twice: each request to create an object has a unique name.
+func checkNames(_ *ledger, w *observation) (findings []finding) {
 	first := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(w.rows)) {
 		name := w.rows[key].name
@@ -68,7 +68,7 @@ func checkNames(_ *ledger, w *world) (findings []finding) {
 
 // checkReports checks that every acknowledged report has taken effect: a port for which all agents have reported is ACTIVE, and Nova
 // knows that.
-func checkReports(l *ledger, w *world) (findings []finding) {
+func checkReports(l *ledger, w *observation) (findings []finding) {
 	for _, key := range slices.Sorted(maps.Keys(l.promises)) {
 		p := l.promises[key]
 		r, exists := w.rows[key]
@@ -87,7 +87,7 @@ func checkReports(l *ledger, w *world) (findings []finding) {
 }
 
 // checkControllerLog checks the order of the applied requests to the controller, and that it got each revision once.
-func checkControllerLog(_ *ledger, w *world) (findings []finding) {
+func checkControllerLog(_ *ledger, w *observation) (findings []finding) {
 	for _, v := range w.violations {
 		findings = append(findings, finding{outOfOrder, "controller", v})
 	}
@@ -110,7 +110,7 @@ func checkControllerLog(_ *ledger, w *world) (findings []finding) {
 }
 
 // checkController checks that the controller has the same objects as the rows.
-func checkController(_ *ledger, w *world) (findings []finding) {
+func checkController(_ *ledger, w *observation) (findings []finding) {
 	for _, key := range slices.Sorted(maps.Keys(w.rows)) {
 		r := w.rows[key]
 		if strings.HasPrefix(key, "lease/") {
@@ -131,7 +131,7 @@ func checkController(_ *ledger, w *world) (findings []finding) {
 }
 
 // checkUnfinished checks that no work is left.
-func checkUnfinished(_ *ledger, w *world) (findings []finding) {
+func checkUnfinished(_ *ledger, w *observation) (findings []finding) {
 	for _, u := range w.unfinished {
 		object, detail, _ := strings.Cut(u, ":")
 		findings = append(findings, finding{stuck, object, detail})
@@ -145,7 +145,7 @@ func checkUnfinished(_ *ledger, w *world) (findings []finding) {
 }
 
 // checkOpenExecutions checks that exactly the live objects have an open execution, and that search attributes have the values of the rows.
-func checkOpenExecutions(_ *ledger, w *world) (findings []finding) {
+func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 	expected := map[string]string{}
 	for key, r := range w.rows {
 		kind, id, _ := strings.Cut(key, "/")
@@ -179,7 +179,7 @@ func checkOpenExecutions(_ *ledger, w *world) (findings []finding) {
 
 // checkAggregates checks that each host that no ACTIVE lease has is in Nova's aggregate freepool, and that no other aggregate is left when
 // no lease is ACTIVE.
-func checkAggregates(_ *ledger, w *world) (findings []finding) {
+func checkAggregates(_ *ledger, w *observation) (findings []finding) {
 	for key, r := range w.rows {
 		if strings.HasPrefix(key, "lease/") && r.status != "TERMINATED" {
 			return nil // a running lease has hosts in its aggregate
@@ -198,7 +198,7 @@ func checkAggregates(_ *ledger, w *world) (findings []finding) {
 }
 
 // checkFailures checks that no process has panicked and that no workflow has failed.
-func checkFailures(_ *ledger, w *world) (findings []finding) {
+func checkFailures(_ *ledger, w *observation) (findings []finding) {
 	for _, out := range w.crashes {
 		i := max(strings.Index(out, "panic:"), strings.Index(out, "fatal error:"), 0)
 		findings = append(findings, finding{crashed, "process", out[i:min(len(out), i+2000)]})

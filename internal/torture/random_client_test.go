@@ -112,8 +112,8 @@ func (c *randomClient) wait(ctx context.Context, longest time.Duration) {
 	pause(ctx, time.Duration(c.random.Int64N(int64(longest))))
 }
 
-// insist sends a request until berth acknowledges it or the context ends.
-func (c *randomClient) insist(ctx context.Context, method, path string, body any) servertest.Object {
+// sendUntilAcknowledged sends a request until berth acknowledges it or the context ends.
+func (c *randomClient) sendUntilAcknowledged(ctx context.Context, method, path string, body any) servertest.Object {
 	for {
 		a := c.send(ctx, method, path, body, 0)
 		if a.verdict == acknowledged {

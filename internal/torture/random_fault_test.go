@@ -23,14 +23,15 @@ type faultKind struct {
 	weight  int
 	longest time.Duration
 	begin   func(d *randomDeployment, r *rand.Rand) (end func() error, err error)
-	opt     bool // only if the option FAULTS names the kind, because berth does not survive it yet
+	// optional kinds occur only if FAULTS names them or is "all", because berth does not survive them yet.
+	optional bool
 }
 
 // faultKinds lists all kinds of faults.
 var faultKinds = []faultKind{
 	{name: "process killed", weight: 6, longest: time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
 		pick(r, d.processes).kill()
-		return nothing, nil
+		return noop, nil
 	}},
 	{name: "process frozen", weight: 4, longest: 12 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
 		p := pick(r, d.processes)
@@ -38,14 +39,14 @@ var faultKinds = []faultKind{
 		return func() error { p.signal(syscall.SIGCONT); return nil }, nil
 	}},
 	{name: "database connections cut", weight: 4, longest: time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return nothing, pick(r, d.processes).database.cut()
+		return noop, pick(r, d.processes).database.cut()
 	}},
 	{name: "database connections stalled", weight: 3, longest: 8 * time.Second, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
 		l := pick(r, d.processes).database
 		return l.heal, l.stall()
 	}},
 	{name: "PostgreSQL killed", weight: 2, longest: time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
-		return nothing, d.postgres.Restart(d.Context())
+		return noop, d.postgres.Restart(d.Context())
 	}},
 	{name: "PostgreSQL read-only", weight: 2, longest: 6 * time.Second, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
 		return func() error { return d.setReadOnly("off") }, d.setReadOnly("on")
@@ -77,20 +78,20 @@ var faultKinds = []faultKind{
 		d.clientFault.share.Store(20)
 		return func() error { d.clientFault.share.Store(0); return nil }, nil
 	}},
-	{name: "Temporal emptied", weight: 1, longest: 3 * time.Second, opt: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+	{name: "Temporal emptied", weight: 1, longest: 3 * time.Second, optional: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
 		d.temporal.Kill()
-		return d.startTemporalAnew, d.removeTemporalData()
+		return d.startTemporalAfterDataLoss, d.removeTemporalData()
 	}},
-	{name: "Temporal restored from a copy", weight: 1, longest: 3 * time.Second, opt: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
+	{name: "Temporal restored from a copy", weight: 1, longest: 3 * time.Second, optional: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
 		d.temporal.Kill()
-		return d.startTemporalAnew, d.restoreTemporalData()
+		return d.startTemporalAfterDataLoss, d.restoreTemporalData()
 	}},
-	{name: "workflow terminated", weight: 1, longest: time.Second, opt: true, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
-		return nothing, d.terminateWorkflow(r)
+	{name: "workflow terminated", weight: 1, longest: time.Second, optional: true, begin: func(d *randomDeployment, r *rand.Rand) (func() error, error) {
+		return noop, d.terminateWorkflow(r)
 	}},
 }
 
-func nothing() error { return nil }
+func noop() error { return nil }
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
@@ -111,7 +112,7 @@ func (d *randomDeployment) setReadOnly(value string) error {
 	return d.execWritable(`alter system set default_transaction_read_only = `+value, `select pg_reload_conf()`)
 }
 
-// execWritable runs statements in a session of its own, in which the fault "PostgreSQL read-only" has no effect.
+// execWritable runs statements in a separate session, in which the fault "PostgreSQL read-only" has no effect.
 func (d *randomDeployment) execWritable(statements ...string) error {
 	cfg, err := pgx.ParseConfig(d.postgres.URL)
 	if err != nil {
@@ -184,9 +185,9 @@ func (d *randomDeployment) restoreTemporalData() error {
 	return nil
 }
 
-// startTemporalAnew starts Temporal with other data. The signals that no workflow has handled are lost with the earlier data, so the
+// startTemporalAfterDataLoss starts Temporal with other data. The signals that no workflow has handled are lost with the earlier data, so the
 // clients send all reports again, as agents do when they start.
-func (d *randomDeployment) startTemporalAnew() error {
+func (d *randomDeployment) startTemporalAfterDataLoss() error {
 	err := d.startTemporal()
 	d.ledger.forgetReports()
 	return err
@@ -206,7 +207,7 @@ func (d *randomDeployment) startTemporal() error {
 func (d *randomDeployment) terminateWorkflow(r *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(d.Context(), 10*time.Second)
 	defer cancel()
-	w := &world{executions: map[string]execution{}}
+	w := &observation{executions: map[string]execution{}}
 	if err := d.readExecutions(ctx, w); err != nil || len(w.executions) == 0 {
 		return err
 	}

@@ -45,7 +45,7 @@ func readRandomOptions(t *testing.T) randomOptions {
 	}
 	names := strings.Split(os.Getenv("BERTH_TEST_FAULTS"), ",")
 	for _, k := range faultKinds {
-		if names[0] == "" && !k.opt || names[0] == "all" || slices.Contains(names, k.name) {
+		if names[0] == "" && !k.optional || names[0] == "all" || slices.Contains(names, k.name) {
 			o.kinds = append(o.kinds, k)
 		}
 	}
@@ -55,9 +55,9 @@ func readRandomOptions(t *testing.T) randomOptions {
 	return o
 }
 
-// TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all doors of several processes of berth, while random
-// faults hit the processes and the servers on which they depend. After the last fault everything must come to rest, and whatever berth has
-// acknowledged must be there. `make torture` runs it for ten minutes.
+// TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all interfaces of several processes of berth, while random
+// faults hit the processes and the servers on which they depend. After the last fault, all work must end, and every write that berth has
+// acknowledged must be in the rows. `make torture` runs it for ten minutes.
 func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	t.Parallel()
 	o := readRandomOptions(t)
@@ -87,15 +87,15 @@ func (d *randomDeployment) runClients(l *ledger, o randomOptions) (stop func() [
 	ctx, cancel := context.WithCancel(d.Context())
 	leases := &leaseClient{randomClient: d.newClient(l, o.seed, 0)}
 	leases.registerHosts(ctx)
-	agents := &agentDoors{rpc: &rpcAgents{url: d.rabbit.URL(0)}}
+	agents := &agentInterfaces{rpc: &rpcAgents{url: d.rabbit.URL(0)}}
 	var clients, connection sync.WaitGroup
 	connection.Go(func() { agents.rpc.keepConnected(d.Context()) })
 	d.Cleanup(connection.Wait) // after the end of the test's context
 	var histories [][]porcupine.Operation
 	clients.Go(func() { leases.run(ctx) })
 	clients.Go(func() { sendHeartbeats(ctx, d.newClient(l, o.seed, 1)) })
-	clients.Go(func() { operate(ctx, d.newClient(l, o.seed, 2)) })
-	clients.Go(func() { intrude(ctx, d.newClient(l, o.seed, 3)) })
+	clients.Go(func() { operateJournal(ctx, d.newClient(l, o.seed, 2)) })
+	clients.Go(func() { sendForbiddenRequests(ctx, d.newClient(l, o.seed, 3)) })
 	clients.Go(func() { histories = d.writeRegisters(ctx, l, o.seed) })
 	for n := range uint64(o.writers) {
 		c := &networkClient{randomClient: d.newClient(l, o.seed, 10+n), agents: agents}
@@ -119,12 +119,12 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 	heartbeats.Go(func() { sendHeartbeats(agents, d.newClient(newLedger(), 0, 1)) })
 	defer heartbeats.Wait()
 	defer stopAgents()
-	ended, noted := time.Now(), 0
+	ended, logged := time.Now(), 0
 	for {
 		operator.resume(d.Context()) // a pause without an answer may have taken effect late
 		operator.retryFailed(d.Context())
 		ctx, cancel := context.WithTimeout(d.Context(), 30*time.Second)
-		w, err := d.look(ctx)
+		w, err := d.observe(ctx)
 		cancel()
 		var findings []finding
 		if err != nil {
@@ -135,8 +135,8 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 		if len(findings) == 0 || time.Now().After(deadline) {
 			return findings
 		}
-		if n := int(time.Since(ended) / (15 * time.Second)); n > noted {
-			noted = n
+		if n := int(time.Since(ended) / (15 * time.Second)); n > logged {
+			logged = n
 			d.Logf("after %s without a fault %d findings are left, first: %s", time.Since(ended).Round(time.Second), len(findings), findings[0])
 		}
 		pause(d.Context(), time.Second)

@@ -25,10 +25,10 @@ const leaseHosts = 6
 func (c *leaseClient) registerHosts(ctx context.Context) {
 	for n := range leaseHosts {
 		name, id := fmt.Sprintf("node-%d", n+1), uuid.NewString()
-		c.insist(ctx, http.MethodPost, "/placement/resource_providers", servertest.Object{"name": name, "uuid": id})
-		c.insist(ctx, http.MethodPut, "/placement/resource_providers/"+id+"/inventories", servertest.Object{"resource_provider_generation": 0,
+		c.sendUntilAcknowledged(ctx, http.MethodPost, "/placement/resource_providers", servertest.Object{"name": name, "uuid": id})
+		c.sendUntilAcknowledged(ctx, http.MethodPut, "/placement/resource_providers/"+id+"/inventories", servertest.Object{"resource_provider_generation": 0,
 			"inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}})
-		c.insist(ctx, http.MethodPost, "/reservation/v1/os-hosts", servertest.Object{"name": name})
+		c.sendUntilAcknowledged(ctx, http.MethodPost, "/reservation/v1/os-hosts", servertest.Object{"name": name})
 	}
 }
 
@@ -65,7 +65,7 @@ func (c *leaseClient) create(ctx context.Context) {
 	p := c.ledger.created("lease", fmt.Sprint(o["id"]), readValues(o))
 	c.owned = append(c.owned, p)
 	if got := c.send(ctx, http.MethodGet, leasePath(p), nil, 0); got.status == http.StatusNotFound {
-		c.ledger.find(lost, p.key(), "acknowledged at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *leaseClient) delete(ctx context.Context) {
 	case a.verdict == acknowledged || a.status == http.StatusNotFound && before == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
-		c.ledger.find(lost, p.key(), "acknowledged at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == refused:
 		c.ledger.setDeletion(p, before)

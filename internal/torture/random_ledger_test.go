@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ledger contains what berth has acknowledged. The clients write into the ledger; the checks compare it with what is there at the end.
+// ledger contains what berth has acknowledged. The clients write into the ledger; the checks compare the ledger with an observation at the end.
 type ledger struct {
 	mu           sync.Mutex
 	promises     map[string]*promise // by kind and ID of the object
@@ -85,7 +85,7 @@ func (l *ledger) count(operation string) {
 	l.acknowledged[operation]++
 }
 
-func (l *ledger) find(class findingClass, object, format string, args ...any) {
+func (l *ledger) addFinding(class findingClass, object, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.findings = append(l.findings, finding{class, object, fmt.Sprintf(format, args...)})
@@ -150,10 +150,10 @@ func (l *ledger) setDeletion(p *promise, state deletion) {
 }
 
 // reported records an acknowledged report of an agent about the binding to the host.
-func (l *ledger) reported(p *promise, entity, host, door string) {
+func (l *ledger) reported(p *promise, entity, host, through string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.acknowledged["report by "+door]++
+	l.acknowledged["report by "+through]++
 	if p.values["host"].acknowledged == host && p.isCertain("host") {
 		p.reports[entity], p.at = host, time.Now()
 	}

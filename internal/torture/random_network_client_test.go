@@ -15,7 +15,7 @@ import (
 // networkClient creates, changes and deletes objects of the Networking API, each of which only this client changes.
 type networkClient struct {
 	*randomClient
-	agents  *agentDoors
+	agents  *agentInterfaces
 	network *promise
 	owned   []*promise // without the network
 	blocks  int        // subnets so far
@@ -148,13 +148,13 @@ func (c *networkClient) checkVisible(ctx context.Context, p *promise) (revision 
 	case a.status == http.StatusNotFound && p.deletion == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
-		c.ledger.find(lost, p.key(), "acknowledged at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == acknowledged:
 		o, _ := a.body[p.kind].(servertest.Object)
 		for attribute, seen := range readValues(o) {
 			if v := p.values[attribute]; !v.allows(seen) {
-				c.ledger.find(lost, p.key(), "%s was acknowledged as %q at %s (possible are also %q), but the next read showed %q",
+				c.ledger.addFinding(lost, p.key(), "%s was acknowledged as %q at %s (possible are also %q), but the next read showed %q",
 					attribute, v.acknowledged, p.at.Format(time.TimeOnly), v.possible, seen)
 			}
 		}
@@ -193,10 +193,10 @@ func (c *networkClient) delete(ctx context.Context, p *promise) {
 	case a.verdict == acknowledged || a.status == http.StatusNotFound && before == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 		if got := c.send(ctx, http.MethodGet, path(p), nil, 0); got.verdict == acknowledged {
-			c.ledger.find(lost, p.key(), "its deletion was acknowledged at %s, but the next read shows it", p.at.Format(time.TimeOnly))
+			c.ledger.addFinding(lost, p.key(), "its deletion was acknowledged at %s, but the next read shows it", p.at.Format(time.TimeOnly))
 		}
 	case a.status == http.StatusNotFound:
-		c.ledger.find(lost, p.key(), "acknowledged at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == refused:
 		c.ledger.setDeletion(p, before)

@@ -13,9 +13,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// operate uses the API of the journal as an operator does: pause and resume, retry of failed entries, and audits. The journal is not
-// paused when operate returns.
-func operate(ctx context.Context, c *randomClient) {
+// operateJournal uses the API of the journal as an operator does: pause and resume, retry of failed entries, and audits. The journal is not
+// paused when operateJournal returns.
+func operateJournal(ctx context.Context, c *randomClient) {
 	for ctx.Err() == nil {
 		switch n := c.random.IntN(4); n {
 		case 0:
@@ -58,8 +58,8 @@ func (c *randomClient) retryFailed(ctx context.Context) {
 	}
 }
 
-// intrude sends requests without permission. berth must refuse all of them.
-func intrude(ctx context.Context, c *randomClient) {
+// sendForbiddenRequests sends requests without permission. berth must refuse all of them.
+func sendForbiddenRequests(ctx context.Context, c *randomClient) {
 	for ctx.Err() == nil {
 		c.token = pick(c.random, []string{"eve:other", "-"})
 		c.ledger.mu.Lock()
@@ -93,7 +93,7 @@ func (c *randomClient) tryForbidden(ctx context.Context, target *promise) {
 	})
 	switch a := c.send(ctx, attempt.method, attempt.path, attempt.body, 0); {
 	case a.verdict == acknowledged:
-		c.ledger.find(notDenied, target.key(), "%s %s of a caller without permission (token %q) answered %d", attempt.method, attempt.path, c.token, a.status)
+		c.ledger.addFinding(notDenied, target.key(), "%s %s of a caller without permission (token %q) answered %d", attempt.method, attempt.path, c.token, a.status)
 	case a.status != 0 && a.verdict == refused:
 		c.ledger.mu.Lock()
 		c.ledger.denied++

@@ -127,7 +127,7 @@ func (e *registerEpoch) accessBy(ctx context.Context, c *randomClient, writer in
 	case got.status == http.StatusConflict && strings.Contains(fmt.Sprint(got.body), "placement.concurrent_update"):
 		o.refused = true
 	case got.verdict == refused:
-		c.ledger.find(doubled, "register "+a.register, "%+v answered %d %v, expected success or a conflict of generations", a, got.status, got.body)
+		c.ledger.addFinding(doubled, "register "+a.register, "%+v answered %d %v, expected success or a conflict of generations", a, got.status, got.body)
 		return o, false
 	case got.verdict == acknowledged:
 		o.generation, o.value = e.parseAnswer(a, got.body)

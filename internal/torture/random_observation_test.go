@@ -18,8 +18,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// world is everything that the checks compare: the rows, and all that berth derives from them.
-type world struct {
+// observation is everything that the checks compare: the rows, and all that berth derives from them.
+type observation struct {
 	rows       map[string]row // by kind and ID
 	unfinished []string       // work that is still to be done, from the rows
 	executions map[string]execution
@@ -43,7 +43,7 @@ type row struct {
 // execution is an open execution of a workflow.
 type execution struct{ kind, status, host string }
 
-// rowsQuery reads all objects of which the ledger or the controller knows.
+// rowsQuery reads all objects that the ledger or the controller can contain.
 const rowsQuery = `
 	select 'network/' || id, name, '', '', '{}'::text[] from network
 	union all select 'subnet/' || id, name, '', '', '{}' from subnet
@@ -66,10 +66,10 @@ const unfinishedQuery = `
 			or status = 'ACTIVE' and end_at < now() - interval '2 seconds'
 	limit 40`
 
-// look reads the world.
-func (d *randomDeployment) look(ctx context.Context) (*world, error) {
-	w := &world{rows: map[string]row{}, executions: map[string]execution{}, mirrored: map[string]string{}, plugged: map[string]int{}, gauges: map[string]float64{}}
-	for _, read := range []func(context.Context, *world) error{d.readRows, d.readExecutions, d.readGauges} {
+// observe reads the present state of the deployment.
+func (d *randomDeployment) observe(ctx context.Context) (*observation, error) {
+	w := &observation{rows: map[string]row{}, executions: map[string]execution{}, mirrored: map[string]string{}, plugged: map[string]int{}, gauges: map[string]float64{}}
+	for _, read := range []func(context.Context, *observation) error{d.readRows, d.readExecutions, d.readGauges} {
 		if err := read(ctx, w); err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (d *randomDeployment) look(ctx context.Context) (*world, error) {
 	return w, nil
 }
 
-func (d *randomDeployment) readRows(ctx context.Context, w *world) error {
+func (d *randomDeployment) readRows(ctx context.Context, w *observation) error {
 	c, err := pgx.Connect(ctx, d.postgres.URL)
 	if err != nil {
 		return err
@@ -120,11 +120,11 @@ func (d *randomDeployment) readRows(ctx context.Context, w *world) error {
 	return nil
 }
 
-func (d *randomDeployment) readExecutions(ctx context.Context, w *world) error {
+func (d *randomDeployment) readExecutions(ctx context.Context, w *observation) error {
 	return d.listExecutions(ctx, `ExecutionStatus in ("Running", "Failed", "TimedOut")`, w)
 }
 
-func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *world) error {
+func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *observation) error {
 	var page []byte
 	for {
 		a, err := d.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1000, NextPageToken: page})
@@ -154,7 +154,7 @@ func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *
 // driftGauges are the metrics that say how far something outside of the rows differs from the rows.
 var driftGauges = []string{"berth_unattended_rows", "berth_orphan_executions", "berth_due_late_seconds"}
 
-func (d *randomDeployment) readGauges(ctx context.Context, w *world) error {
+func (d *randomDeployment) readGauges(ctx context.Context, w *observation) error {
 	for _, p := range d.processes {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
 		if err != nil {
