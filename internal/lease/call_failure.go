@@ -49,7 +49,7 @@ const (
 )
 
 // RetryDelay returns the delay after a failed attempt. The parameter `attempts` is the number of attempts that have failed in a row. The
-// delay doubles with each attempt. The maximum is larger for a lease in ERROR, because nobody waits for the end of a step then.
+// delay doubles with each attempt. The maximum is larger for a lease in ERROR, because no user waits for a step of it.
 func RetryDelay(status Status, attempts int) time.Duration {
 	longest := stepRetryDelay
 	if status == Error {
@@ -62,7 +62,7 @@ func RetryDelay(status Status, attempts int) time.Duration {
 	return min(delay, longest)
 }
 
-// Sentence describes the failure: who failed, with which call, since when, how often, and when the next attempt is.
+// Sentence describes the failure: which party failed, with which call, since when, how often, and when the next attempt is.
 func (f CallFailure) Sentence(now time.Time) string {
 	name := partyNames[f.Party]
 	if name == "" {
@@ -76,7 +76,7 @@ func (f CallFailure) Sentence(now time.Time) string {
 	default:
 		next = ", the next attempt is running"
 	}
-	return fmt.Sprintf("%s fails since %s: %s (%s%s): %s", name, formatTime(f.Since), f.Call, countOf(f.Attempts, "attempt"), next, f.Error)
+	return fmt.Sprintf("%s has failed since %s: %s (%s%s): %s", name, formatTime(f.Since), f.Call, countOf(f.Attempts, "attempt"), next, f.Error)
 }
 
 // FailedCalls returns the failed calls of the lease's reservations.

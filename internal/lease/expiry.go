@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// stuck reports whether it is unknown when the lease can get its hosts.
-func (l Lease) stuck() bool {
+// hasStuckBlocker reports whether it is unknown when the lease can get its hosts.
+func (l Lease) hasStuckBlocker() bool {
 	return slices.ContainsFunc(l.Blockers, func(b Blocker) bool { return b.Stuck })
 }
 
 // Expire returns a PENDING lease that could not start before its end, because other leases still held its hosts: the start has failed, so
 // the lease, its start_lease and end_lease events and its reservations are in ERROR. Nothing has to be cleared in Nova and Neutron, because
-// the lease has never started. Expire returns ErrTransition if the lease is not PENDING, if its end is not over, or if no lease that is stuck
-// blocks it.
+// the lease has never started. Expire returns ErrTransition if the lease is not PENDING, if it has not reached its end, or if no stuck
+// lease blocks it.
 func Expire(l Lease, now time.Time) (Lease, error) {
 	l = l.clone()
 	start, end := l.event(StartLease), l.event(EndLease)
-	if l.DeleteRequested || l.Status != Pending || start == nil || end == nil || !l.stuck() || now.Before(end.At) {
+	if l.DeleteRequested || l.Status != Pending || start == nil || end == nil || !l.hasStuckBlocker() || now.Before(end.At) {
 		return l, transitionError(l, StepExpire)
 	}
 	var reasons []string

@@ -48,7 +48,7 @@ type Quarantine struct {
 
 // Sentence says which lease holds the host since when, and which call fails.
 func (q Quarantine) Sentence(now time.Time) string {
-	sentence := fmt.Sprintf("lease %s (%s) has ended at %s and has not released the host", q.Name, q.Lease, formatTime(q.Since))
+	sentence := fmt.Sprintf("lease %s (%s) ended at %s and has not released the host", q.Name, q.Lease, formatTime(q.Since))
 	if q.Failure != nil {
 		sentence += ": " + q.Failure.Sentence(now)
 	}

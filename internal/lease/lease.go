@@ -86,8 +86,8 @@ type Blocker struct {
 	Name  string
 	Host  string
 	Since time.Time // end of the blocking lease
-	// Stuck is true if it is unknown when the blocking lease releases the host, because its end has failed or calls for it fail since longer
-	// than a minute.
+	// Stuck is true if it is unknown when the blocking lease releases the host: its end has failed, the calls for it have failed for at least
+	// StuckAfter, or it has started although its reservation of the host is later.
 	Stuck bool `json:",omitempty"`
 }
 

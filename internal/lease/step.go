@@ -13,7 +13,7 @@ import (
 // RecheckInterval has passed.
 const RecheckInterval = 10 * time.Second
 
-// StuckAfter is how long the calls for a lease must fail until berth assumes that the lease keeps its hosts for a long time.
+// StuckAfter is the time after which a lease whose calls keep failing counts as stuck: it may keep its hosts for a long time.
 const StuckAfter = time.Minute
 
 // ClockSkew is the assumed maximum difference between the clocks of two processes.
@@ -40,7 +40,7 @@ func Next(l Lease, now time.Time) Due {
 		return Due{Step: StepStop}
 	case l.Status == Pending && now.Before(start.At):
 		return Due{Step: StepWait, At: start.At}
-	case l.Status == Pending && l.stuck():
+	case l.Status == Pending && l.hasStuckBlocker():
 		if !now.Before(end.At) {
 			return Due{Step: StepExpire}
 		}

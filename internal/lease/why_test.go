@@ -32,9 +32,9 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 			"lease/00000000-0000-0000-0000-000000000000"},
 		{leaseIn(t, Starting), noon, "STARTING: provisioning the 1 reservation since 2040-01-01T11:00:00Z.", "worker"},
 		{retrying, noon, "TERMINATING: removing the 1 reservation since 2040-01-01T11:00:00Z. " +
-			"Nova fails since 2040-01-01T11:59:00Z: DELETE /servers/s1 (3 attempts, next attempt at 2040-01-01T12:00:04Z): got 409.", "nova"},
+			"Nova has failed since 2040-01-01T11:59:00Z: DELETE /servers/s1 (3 attempts, next attempt at 2040-01-01T12:00:04Z): got 409.", "nova"},
 		{broken, noon, "STARTING: provisioning the 1 reservation since 2040-01-01T11:00:00Z. " +
-			"Placement fails since 2040-01-01T12:00:00Z: allocate hosts (1 attempt, the next attempt is running): no capacity.", "placement"},
+			"Placement has failed since 2040-01-01T12:00:00Z: allocate hosts (1 attempt, the next attempt is running): no capacity.", "placement"},
 		{leaseIn(t, Active), noon, "ACTIVE: before_end_lease is next, at 2040-01-01T12:50:00Z.", "before_end_lease"},
 		{leaseIn(t, Error), noon, "ERROR: end_lease is next, at 2040-01-01T13:00:00Z.", "end_lease"},
 		{leaseIn(t, Terminated), noon, "TERMINATED: nothing is due any more.", ""},

@@ -139,7 +139,7 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 				return fmt.Sprint("it is ", l["status"], ": ", why)
 			}
 			call := calls[0].(servertest.Object)
-			if call["party"] != "nova" || !strings.Contains(fmt.Sprint(call["call"]), "answered 500") || !strings.Contains(fmt.Sprint(why["sentence"]), "Nova fails since ") {
+			if call["party"] != "nova" || !strings.Contains(fmt.Sprint(call["call"]), "answered 500") || !strings.Contains(fmt.Sprint(why["sentence"]), "Nova has failed since ") {
 				g.Fatalf("explanation of a lease that is %s: got %v, want Nova's call and its answer 500", status, why)
 			}
 			return ""
@@ -164,7 +164,7 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 		host := g.api.Must("GET", "/reservation/v1/os-hosts/"+g.hostIDs[0], nil)["host"].(servertest.Object)
 		return fmt.Sprint(host["berth:quarantine"])
 	}
-	if got := quarantine(); !strings.Contains(got, "lease "+g.name+" ("+a.id+")") || !strings.Contains(got, "Nova fails since") {
+	if got := quarantine(); !strings.Contains(got, "lease "+g.name+" ("+a.id+")") || !strings.Contains(got, "Nova has failed since") {
 		g.Errorf("quarantine of the host that the lease has not released: got %q, want the lease and Nova's call", got)
 	}
 	removeFault() // berth continues to clear the host

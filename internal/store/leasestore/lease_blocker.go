@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// stuckSQL is a condition on the lease with the alias `of`: its end has failed, or calls for its reservations fail since longer than lease.StuckAfter. A
-// stuck lease can keep its hosts for a long time.
+// stuckSQL is a condition on the lease with the alias `of`: its end has failed, or the calls for its reservations have failed for at least
+// lease.StuckAfter. A stuck lease can keep its hosts for a long time.
 func stuckSQL(of string) string {
 	return `(exists (select from event failed where failed.lease_id = ` + of + `.id and failed.event_type = 'end_lease' and failed.status = 'ERROR')
 		or exists (
@@ -25,8 +25,9 @@ func stuckSQL(of string) string {
 // blockersSQL are the tables and the conditions of a query for the blockers of the lease l. A blocker (`before`) has an earlier allocation of
 // a host of the lease (`theirs` and `mine`) and has not released the host. A lease with a later allocation is a blocker if it has started
 // already. If the end of a lease with an instance reservation has failed, this reservation does not block other instance reservations,
-// because each instance reservation has its own slots. A PENDING lease holds no host in Nova, and is a blocker only because it goes first: if
-// a PENDING lease waits for a host that a third lease is stuck with, only the third lease is a blocker, and only for the leases of that host.
+// because each instance reservation has its own slots. A PENDING lease holds no host in Nova, and is a blocker only because it starts
+// earlier. If a PENDING lease itself waits for a host of a stuck lease, it is no blocker; the stuck lease blocks only the leases that need
+// that host.
 var blockersSQL = `
 	from reservation r
 	join host_allocation mine on mine.reservation_id = r.id

@@ -13,9 +13,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// batchTime is how long after the begin of a step other processes assume that the process that has begun the step is alive. batchTime is a
-// little longer than the calls to Nova and Neutron of one batch may take. If a process is slower, two processes perform the same step, which
-// is harmless.
+// batchTime is the time after which other processes take over the steps of a batch. It is a little longer than the calls to Nova and Neutron
+// of one batch may take. If a process is slower, two processes perform the same step, which is harmless.
 const batchTime = 3200 * time.Millisecond
 
 // TakeOverLeases takes over the steps of leases that a process has begun and not finished in batchTime, because the process was probably
@@ -32,11 +31,11 @@ func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) 
 			limit $1
 			for update skip locked`, advanceBatchSize)
 		if err != nil {
-			return fmt.Errorf("lock leases whose batch has died: %w", err)
+			return fmt.Errorf("lock leases whose batch was not finished in time: %w", err)
 		}
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		if err != nil {
-			return fmt.Errorf("lock leases whose batch has died: %w", err)
+			return fmt.Errorf("lock leases whose batch was not finished in time: %w", err)
 		}
 		if len(ids) == 0 {
 			return nil

@@ -51,7 +51,8 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 }
 
 // UnhealthyReservations returns the reservations with a failed host or with missing resources, and the pending reservations of hosts that
-// another lease has not released in time (see lateHoldersSQL), sorted by start date. UnhealthyReservations returns only reservations of pending or active leases that have started or will start within the duration `horizon`; if `horizon` is 0,
+// another lease has not released in time (see lateHoldersSQL), sorted by start date. UnhealthyReservations returns only reservations of
+// pending or active leases that have started or will start within the duration `horizon`; if `horizon` is 0,
 // there is no limit. UnhealthyReservations does not return reservations of leases that start later than `horizon`, because the hosts of
 // such a reservation may recover before the start.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {

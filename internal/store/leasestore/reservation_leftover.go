@@ -30,7 +30,7 @@ func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time
 			values ($1, $2, $3, array(select service_name from host where id = any($4)), clock_timestamp() + $5::interval)
 			on conflict (reservation_id) do update
 			set due_at = least(reservation_leftover.due_at, excluded.due_at)`, r.ID, r.Type, l.Project, r.Hosts, due); err != nil {
-			return fmt.Errorf("store what a deleted lease may leave in Nova and Neutron: %w", err)
+			return fmt.Errorf("store that a reservation of a deleted lease must be removed from Nova and Neutron: %w", err)
 		}
 	}
 	return nil
@@ -47,7 +47,7 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 		values ($1, $2, $3, $4, clock_timestamp())
 		on conflict (reservation_id) do update
 		set due_at = least(reservation_leftover.due_at, excluded.due_at)`, c.ID, c.Type, c.Project, services); err != nil {
-		return fmt.Errorf("store what a deleted lease may leave in Nova and Neutron: %w", err)
+		return fmt.Errorf("store that a reservation of a deleted lease must be removed from Nova and Neutron: %w", err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 		order by f.due_at
 		limit $1`, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read leftovers of deleted leases: %w", err)
+		return nil, fmt.Errorf("read reservations of deleted leases that must be removed: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Leftover, err error) {
 		var services []string
@@ -72,7 +72,7 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 		return f, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read leftovers of deleted leases: %w", err)
+		return nil, fmt.Errorf("read reservations of deleted leases that must be removed: %w", err)
 	}
 	return all, nil
 }
@@ -89,7 +89,7 @@ func (s *Store) FinishLeftover(ctx context.Context, reservation uuid.UUID, attem
 			where reservation_id = $1`, reservation, attempts+1, failure.Error(), lease.RetryDelay(lease.Error, attempts+1))
 	}
 	if err != nil {
-		return fmt.Errorf("finish a leftover of a deleted lease: %w", err)
+		return fmt.Errorf("store the result of removing a reservation of a deleted lease: %w", err)
 	}
 	return nil
 }
