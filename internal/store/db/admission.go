@@ -14,11 +14,11 @@ type admission struct {
 	mu      sync.Mutex
 	free    int
 	held    map[string]int
-	waiting []*applicant // in the order of arrival
+	waiting []*waiter // in the order of arrival
 }
 
-// applicant is a caller that waits for a connection.
-type applicant struct {
+// waiter is a caller that waits for a connection.
+type waiter struct {
 	class    string
 	admitted chan struct{}
 }
@@ -34,12 +34,12 @@ func (a *admission) acquire(ctx context.Context, class string) (release func(), 
 	}
 	release = func() { a.release(class) }
 	a.mu.Lock()
-	if a.allows(class) && !a.isAwaited(class) {
+	if a.allows(class) && !a.hasWaiter(class) {
 		a.admit(class)
 		a.mu.Unlock()
 		return release, nil
 	}
-	w := &applicant{class, make(chan struct{})}
+	w := &waiter{class, make(chan struct{})}
 	a.waiting = append(a.waiting, w)
 	a.mu.Unlock()
 	select {
@@ -63,7 +63,7 @@ func noConnection(ctx context.Context) error {
 
 func (a *admission) allows(class string) bool { return a.free > 0 && a.held[class] < 2*a.free }
 
-func (a *admission) isAwaited(class string) bool {
+func (a *admission) hasWaiter(class string) bool {
 	for _, w := range a.waiting {
 		if w.class == class {
 			return true
@@ -78,7 +78,7 @@ func (a *admission) admit(class string) {
 }
 
 // leave removes a caller that gives up from the waiting callers, and reports whether the caller has already been admitted.
-func (a *admission) leave(w *applicant) (admitted bool) {
+func (a *admission) leave(w *waiter) (admitted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, other := range a.waiting {

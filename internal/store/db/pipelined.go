@@ -42,7 +42,7 @@ func (d *DB) TryBatch(ctx context.Context, batch *pgx.Batch) error {
 // withPreparedConn calls f with a connection that uses one generic plan for each prepared statement. When ctx ends, all calls on this
 // connection fail. The result `committing` of f says whether f has sent a commit.
 func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxpool.Conn) (committing bool, err error)) error {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	admitted, err := d.admit(ctx, d.prepared)
 	if err != nil {

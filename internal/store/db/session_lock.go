@@ -11,15 +11,15 @@ import (
 // sessionCheck is the interval at which InOneProcess checks whether the PostgreSQL session that holds the advisory lock is still connected.
 const sessionCheck = 5 * time.Second
 
-// pingSoon returns an error unless the database answers within the time between two checks.
-func pingSoon(ctx context.Context, session *pgx.Conn) error {
+// pingSession returns an error unless the database answers within the time between two checks.
+func pingSession(ctx context.Context, session *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionCheck)
 	defer cancel()
 	return session.Ping(ctx)
 }
 
-// CloseSoon closes a session, but does not wait for a connection that does not answer.
-func CloseSoon(ctx context.Context, session *pgx.Conn) {
+// CloseSession closes a session, and waits at most sessionCheck for a connection that does not answer.
+func CloseSession(ctx context.Context, session *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCheck)
 	defer cancel()
 	_ = session.Close(ctx)
@@ -33,7 +33,7 @@ func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Conte
 		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}
 	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
-	defer CloseSoon(ctx, session)
+	defer CloseSession(ctx, session)
 	// With the following tcp_keepalives settings, PostgreSQL notices within half a minute that the client's machine has died; with the
 	// default settings, this takes hours.
 	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
@@ -56,7 +56,7 @@ func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Conte
 			return true, nil
 		case <-time.After(sessionCheck):
 		}
-		if err := pingSoon(ctx, session); err != nil {
+		if err := pingSession(ctx, session); err != nil {
 			cancel()
 			<-ended
 			return true, err

@@ -14,8 +14,8 @@ import (
 // connection is stalled, for example by a proxy: PostgreSQL's own time limits do not end the wait of the client.
 const maxDuration = 2 * time.Minute
 
-// bound returns a context that has a deadline.
-func bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// withDeadline returns a context that ends after maxDuration, unless ctx has a deadline already.
+func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, limited := ctx.Deadline(); limited {
 		return ctx, func() {}
 	}
@@ -66,10 +66,10 @@ func (d *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return &results{conn.SendBatch(ctx, b), end}
 }
 
-// begin bounds the duration of a statement outside of a transaction and acquires a connection for the statement. The caller must call
+// begin limits the duration of a statement outside of a transaction and acquires a connection for the statement. The caller must call
 // `end` when the statement has ended.
 func (d *DB) begin(ctx context.Context) (_ context.Context, conn *pgxpool.Conn, end func(), err error) {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := withDeadline(ctx)
 	pool := d.poolFor(ctx)
 	release, err := d.admit(ctx, pool)
 	if err != nil {

@@ -61,7 +61,7 @@ func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 
 // runTx runs f in a transaction. If the answer to the commit is missing, runTx returns an *UnavailableError with an unknown outcome.
 func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, f func(pgx.Tx) error) error {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	release, err := d.admit(ctx, pool)
 	if err != nil {

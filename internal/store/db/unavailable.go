@@ -55,7 +55,7 @@ func (e *UnavailableError) Unwrap() error { return e.err }
 // has passed. The parameter `begun` says whether the write was already being executed, so that its outcome is unknown.
 func Abandoned(err error, begun bool) error { return classify(err, begun) }
 
-// classify returns an *UnavailableError if the error err means that the database cannot serve now. classify returns every other error
+// classify returns an *UnavailableError if the error err means that the database is unavailable. classify returns every other error
 // unchanged, among them the error of a context that was cancelled, because the caller no longer waits for a result. The parameter
 // `committing` says whether the commit may have been sent to the database. pgconn.SafeToRetry does not say this reliably: if a connection
 // is closed after the commit was sent, pgx reports the same error as for a connection that was closed before.
@@ -68,17 +68,17 @@ func classify(err error, committing bool) error {
 	if reason == "" {
 		return err
 	}
-	return &UnavailableError{Reason: reason, Unknown: committing && !refused(err), err: err}
+	return &UnavailableError{Reason: reason, Unknown: committing && !isRolledBack(err), err: err}
 }
 
-// refused reports whether PostgreSQL has answered that it has rolled the transaction back. An answer with the severity FATAL ends the
+// isRolledBack reports whether PostgreSQL has answered that it has rolled the transaction back. An answer with the severity FATAL ends the
 // session and does not say whether a commit was executed.
-func refused(err error) bool {
+func isRolledBack(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 }
 
-// reasonOf returns the empty string if the error err does not mean that the database cannot serve now.
+// reasonOf returns why the database is unavailable, or the empty string if the error err does not mean this.
 func reasonOf(err error) Reason {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

@@ -174,7 +174,7 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 		return fmt.Errorf("listen for notes: %w", err)
 	}
 	conn := pooled.Hijack()
-	defer db.CloseSoon(ctx, conn)
+	defer db.CloseSession(ctx, conn)
 	if _, err := conn.Exec(ctx, `listen `+db.NoteChannel); err != nil {
 		return fmt.Errorf("listen for notes: %w", err)
 	}
