@@ -44,8 +44,9 @@ func shorten(e *Error) *Error {
 	return &short
 }
 
-// clientGone is the status of a request whose client has disconnected. No client sees this status; the metrics count it.
-const clientGone = 499
+// statusClientClosedRequest is the status of a request whose client has disconnected. No client sees this status; the metrics count it. The
+// number is the one of nginx.
+const statusClientClosedRequest = 499
 
 // retryAfter is the number of seconds after which a client should repeat a request that failed because a service did not work.
 const retryAfter = 5
@@ -60,7 +61,7 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(ctx.Err(), context.Canceled):
-		return Fault(clientGone, "", "The client has closed the connection.")
+		return Fault(statusClientClosedRequest, "", "The client has closed the connection.")
 	case errors.Is(err, identity.ErrUnauthenticated):
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrUnavailable):
