@@ -78,8 +78,8 @@ func (a *Activities) fullSyncReason(ctx context.Context, lost bool, audit journa
 	return "", nil
 }
 
-// auditReason returns why an audit is due, or "" if none is due. After a full sync or a repair, another audit shows what is left of the
-// differences that the last audit has found.
+// auditReason returns why an audit is due, or "" if none is due. After a full sync or a repair, another audit shows which
+// differences remain.
 func (a *Activities) auditReason(ctx context.Context, last journal.Run) (string, error) {
 	if a.AuditInterval <= 0 {
 		return "", nil

@@ -31,7 +31,7 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 		log.Warn("update of host states failed", "error", err)
 	}
 	if err := a.clearLeftovers(ctx); err != nil {
-		log.Warn("removal of leftovers of deleted leases failed", "error", err)
+		log.Warn("removing the resources of deleted leases failed", "error", err)
 	}
 	unhealthy, err := a.Store.Lease.UnhealthyReservations(ctx, a.HealingWindow, healBatch)
 	if err != nil {

@@ -41,7 +41,8 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	ctx, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()
 	p, o, err := a.mirrorEntry(ctx, key)
-	// An entry that another workflow has sent is the place to continue, too: that workflow may have ended with a backlog left.
+	// If another workflow has sent the entry, this activity also drains the backlog, because the other workflow may have ended before the
+	// backlog was empty.
 	if err == nil && journal.State(p.State) == journal.Completed {
 		if unfinished, after := a.drainBacklog(ctx, key); unfinished {
 			return p, continueDrain(after)

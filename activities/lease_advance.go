@@ -40,10 +40,10 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 }
 
 // advanceDueLeases performs one round of the sweep. advanceDueLeases first expires the leases that could not start before their end, because
-// such a lease delays the next lease of its other hosts. If there are no such leases, advanceDueLeases begins the steps of some due leases in one transaction, makes the
-// Nova and Neutron calls of these steps, and finishes the steps in a second transaction. If a step fails or the process crashes, the
-// lease stays in its transitional status (such as STARTING), and the lease's own workflow completes the step. advanceDueLeases returns
-// how many steps it has begun and how many steps it has finished.
+// such a lease delays the next lease of its other hosts. If there are no such leases, advanceDueLeases begins the steps of some due leases
+// in one transaction, makes the Nova and Neutron calls of these steps, and finishes the steps in a second transaction. If a step fails or
+// the process crashes, the lease stays in its transitional status (such as STARTING), and another process (see TakeOverLeases) or the lease's
+// own workflow completes the step. advanceDueLeases returns how many steps it has begun and how many steps it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
 	expired, err := a.Store.Lease.ExpireBlockedLeases(ctx)
 	if err != nil || expired > 0 {
