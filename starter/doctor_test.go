@@ -78,7 +78,7 @@ func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 	}{
 		{name: "overdue lease with an execution", check: "leases", wanted: []string{"WARN", "1 leases are overdue", "starter why lease/attended"}},
 		{name: "overdue lease without an execution", damage: func() { overdue("gold", "PENDING") }, check: "leases",
-			wanted: []string{"FAIL", "1 of 2 overdue leases have no execution: lease/gold", "The sweep starts them"}},
+			wanted: []string{"FAIL", "1 of 2 overdue leases have no execution: lease/gold", "berth restarts their workflows"}},
 		{name: "missing namespace", setting: "TEMPORAL_NAMESPACE=absent", check: "namespace", wanted: []string{"FAIL", `no namespace "absent"`, "Set --namespace"}},
 		{name: "read-only database", check: "database", wanted: []string{"FAIL", "read-only", "primary server"},
 			setting: database(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`)},

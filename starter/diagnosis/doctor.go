@@ -30,8 +30,8 @@ var errNotConfigured = errors.New("not checked")
 // not report this as a failure.
 var errWarning = errors.New("attention")
 
-const doctorHelp = "Each line is ok, WARN, FAIL, or - for what is not checked. The exit code is 0 if no line is FAIL;\n" +
-	"otherwise it is the exit code of the first FAIL. WARN needs attention, but berth works or an administrator decided it."
+const doctorHelp = "The result of a check is ok, WARN or FAIL, or - if the check was not possible. The exit code is 0 if no check is FAIL;\n" +
+	"otherwise it is the exit code of the first FAIL. WARN needs attention, but berth works, or an administrator has decided it."
 
 func doctorCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, _ []string) error {

@@ -76,7 +76,7 @@ func checkLeases(ctx context.Context, s *cli.Session) (string, error) {
 		}
 	}
 	if len(unattended) > 0 {
-		return "", cli.Errorf(cli.ExitOther, "The sweep starts them within a minute while processes with the roles relay and temporal run; does --namespace name berth's namespace?",
+		return "", cli.Errorf(cli.ExitOther, "berth restarts their workflows within a minute while processes with the roles relay and temporal run; does --namespace name berth's namespace?",
 			"%d of %d overdue leases have no execution: %s", len(unattended), len(late), strings.Join(unattended, ", "))
 	}
 	return "", fmt.Errorf("%w: %d leases are overdue, but have an execution; `starter why %s` says what it waits for", errWarning, len(late), contract.LeaseID(late[0].Name))
