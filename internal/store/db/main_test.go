@@ -7,4 +7,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(leaderDatabase); url != "" {
+		os.Exit(runLeader(url))
+	}
+	os.Exit(storetest.Main(m))
+}

@@ -11,6 +11,10 @@ import (
 // sessionCheck is the interval at which InOneProcess checks whether the PostgreSQL session that holds the advisory lock is still connected.
 const sessionCheck = 5 * time.Second
 
+// silenceLimit is the time after which PostgreSQL ends the session that holds the advisory lock if the session sends no query. A process that
+// does not run, for example after SIGSTOP, then loses the lock, although the kernel of its machine still answers for its connection.
+const silenceLimit = 15 * time.Second
+
 // pingSession returns an error unless the database answers within the time between two checks.
 func pingSession(ctx context.Context, session *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionCheck)
@@ -26,7 +30,8 @@ func CloseSession(ctx context.Context, session *pgx.Conn) {
 }
 
 // InOneProcess runs f in at most one process at a time, and returns false if another process is running f. A PostgreSQL session holds an
-// advisory lock while f runs: when the process ends, PostgreSQL releases the lock, and if the session is lost, the context of f ends.
+// advisory lock while f runs: when the process ends or is silent for silenceLimit, PostgreSQL releases the lock, and if the session is lost,
+// the context of f ends.
 func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
 	c, err := d.Acquire(ctx)
 	if err != nil {
@@ -34,9 +39,10 @@ func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Conte
 	}
 	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
 	defer CloseSession(ctx, session)
-	// With the following tcp_keepalives settings, PostgreSQL notices within half a minute that the client's machine has died; with the
-	// default settings, this takes hours.
-	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
+	// PostgreSQL ends the session if its process is silent, also if the machine of the process has died. With the default settings, the
+	// session of a silent process never ends, and that of a dead machine ends after hours.
+	if _, err := session.Exec(ctx, fmt.Sprintf(`set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4; set idle_session_timeout = %d`,
+		silenceLimit.Milliseconds())); err != nil {
 		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}
 	var locked bool
