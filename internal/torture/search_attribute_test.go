@@ -2,6 +2,7 @@ package torture
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"go.temporal.io/api/enums/v1"
@@ -9,6 +10,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
 )
 
 // TestSearchAttributes_HostFollowsThePort binds, moves and unbinds a port. Temporal's list of workflows must show the port under its
@@ -71,4 +73,55 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	if writes != 0 {
 		t.Error("the first read of a new port wrote search attributes, want none, because the start of the workflow has set them")
 	}
+}
+
+// TestSearchAttributes_OutdatedHostIsFoundAndRepaired changes the host of a port in the database, so that the workflow of the port gets no
+// signal and keeps the old host.
+func TestSearchAttributes_OutdatedHostIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
+	s, temporal := servertest.SharedDeployment(t)
+	c := s.StartWorker("api,relay,temporal")
+	c.AwaitReady()
+	c.RegisterAgents()
+	port := createWaitingPort(c)
+	id := contract.PortID(port)
+	awaitHost := func(what, host, other string) {
+		t.Helper()
+		s.Await(what, func() string {
+			for h, want := range map[string]string{host: id, other: ""} {
+				list, err := temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf(`BerthResource = 'port' AND BerthHost = '%s'`, h)})
+				if err != nil {
+					return err.Error()
+				}
+				got := ""
+				for _, e := range list.GetExecutions() {
+					got += e.GetExecution().GetWorkflowId()
+				}
+				if got != want {
+					return fmt.Sprintf("found %q on the host %s, want %q", got, h, want)
+				}
+			}
+			return ""
+		})
+	}
+	awaitMetrics := func(what string, lines ...string) {
+		t.Helper()
+		s.Await(what, func() string {
+			text := metrics(t, c)
+			for _, line := range lines {
+				if !strings.Contains(text, "\n"+line+"\n") {
+					return "the metrics lack the line " + line
+				}
+			}
+			return ""
+		})
+	}
+	awaitHost("Temporal finds the port on its host", "cmp-1", "cmp-9")
+	s.AwaitNone("no note waits", `select workflow_id from note`)
+
+	storetest.Exec(t, s.Database, `update port set host = 'cmp-9' where id = $1`, port)
+
+	awaitMetrics("the reconciler has told the workflow of the port", `berth_rows_nudged_total{reason="attributes"} 1`)
+	awaitHost("Temporal finds the port on its new host only", "cmp-9", "cmp-1")
+	awaitMetrics("no search attribute differs", "berth_search_attribute_drift 0")
 }
