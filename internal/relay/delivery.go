@@ -83,12 +83,8 @@ func (r *Relay) call(ctx context.Context, n contract.Note, deadline time.Duratio
 	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	err := callOnce(limited, func(ctx context.Context) error { return r.startOrSignal(ctx, n) })
-	f := faultOf(err)
 	if ctx.Err() == nil {
-		r.limiter.record(f, started, time.Now())
-	}
-	if f == temporalOverloaded {
-		r.requestTryAlone()
+		r.limiter.record(faultOf(err), started, time.Now())
 	}
 	return err
 }

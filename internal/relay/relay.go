@@ -30,9 +30,6 @@ type Options struct {
 	Client    client.Client
 	Namespace string // of Client
 	Metrics   prometheus.Registerer
-	// WithoutTemporal contains, by workflow type, functions that do the urgent work of a workflow once, without Temporal. The relay calls
-	// them for the due notes of these workflow types while Temporal is unavailable. The argument is the key of the workflow's row.
-	WithoutTemporal map[string]func(ctx context.Context, key string) error
 }
 
 // Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a relay whose
@@ -41,16 +38,15 @@ type Relay struct {
 	Options
 	binding         *namespace.Binding
 	limiter         *limiter
-	claims          int           // number of claims
-	claimedInFlight atomic.Int64  // number of notes that DeliverClaimed is delivering
-	alone           chan struct{} // receives a value when notes shall be tried without Temporal
+	claims          int          // number of claims
+	claimedInFlight atomic.Int64 // number of notes that DeliverClaimed is delivering
 	delivered       prometheus.Counter
 	deferred        prometheus.Counter
 }
 
 // New creates a relay and registers its metrics.
 func New(o Options) *Relay {
-	r := &Relay{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), limiter: newLimiter(), alone: make(chan struct{}, 1),
+	r := &Relay{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), limiter: newLimiter(),
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Outbox notes delivered to Temporal."}),
 		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of outbox notes; each note is retried after a delay."}),
 	}
@@ -70,7 +66,6 @@ func (r *Relay) Run(ctx context.Context) error {
 		default:
 		}
 	})
-	go r.tryAloneLoop(ctx)
 	results := make(chan result, 2*maxConcurrency)
 	running, bound, due := 0, false, true // due: more notes may be due
 	for ctx.Err() == nil {
@@ -87,9 +82,6 @@ func (r *Relay) Run(ctx context.Context) error {
 		finished, woken := await(ctx, results, wake, r.delay(ctx, bound && err == nil, due, running))
 		running -= len(finished)
 		due = due || woken
-		if woken && r.limiter.overloaded() {
-			r.requestTryAlone()
-		}
 		if len(finished) > 0 {
 			logFailure(ctx, r.settle(ctx, finished))
 		}

@@ -484,7 +484,6 @@ create table note (
     priority smallint not null default 1,
     refusals integer not null default 0,
     set_aside_at timestamp with time zone,
-    tried_alone bigint not null default 0,
     constraint note_pkey PRIMARY KEY (workflow_id),
     constraint note_priority_check CHECK (((priority >= 0) AND (priority <= 2)))
 );

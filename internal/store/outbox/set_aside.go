@@ -79,27 +79,3 @@ func (s *Store) RetrySetAside(ctx context.Context, only []string) (int64, error)
 	}
 	return tag.RowsAffected(), nil
 }
-
-// ClaimUntried returns up to `limit` notes of the given workflow types whose latest nudge no relay has tried without Temporal, urgent and
-// oldest first, and marks these nudges as tried. The notes stay due: a relay still delivers them to Temporal.
-func (s *Store) ClaimUntried(ctx context.Context, workflows []string, limit int) ([]contract.Note, error) {
-	rows, err := s.db.Query(ctx, `
-		update note
-		set tried_alone = version
-		where workflow_id in (
-			select workflow_id
-			from note
-			where priority = $3 and workflow = any($1) and tried_alone < version
-			order by due_at
-			limit $2
-			for update skip locked)
-		returning `+noteColumns, workflows, limit, urgent)
-	if err != nil {
-		return nil, fmt.Errorf("claim notes for an attempt without Temporal: %w", err)
-	}
-	notes, err := pgx.CollectRows(rows, ScanNote)
-	if err != nil {
-		return nil, fmt.Errorf("claim notes for an attempt without Temporal: %w", err)
-	}
-	return notes, nil
-}

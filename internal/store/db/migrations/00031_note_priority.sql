@@ -5,12 +5,10 @@ alter table note
     -- How many times Temporal has refused this note for a reason that concerns only this note.
     add column refusals     integer  not null default 0,
     -- When the note was set aside, because Temporal refused it too often: null for all other notes.
-    add column set_aside_at timestamptz,
-    -- The version for which a relay has tried the work of the note without Temporal; 0: none.
-    add column tried_alone  bigint   not null default 0;
+    add column set_aside_at timestamptz;
 drop index note_due;
 create index note_claim on note (priority, due_at);
 -- +goose Down
 drop index note_claim;
 create index note_due on note (due_at);
-alter table note drop column priority, drop column refusals, drop column set_aside_at, drop column tried_alone;
+alter table note drop column priority, drop column refusals, drop column set_aside_at;
