@@ -24,21 +24,17 @@ const (
 // activity has died.
 const HeartbeatTimeout = 5 * time.Second
 
-// localDatabaseRetryTime is how long a local activity is retried while the database is unavailable. After
-// localDatabaseRetryTime, the workflow fails, and the sweep restarts the workflow. If localDatabaseRetryTime were not
-// set, the SDK would limit all attempts of the local activity together to the timeout of one attempt.
-const localDatabaseRetryTime = 24 * time.Hour
-
 // DefaultCloudRetryTime is how long a step of a lease retries failed Nova and Neutron calls if the operator does not
 // set BERTH_LEASE_PATIENCE.
 const DefaultCloudRetryTime = 10 * time.Minute
 
-// localDatabase returns a context with options for local activities that run a few PostgreSQL statements. The SDK
-// retries these local activities until the database answers.
-func localDatabase(ctx workflow.Context, summary string) workflow.Context {
+// localFirstTry returns a context with options for local activities that run a few PostgreSQL statements, and that the
+// workflow repeats as regular activities after a failure. The SDK retries these local activities, but limits all attempts
+// together to LocalDatabaseTimeout, because the history of the workflow grows while a local activity is retried.
+func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    LocalDatabaseTimeout,
-		ScheduleToCloseTimeout: localDatabaseRetryTime,
+		ScheduleToCloseTimeout: LocalDatabaseTimeout,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:    100 * time.Millisecond,
 			BackoffCoefficient: 2,
@@ -49,15 +45,6 @@ func localDatabase(ctx workflow.Context, summary string) workflow.Context {
 		},
 		Summary: summary,
 	})
-}
-
-// localFirstTry returns a context with the options of localDatabase, but limits all attempts together to
-// LocalDatabaseTimeout, the timeout of one attempt. Workflows use localFirstTry for local activities that they repeat
-// as regular activities after a failure.
-func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
-	o := workflow.GetLocalActivityOptions(localDatabase(ctx, summary))
-	o.ScheduleToCloseTimeout = LocalDatabaseTimeout
-	return workflow.WithLocalActivityOptions(ctx, o)
 }
 
 // localSingleAttempt returns a context with options for the first call to another service: a local activity with one
@@ -85,6 +72,15 @@ func remoteUnlimited(ctx workflow.Context, summary string) workflow.Context {
 		},
 		Summary: summary,
 	})
+}
+
+// remoteDatabase returns a context with the options of remoteUnlimited for a regular activity that runs a few PostgreSQL
+// statements. Such an activity sends no heartbeats, because it is short.
+func remoteDatabase(ctx workflow.Context, summary string) workflow.Context {
+	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
+	o.HeartbeatTimeout = 0
+	o.RetryPolicy.NonRetryableErrorTypes = []string{activities.BackendError} // as in localFirstTry
+	return workflow.WithActivityOptions(ctx, o)
 }
 
 // longRunning returns a context with the options of remoteUnlimited, but with a longer timeout of one attempt. The

@@ -29,6 +29,8 @@ type fakeLease struct {
 	created       time.Time
 	lease         lease.Lease
 	deleted       bool
+	reads         int // number of reads of the lease's row
+	databaseDown  bool
 	provisioned   map[uuid.UUID]bool
 	conflicts     int   // number of BeginLease calls that still return a conflict
 	provisionErr  error // if set, provisioning fails with this error, which is not retried
@@ -88,6 +90,10 @@ func (w *fakeLease) logf(format string, args ...any) {
 func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.reads++
+	if w.databaseDown {
+		return lease.Lease{}, errDatabaseAway
+	}
 	if w.deleted {
 		return lease.Lease{}, temporal.NewNonRetryableApplicationError("the row is deleted", activities.NotFound, nil)
 	}

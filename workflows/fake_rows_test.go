@@ -25,6 +25,7 @@ import (
 type fakeRows struct {
 	mu                 sync.Mutex
 	deleted            bool
+	databaseFailures   int // number of reads of the port's row that still fail
 	host               string
 	project            string // if set, the results contain the port's attributes
 	blocks             []string
@@ -51,10 +52,16 @@ type fakeRows struct {
 	runSteps           []contract.RunProgress // number of steps that are left before the run is idle
 }
 
+var errDatabaseAway = errors.New("dial tcp 192.0.2.1:5432: connection refused")
+
 func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contract.Report) (contract.PortStatus, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reads++
+	if w.databaseFailures > 0 {
+		w.databaseFailures--
+		return contract.PortStatus{}, errDatabaseAway
+	}
 	if w.deleted {
 		return contract.PortStatus{Deleted: true, Status: "DELETED", PendingNovaEvents: w.pendingEvents}, nil
 	}

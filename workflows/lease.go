@@ -33,7 +33,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 			return workflow.NewContinueAsNewError(ctx, contract.Lease, in)
 		}
 		var l lease.Lease
-		if err := workflow.ExecuteLocalActivity(localDatabase(ctx, "read the lease"), activities.ReadLease, in.Key).Get(ctx, &l); err != nil {
+		if err := runDatabaseWork(ctx, reporter, "read the lease", &l, activities.ReadLease, in.Key); err != nil {
 			return ignoreNotFound(err)
 		}
 		due := lease.Next(l, workflow.Now(ctx))
@@ -61,7 +61,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 // performs the step of its own lease alone.
 func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.Step) error {
 	if l.Status.Stable() && (step == lease.StepStart || step == lease.StepEnd || step == lease.StepExpire) {
-		if advanced, err := advanceLeases(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
+		if advanced, err := r.advanceLeases(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
 			return err
 		}
 	}
@@ -71,8 +71,8 @@ func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.S
 // advanceLeases performs the steps of all leases that are due at the given time. Temporal fires timers of the same
 // instant one after another, so the workflow whose timer fires first performs the steps of all leases that are due at
 // this instant.
-func advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
-	err = workflow.ExecuteLocalActivity(localDatabase(ctx, what+" of all leases that are due"), activities.AdvanceLeases, at).Get(ctx, &advanced)
+func (r *leaseRun) advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
+	err = runDatabaseWork(ctx, r.reporter, what+" of all leases that are due", &advanced, activities.AdvanceLeases, at)
 	return advanced, err
 }
 
@@ -87,7 +87,7 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 		return r.clear(ctx, l)
 	}
 	name := displayName(l)
-	err := workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("begin %s of %s", step, name)), activities.BeginLease, l.ID, step).Get(ctx, &l)
+	err := runDatabaseWork(ctx, r.reporter, fmt.Sprintf("begin %s of %s", step, name), &l, activities.BeginLease, l.ID, step)
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
@@ -98,7 +98,7 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
-	err = workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("finish %s of %s", step, name)), activities.FinishLease, l.ID, step, failed).Get(ctx, nil)
+	err = runDatabaseWork(ctx, r.reporter, fmt.Sprintf("finish %s of %s", step, name), nil, activities.FinishLease, l.ID, step, failed)
 	// Workflows that began before the version "clear a failed start" existed keep the resources of a failed start until
 	// the end of the lease. The history lease-failed.json was recorded before the version "clear a failed start"
 	// existed.
@@ -125,7 +125,7 @@ func (r *leaseRun) clear(ctx workflow.Context, l lease.Lease) error {
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
-	err = workflow.ExecuteLocalActivity(localDatabase(ctx, "release the resources of "+displayName(l)), activities.FinishLease, l.ID, lease.StepClear, failed).Get(ctx, nil)
+	err = runDatabaseWork(ctx, r.reporter, "release the resources of "+displayName(l), nil, activities.FinishLease, l.ID, lease.StepClear, failed)
 	if err == nil && len(failed) > 0 {
 		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the removal of the resources", r.changed)
 	}

@@ -51,7 +51,7 @@ func (r *leaseRun) waitForStep(ctx workflow.Context, l lease.Lease, at time.Time
 	if wake.After(workflow.Now(ctx)) {
 		return waitUntil(ctx, wake, summary, r.changed)
 	}
-	if advanced, err := advanceLeases(ctx, event, at); err != nil || advanced > 0 {
+	if advanced, err := r.advanceLeases(ctx, event, at); err != nil || advanced > 0 {
 		return err
 	}
 	return waitUntil(ctx, at, summary, r.changed)

@@ -121,7 +121,7 @@ func (p *port) applyReports(ctx workflow.Context) error {
 		}
 	}
 	var status contract.PortStatus
-	if err := workflow.ExecuteLocalActivity(localDatabase(ctx, summary), activities.ApplyPortReports, p.key, reports).Get(ctx, &status); err != nil {
+	if err := runDatabaseWork(ctx, p.reporter, summary, &status, activities.ApplyPortReports, p.key, reports); err != nil {
 		return err
 	}
 	p.status = status

@@ -75,14 +75,21 @@ func (s *scenario) signal(name string, arg any) {
 // that has the given state.
 func (s *scenario) waitForState(state string) contract.Why {
 	s.t.Helper()
+	return s.waitUntil("has the state "+state, func(why contract.Why) bool { return why.State == state })
+}
+
+// waitUntil waits until the answer to the query "why" is good, and returns this answer. The parameter `what` says what a
+// good answer is.
+func (s *scenario) waitUntil(what string, good func(contract.Why) bool) contract.Why {
+	s.t.Helper()
 	var why contract.Why
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		v, err := s.client.QueryWorkflow(s.t.Context(), s.id, "", contract.QueryWhy)
-		if err == nil && v.Get(&why) == nil && why.State == state {
+		if err == nil && v.Get(&why) == nil && good(why) {
 			return why
 		}
 	}
-	s.t.Fatalf("%s did not reach the state %s within 10 minutes, want this state; answer to the query \"why\": %+v", s.id, state, why)
+	s.t.Fatalf("%s: the query \"why\" gave no answer that %s within 10 minutes; the last answer: %+v", s.id, what, why)
 	return why
 }
 

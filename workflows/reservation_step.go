@@ -124,7 +124,7 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 		}
 		discardAll(r.changed)
 		var now lease.Lease
-		if err := workflow.ExecuteLocalActivity(localDatabase(ctx, "read the lease"), activities.ReadLease, l.ID.String()).Get(ctx, &now); err != nil {
+		if err := runDatabaseWork(ctx, r.reporter, "read the lease", &now, activities.ReadLease, l.ID.String()); err != nil {
 			return err
 		}
 		if t.superseded(ctx, l, now) {

@@ -1,7 +1,9 @@
 package workflows
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -19,13 +21,18 @@ var (
 
 // statusReporter shows a workflow's status in the query "why", in the current details and in the search attributes.
 type statusReporter struct {
-	why contract.Why
+	why      contract.Why      // what the workflow has reported
+	database *contract.Waiting // the wait for the database; nil if the workflow does not wait for the database
+	failure  string            // error of the last failed work of the database
 }
+
+// stateUnknown is the state of a workflow that has not read its row yet.
+const stateUnknown = "unknown"
 
 // newStatusReporter registers the query handler, so that the query has an answer from the first workflow task on.
 func newStatusReporter(ctx workflow.Context, object string) (*statusReporter, error) {
-	s := &statusReporter{why: contract.Why{Object: object, State: "unknown", Sentence: "The workflow has not read its row yet.", Waiting: []contract.Waiting{}}}
-	err := workflow.SetQueryHandlerWithOptions(ctx, contract.QueryWhy, func() (contract.Why, error) { return s.why, nil },
+	s := &statusReporter{why: contract.Why{Object: object, State: stateUnknown, Sentence: "The workflow has not read its row yet.", Waiting: []contract.Waiting{}}}
+	err := workflow.SetQueryHandlerWithOptions(ctx, contract.QueryWhy, func() (contract.Why, error) { return s.shown(), nil },
 		workflow.QueryHandlerOptions{Description: "The state, what the workflow waits for, since when and until when, and the next attempt"})
 	return s, err
 }
@@ -39,13 +46,44 @@ func (s *statusReporter) report(ctx workflow.Context, why contract.Why, object *
 		why.Waiting = []contract.Waiting{}
 	}
 	s.why = why
+	return s.publish(ctx, object)
+}
+
+// shown returns what the workflow has reported. While the workflow waits for the database, the result also names the
+// database and its error.
+func (s *statusReporter) shown() contract.Why {
+	why := s.why
+	if s.database != nil {
+		why.Sentence = fmt.Sprintf("The database is unavailable since %s: %s. Before: %s", s.database.Since.UTC().Format(time.RFC3339), s.failure, why.Sentence)
+		why.Waiting = append([]contract.Waiting{*s.database}, why.Waiting...)
+		why.LastError = s.failure
+	}
+	return why
+}
+
+// waitForDatabase publishes that the workflow waits for the database.
+func (s *statusReporter) waitForDatabase(ctx workflow.Context, failed error) error {
+	since := workflow.Now(ctx)
+	s.database, s.failure = &contract.Waiting{For: "database", Since: &since}, errorMessage(failed)
+	return s.publish(ctx, nil)
+}
+
+// databaseReturned publishes that the workflow no longer waits for the database.
+func (s *statusReporter) databaseReturned(ctx workflow.Context) error {
+	s.database, s.failure = nil, ""
+	return s.publish(ctx, nil)
+}
+
+// publish writes the status, except that publish does not replace a known status with stateUnknown.
+func (s *statusReporter) publish(ctx workflow.Context, object *contract.Attributes) error {
+	why := s.shown()
 	workflow.SetCurrentDetails(ctx, why.Sentence)
 	names := waitingNames(why.Waiting)
 	current := workflow.GetTypedSearchAttributes(ctx)
 	status, _ := current.GetKeyword(statusAttribute)
 	waiting, _ := current.GetKeywordList(waitingForAttribute)
 	var updates []temporal.SearchAttributeUpdate
-	if status != why.State {
+	if status != why.State && why.State != stateUnknown {
 		updates = append(updates, statusAttribute.ValueSet(why.State))
 	}
 	if !slices.Equal(waiting, names) {

@@ -1,0 +1,32 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"berth/activities"
+)
+
+// runDatabaseWork runs an activity that needs only the database. The first attempts are a local activity. If the local
+// activity fails because the database is unavailable, runDatabaseWork reports that the workflow waits for the database,
+// and runs a regular activity, which Temporal retries without a limit. A workflow that waits for a regular activity adds
+// no events to its history, and Temporal's UI shows the attempts.
+func runDatabaseWork(ctx workflow.Context, status *statusReporter, summary string, result any, activity string, args ...any) error {
+	err := workflow.ExecuteLocalActivity(localFirstTry(ctx, summary), activity, args...).Get(ctx, result)
+	if err == nil || !databaseMayReturn(ctx, err) {
+		return err
+	}
+	if err := status.waitForDatabase(ctx, err); err != nil {
+		return err
+	}
+	if err := workflow.ExecuteActivity(remoteDatabase(ctx, summary), activity, args...).Get(ctx, result); err != nil {
+		return err
+	}
+	return status.databaseReturned(ctx)
+}
+
+// databaseMayReturn reports whether a regular activity should repeat database work that failed in a local activity. In
+// versions before the version "wait for the database in a regular activity", such a failure ended the workflow.
+func databaseMayReturn(ctx workflow.Context, err error) bool {
+	return !isFinal(err) && !hasType(err, activities.BackendError) && ctx.Err() == nil &&
+		workflow.GetVersion(ctx, "wait for the database in a regular activity", workflow.DefaultVersion, 1) == 1
+}
