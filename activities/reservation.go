@@ -106,7 +106,7 @@ func namedCall(err error) error {
 	if err == nil || errors.As(err, &named) || errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
 		return err
 	}
-	return &lease.CallError{Party: "cloud", Call: "apply the reservation", Err: err}
+	return &lease.CallError{Party: lease.PartyCloud, Call: "apply the reservation", Err: err}
 }
 
 // withCallTimeout limits the time of the calls of one attempt. In a local activity the limit is ShortCallTimeout; in a regular activity

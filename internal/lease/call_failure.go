@@ -11,10 +11,11 @@ const (
 	PartyNeutron   = "neutron"
 	PartyKeystone  = "keystone"
 	PartyPlacement = "placement" // berth's own inventory
+	PartyCloud     = "cloud"     // one of the others; the error does not say which
 )
 
 // partyNames are the names of the parties in sentences.
-var partyNames = map[string]string{PartyNova: "Nova", PartyNeutron: "Neutron", PartyKeystone: "Keystone", PartyPlacement: "Placement"}
+var partyNames = map[string]string{PartyNova: "Nova", PartyNeutron: "Neutron", PartyKeystone: "Keystone", PartyPlacement: "Placement", PartyCloud: "The cloud"}
 
 // CallError is the error of a call that berth made for a reservation. CallError says which party berth called and with which call, so that
 // the explanation of a lease can name them.

@@ -3,16 +3,12 @@ package torture
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"berth/internal/contract"
 	"berth/internal/server/servertest"
 )
-
-// checkHostAttribute turns on the comparison of the search attribute BerthHost.
-var checkHostAttribute = os.Getenv("BERTH_TEST_HOST_ATTRIBUTE") != ""
 
 // check compares what berth has acknowledged with an observation, and returns all violations.
 func check(l *ledger, w *observation) (findings []finding) {
@@ -164,7 +160,7 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 			findings = append(findings, finding{drifted, id, "its row exists, but it has no open execution"})
 		case e.kind == contract.Port && e.status != r.status:
 			findings = append(findings, finding{drifted, id, fmt.Sprintf("the search attribute BerthStatus is %q, the row's status %q", e.status, r.status)})
-		case e.kind == contract.Port && checkHostAttribute && e.host != r.host:
+		case e.kind == contract.Port && e.host != r.host:
 			findings = append(findings, finding{drifted, id, fmt.Sprintf("the search attribute BerthHost is %q, the row's host %q", e.host, r.host)})
 		}
 	}
