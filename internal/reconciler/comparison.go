@@ -33,10 +33,10 @@ const (
 	describeConcurrency = 8
 	// maxBacklog is the number of waiting notes above which the reconciler pauses before it enqueues more notes.
 	maxBacklog = 2000
-	// maxToldDifferent is the maximum number of workflows that one comparison tells to write their search attributes. After many leases
+	// maxNudged is the maximum number of workflows that one comparison nudges to write their search attributes. After many leases
 	// have started at one instant, their workflows write the new status one after another, and need no nudge for this.
-	maxToldDifferent = 200
-	maxExamples      = 5
+	maxNudged   = 200
+	maxExamples = 5
 )
 
 // partition is a part of the rows and executions that the reconciler compares at once.
@@ -48,20 +48,20 @@ type partition struct {
 // comparison compares all rows that must have a workflow with all open executions.
 type comparison struct {
 	*Reconciler
-	told          map[string]time.Time // when an orphan or a workflow with other search attributes was told to read its row, by workflow ID
-	result        outbox.Projection    // of the executions
-	toldDifferent int                  // number of workflows that this comparison has told to write their search attributes
-	drift         outbox.Projection    // of the search attributes
+	nudgedAt map[string]time.Time // last nudge of an orphan or of a workflow with other search attributes, by workflow ID
+	result   outbox.Projection    // of the executions
+	nudged   int                  // number of workflows that this comparison has nudged to write their search attributes
+	drift    outbox.Projection    // of the search attributes
 }
 
 func newComparison(r *Reconciler) *comparison {
-	return &comparison{Reconciler: r, told: map[string]time.Time{}}
+	return &comparison{Reconciler: r, nudgedAt: map[string]time.Time{}}
 }
 
 // run performs one comparison and returns the pause before the next one.
 func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
-	c.result, c.drift, c.toldDifferent = outbox.Projection{Name: outbox.Executions}, outbox.Projection{Name: outbox.SearchAttributes}, 0
+	c.result, c.drift, c.nudged = outbox.Projection{Name: outbox.Executions}, outbox.Projection{Name: outbox.SearchAttributes}, 0
 	partitions, err := c.partitions(ctx)
 	if err != nil {
 		return comparisonInterval, err
@@ -155,7 +155,7 @@ func (c *comparison) comparePage(ctx context.Context, rows map[string]outbox.Row
 	for _, e := range page { // an ID can occur twice while its workflow continues as new
 		delete(rows, e.GetExecution().GetWorkflowId())
 	}
-	return errors.Join(c.inBatches(ctx, orphans, c.tellOrphans), c.inBatches(ctx, different, c.tellDifferent))
+	return errors.Join(c.inBatches(ctx, orphans, c.signalOrphans), c.inBatches(ctx, different, c.nudgeDifferent))
 }
 
 // inBatches waits for confirmDelay and then calls `repair` for each batch of workflow IDs.
@@ -195,8 +195,8 @@ func (c *comparison) restartUnattended(ctx context.Context, ids []string) error 
 	return c.restart(ctx, "unattended", ids)
 }
 
-// tellOrphans tells open workflows without a row to read their row, so that they end.
-func (c *comparison) tellOrphans(ctx context.Context, ids []string) error {
+// signalOrphans nudges open workflows without a row, so that they look for their row and end.
+func (c *comparison) signalOrphans(ctx context.Context, ids []string) error {
 	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
 	if err != nil {
 		return err
@@ -209,8 +209,8 @@ func (c *comparison) tellOrphans(ctx context.Context, ids []string) error {
 	ids = slices.DeleteFunc(ids, func(id string) bool { return open[id] == nil })
 	c.result.Orphans += int64(len(ids))
 	addExamples(&c.result, ids)
-	for _, id := range c.notToldRecently(ids) {
-		_, err := withCallTimeout(ctx, "tell "+id+" to read its row", func(ctx context.Context) (struct{}, error) {
+	for _, id := range c.notNudgedRecently(ids) {
+		_, err := withCallTimeout(ctx, "signal "+id, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, c.Client.SignalWorkflow(ctx, id, "", contract.SignalChanged, nil)
 		})
 		if missing := new(serviceerror.NotFound); err != nil && !errors.As(err, &missing) {
@@ -220,8 +220,8 @@ func (c *comparison) tellOrphans(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// tellDifferent tells workflows whose search attributes differ from their row to read their row, so that they write the attributes.
-func (c *comparison) tellDifferent(ctx context.Context, ids []string) error {
+// nudgeDifferent nudges workflows whose search attributes differ from their row, so that they read their row and write the attributes.
+func (c *comparison) nudgeDifferent(ctx context.Context, ids []string) error {
 	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
 	if err != nil {
 		return err
@@ -239,26 +239,26 @@ func (c *comparison) tellDifferent(ctx context.Context, ids []string) error {
 	if err := c.awaitBacklog(ctx); err != nil {
 		return err
 	}
-	told := c.notToldRecently(ids[:min(len(ids), maxToldDifferent-c.toldDifferent)])
-	c.toldDifferent += len(told)
-	return c.restart(ctx, "attributes", told)
+	due := c.notNudgedRecently(ids[:min(len(ids), maxNudged-c.nudged)])
+	c.nudged += len(due)
+	return c.restart(ctx, "attributes", due)
 }
 
-// tellInterval is the time after which a workflow that still differs from its row is told again.
-const tellInterval = time.Minute
+// nudgeInterval is the time after which a workflow that still differs from its row is nudged again.
+const nudgeInterval = time.Minute
 
-// notToldRecently returns the workflow IDs that were not told within tellInterval, and records that they are told now.
-func (c *comparison) notToldRecently(ids []string) []string {
+// notNudgedRecently returns the workflow IDs that were not nudged within nudgeInterval, and records that they are nudged now.
+func (c *comparison) notNudgedRecently(ids []string) []string {
 	now := time.Now()
-	for id, at := range c.told {
-		if now.Sub(at) > tellInterval {
-			delete(c.told, id)
+	for id, at := range c.nudgedAt {
+		if now.Sub(at) > nudgeInterval {
+			delete(c.nudgedAt, id)
 		}
 	}
 	var due []string
 	for _, id := range ids {
-		if _, told := c.told[id]; !told {
-			c.told[id] = now
+		if _, nudged := c.nudgedAt[id]; !nudged {
+			c.nudgedAt[id] = now
 			due = append(due, id)
 		}
 	}

@@ -59,7 +59,7 @@ func New(o Options) *Reconciler {
 	r := &Reconciler{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace),
 		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_rows_nudged_total",
-			Help: "Rows whose workflow this process's reconciler started again or told to read its row, by the reason: ended (a person ended the workflow), late (a step of the row was overdue), unattended (no workflow was open), attributes (the search attributes differed).",
+			Help: "Rows whose workflow this process's reconciler started again or nudged, by the reason: ended (a person ended the workflow), late (a step of the row was overdue), unattended (no workflow was open), attributes (the search attributes differed).",
 		}, []string{"reason"})}
 	o.Metrics.MustRegister(r.restarted)
 	return r

@@ -22,7 +22,7 @@ type Projection struct {
 	ComparedAt *time.Time // end of the comparison; nil: no comparison has ended yet
 	Compared   int64      // number of rows that were compared
 	Unattended int64      // rows without an open execution, each of which was restarted
-	Orphans    int64      // open executions without a row, each of which was told to read its row
+	Orphans    int64      // open executions without a row, each of which was nudged
 	Different  int64      // open executions whose search attributes differ from the row
 	Examples   []string   // workflow IDs of some differences
 }
