@@ -63,7 +63,7 @@ var knownDifferences = map[string]string{
 	`delete the port with "network_id":"nonsense"`: anyID,
 }
 
-const anyID = "tests use short IDs and projects such as demo; the real controller answers 500 or, for an object that it refused, 404"
+const anyID = "the simulated controller accepts any text as an ID, because tests use short IDs and projects such as demo; the real controller answers 500 to an ID that is not a UUID, and 404 to later requests for an object that it refused to create"
 
 // knownDifference returns the reason for a request that the simulated controller answers differently, and its name in knownDifferences.
 func knownDifference(request string) (name, reason string) {

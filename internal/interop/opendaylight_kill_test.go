@@ -80,8 +80,9 @@ func (k *killer) left() int {
 	return len(k.instants)
 }
 
-// TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant kills the worker at random instants while it mirrors a story to a real controller: when
-// a request arrives at the controller, when its answer leaves, and some time later. Afterwards an audit finds no difference.
+// TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant kills the worker at random instants while the worker sends journal entries to a real
+// controller. An instant is the arrival of a request at the controller, the departure of its answer, or up to 100 ms after one of these.
+// Afterwards an audit finds no difference.
 func TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	s := startOpenDaylightStory(t, "api")

@@ -137,7 +137,7 @@ var inapplicablePrefixes = map[string]string{
 }
 
 const (
-	layer3  = "networks end at layer 2 here"
-	pooled  = "addresses come from whoever makes a subnet"
-	drivers = "no agent here does that"
+	layer3  = "berth has no layer-3 services"
+	pooled  = "the creator of a subnet chooses its addresses; berth has no subnet pools"
+	drivers = "no agent that berth supports provides this service"
 )

@@ -174,7 +174,7 @@ func TestSteps_RefusedIfNotDueOrNotBegun(t *testing.T) {
 			return FinishStep(l, StepStart, map[uuid.UUID]string{l.Reservations[0].ID: "late"})
 		}},
 		{"finish of an end that was not begun", Active, func(l Lease) (Lease, error) { return FinishStep(l, StepEnd, nil) }},
-		{"finish of an end of a failed start", Error, func(l Lease) (Lease, error) { return FinishStep(l, StepEnd, nil) }},
+		{"finish of an end that was not begun, after a failed start", Error, func(l Lease) (Lease, error) { return FinishStep(l, StepEnd, nil) }},
 		{"finish of a before_end that was not begun", Active, func(l Lease) (Lease, error) { return FinishStep(l, StepBeforeEnd, nil) }},
 		{"finish of a deletion that was not begun", Active, func(l Lease) (Lease, error) { return FinishStep(l, StepDelete, nil) }},
 		{"finish of a deletion with a failed reservation", Deleting, func(l Lease) (Lease, error) {

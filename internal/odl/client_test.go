@@ -114,9 +114,9 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 		"reset":                  {fault: odltest.Fault{Break: odltest.BreakReset}, want: odl.Response{Failure: odl.FailureReset}},
 		"reset, done":            {fault: odltest.Fault{Break: odltest.BreakReset, Applied: true}, want: odl.Response{Failure: odl.FailureReset}, applied: 1},
 		"cut after the status":   {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Response{Status: 201}, applied: 1},
-		"cut while we look":      {fault: odltest.Fault{Break: odltest.BreakCut}, method: "GET", want: odl.Response{Failure: odl.FailureReset}},
+		"cut during a read":      {fault: odltest.Fault{Break: odltest.BreakCut}, method: "GET", want: odl.Response{Failure: odl.FailureReset}},
 		"garbage":                {fault: odltest.Fault{Status: 200, Body: "<html>\x00"}, want: odl.Response{Status: 200, Body: []byte("<html>\x00")}},
-		"nothing where JSON was": {fault: odltest.Fault{Status: 204}, method: "GET", want: odl.Response{Status: 204, Body: []byte{}}},
+		"empty body instead of JSON": {fault: odltest.Fault{Status: 204}, method: "GET", want: odl.Response{Status: 204, Body: []byte{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ const (
 	// seconds at the latest.
 	minDeadline = 5 * time.Second
 	maxDeadline = 10 * time.Second
-	// claimMargin is the time that is left of a claim after the deadline of its call, to write the result of the call.
+	// claimMargin is the part of a claim that remains after the deadline of the call; in this time the relay writes the result.
 	claimMargin = outbox.ClaimDuration - minDeadline
 	// maxBackoff is the longest pause before the next attempt: of a note, or of the relay while Temporal is overloaded.
 	maxBackoff = 5 * time.Second

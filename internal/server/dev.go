@@ -224,7 +224,7 @@ func (d *devRun) serve(ctx context.Context) error {
 	return errors.Join(appErr, demoErr)
 }
 
-// watchServers calls fail if PostgreSQL or Temporal ends by itself.
+// watchServers calls the function `fail` if PostgreSQL or Temporal ends by itself.
 func (d *devRun) watchServers(ctx context.Context, fail func(error)) {
 	select {
 	case <-ctx.Done():

@@ -24,8 +24,8 @@ func workerSlot(listen string) string {
 
 // takeOverStickyQueue returns an interceptor. With the interceptor, a process receives the workflow tasks of the killed process that had
 // the same slot. Temporal sends the tasks of a workflow to the sticky task queue of the worker that has the workflow in memory. The SDK
-// gives the sticky task queue of a worker a new name at each start of the process. Without the interceptor, workflow tasks are slow for ten
-// seconds after a kill -9 of a process, because each task first waits in the sticky task queue of the killed process until the sticky
+// gives the sticky task queue of a worker a new name at each start of the process. Without the interceptor, workflow tasks can take five
+// seconds longer after a kill -9 of a process, because each task first waits in the sticky task queue of the killed process until the sticky
 // schedule-to-start timeout of five seconds ends. The interceptor replaces the name of the sticky task queue by a name that depends on the
 // slot. If a worker receives a task of a workflow that the worker does not have in memory, the worker replays the workflow's history. If
 // two processes have the same slot by mistake, the only effect is therefore that they lose time with replays.

@@ -71,11 +71,11 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 		more string
 		want []any
 	}{
-		"expected another status":  {`,"security_groups":[]`, []any{}},
-		"without port security":    {`,"port_security_enabled":false`, []any{}},
-		"the network's own":        {`,"device_owner":"network:dhcp"`, []any{}},
-		"of another's project":     {`,"project_id":"demo"`, []any{group}},
-		"in one of its own choice": {`,"project_id":"demo","security_groups":["` + group + `","` + group + `"]`, []any{group}},
+		"with an empty list of groups": {`,"security_groups":[]`, []any{}},
+		"without port security":        {`,"port_security_enabled":false`, []any{}},
+		"port of a network service":    {`,"device_owner":"network:dhcp"`, []any{}},
+		"port for another project":     {`,"project_id":"demo"`, []any{group}},
+		"with one group, named twice":  {`,"project_id":"demo","security_groups":["` + group + `","` + group + `"]`, []any{group}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, admin.port(net, tc.more)["security_groups"]); d != "" {

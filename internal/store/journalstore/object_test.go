@@ -70,11 +70,11 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 		{"network, then connection", "", "create network N", `create l2gateway_connection C "network_id":"N"`, true},
 		{"deleted connection, then deleted gateway", `create l2_gateway G;create l2gateway_connection C "gateway_id":"G"`, "delete l2gateway_connection C", "delete l2_gateway G", true},
 		{"deleted connection, then deleted network", `create network N;create l2gateway_connection C "network_id":"N"`, "delete l2gateway_connection C", "delete network N", true},
-		{"network, then VPN without", "", "create network N", `create bgpvpn B "networks":[],"routers":[]`, false},
-		{"network, then VPN with it", "create bgpvpn B", "create network N", `update bgpvpn B "networks":["N"]`, true},
-		{"router, then VPN with it", "create bgpvpn B", "create router R", `update bgpvpn B "routers":["R"]`, true},
+		{"network, then VPN that does not name it", "", "create network N", `create bgpvpn B "networks":[],"routers":[]`, false},
+		{"network, then VPN that names it", "create bgpvpn B", "create network N", `update bgpvpn B "networks":["N"]`, true},
+		{"router, then VPN that names it", "create bgpvpn B", "create router R", `update bgpvpn B "routers":["R"]`, true},
 		{"network, then deleted VPN", `create bgpvpn B "networks":["N"]`, "create network N", `delete bgpvpn B`, false},
-		{"VPN that lets go, then deleted network", `create network N;create bgpvpn B "networks":["N"]`, `update bgpvpn B "networks":[]`, "delete network N", true},
+		{"VPN that no longer names its network, then deleted network", `create network N;create bgpvpn B "networks":["N"]`, `update bgpvpn B "networks":[]`, "delete network N", true},
 		{"pair, then group of pairs", "", "create portpair P", `create portpairgroup G "port_pairs":["P"]`, true},
 		{"deleted group of pairs, then deleted pair", `create portpair P;create portpairgroup G "port_pairs":["P"]`, "delete portpairgroup G", "delete portpair P", true},
 		{"classifier, then chain", "", "create flowclassifier F", `create portchain C "flow_classifiers":["F"]`, true},
@@ -87,7 +87,7 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 		{"deleted member, then deleted pool", `create pool P;create member M "pool_id":"P"`, "delete member M", "delete pool P", true},
 		{"deleted listener, then deleted default pool", `create pool P;create listener L "default_pool_id":"P"`, "delete listener L", "delete pool P", true},
 		{"deleted, then made again", "create router R", "delete router R", "create router R", true},
-		{"strangers", "", "create router R", "create router S", false},
+		{"two routers", "", "create router R", "create router S", false},
 	} {
 		// Every case appends its own suffix to the object IDs, so that the cases share no objects.
 		mine := func(step string) journal.Change {

@@ -51,7 +51,7 @@ func (s *Store) Projections(ctx context.Context) ([]Projection, error) {
 		left join projection p using (name)
 		order by n.place`, []string{Executions, SearchAttributes})
 	if err != nil {
-		return nil, fmt.Errorf("read the comparisons of the projections: %w", err)
+		return nil, fmt.Errorf("read the results of the comparisons of the rows with Temporal: %w", err)
 	}
 	return found, nil
 }
