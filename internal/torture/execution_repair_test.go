@@ -197,11 +197,14 @@ func TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd(t *testing.T) {
 	s.Await("the gauges are zero", func() string { return strings.Join(projectionDifferences(c), ", ") })
 }
 
-// projectionDifferences lists the differences that the last comparison found.
+// projectionDifferences lists the differences between the rows and Temporal that the last comparison found.
 func projectionDifferences(c *servertest.Worker) (found []string) {
 	list, _ := c.Must("GET", "/operator/v1/projections", nil)["projections"].([]any)
 	for _, p := range list {
 		p := p.(servertest.Object)
+		if p["name"] == "controller" {
+			continue // an audit compares the controller only once an hour
+		}
 		if p["compared_at"] == nil {
 			found = append(found, p["name"].(string)+" was not compared")
 		}
