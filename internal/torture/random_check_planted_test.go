@@ -146,7 +146,7 @@ func TestDrawTimeline_SameSeedSameFaults(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	if describe(1) != describe(1) || describe(1) == describe(2) {
+	if first, second := describe(1), describe(1); first != second || first == describe(2) {
 		t.Error("draw timelines: want the same faults for the same seed, and others for another seed")
 	}
 	for _, k := range faultKinds {
