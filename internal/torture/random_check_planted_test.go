@@ -14,7 +14,7 @@ import (
 )
 
 // consistentState returns a ledger and an observation without any violation: a network, a port that is ACTIVE after the reports of both agents,
-// a port that waits for its agents, a deleted port, an ACTIVE and a TERMINATED lease.
+// a port that waits for its agents, a deleted port, and a lease that has ended.
 func consistentState() (*ledger, *observation) {
 	l := newLedger()
 	l.created("network", "n1", map[string]string{"name": "blue"})
@@ -29,7 +29,7 @@ func consistentState() (*ledger, *observation) {
 			"network/n1": {name: "blue"},
 			"port/p1":    {name: "web", host: "cmp-1", status: "ACTIVE"},
 			"port/p2":    {name: "db", host: "cmp-2", status: "DOWN", blocks: []string{"DHCP", "L2"}},
-			"lease/l1":   {name: "night", status: "TERMINATED"},
+			"lease/l1":   {name: "night", status: endedLease},
 		},
 		executions: map[string]execution{
 			"port/p1": {kind: contract.Port, status: "ACTIVE", host: "cmp-1"},

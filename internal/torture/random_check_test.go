@@ -148,7 +148,7 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 		switch {
 		case kind == "port":
 			expected[contract.PortID(id)] = key
-		case kind == "lease" && r.status != "TERMINATED":
+		case kind == "lease" && r.status != endedLease:
 			expected[contract.LeaseID(id)] = key
 		}
 	}
@@ -177,7 +177,7 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 // no lease is ACTIVE.
 func checkAggregates(_ *ledger, w *observation) (findings []finding) {
 	for key, r := range w.rows {
-		if strings.HasPrefix(key, "lease/") && r.status != "TERMINATED" {
+		if strings.HasPrefix(key, "lease/") && r.status != endedLease {
 			return nil // a running lease has hosts in its aggregate
 		}
 	}

@@ -51,7 +51,18 @@ const rowsQuery = `
 	union all select 'trunk/' || id, name, '', '', '{}' from trunk
 	union all select 'security_group/' || id, name, '', '', '{}' from security_group
 	union all select 'security_group_rule/' || id, '', '', '', '{}' from security_group_rule
-	union all select 'lease/' || id, name, '', status, '{}' from lease`
+	union all select 'lease/' || id, name, '', case when ` + leaseHasEnded + ` then '` + endedLease + `' else status end, '{}' from lease`
+
+// endedLease is the status of an observed lease of which no step is left: TERMINATED, or in ERROR and without hosts and addresses.
+const endedLease = "ended"
+
+const leaseHasEnded = `(status = 'TERMINATED' or status = 'ERROR'
+	and not exists (select from event e where e.lease_id = lease.id and e.event_type = 'end_lease' and e.status = 'UNDONE')
+	and not exists (
+		select from reservation r
+		left join host_allocation h on h.reservation_id = r.id
+		left join floatingip_allocation f on f.reservation_id = r.id
+		where r.lease_id = lease.id and (h.host_id is not null or f.floatingip_id is not null)))`
 
 // unfinishedQuery reads work that must end soon after the last fault.
 const unfinishedQuery = `
@@ -62,7 +73,7 @@ const unfinishedQuery = `
 	union all select format('%s %s since %s', kind, state, now() - created_at) from mirror_run where finished_at is null
 	union all select format('change of host %s in Nova', service_name) from host_pooling
 	union all select format('lease %s is %s; its end is %s: %s', id, status, end_at, (select string_agg(r.last_error, ' ') from reservation r where r.lease_id = lease.id))
-		from lease where status not in ('PENDING', 'ACTIVE', 'TERMINATED') or status = 'PENDING' and start_at < now() - interval '2 seconds'
+		from lease where status not in ('PENDING', 'ACTIVE') and not ` + leaseHasEnded + ` or status = 'PENDING' and start_at < now() - interval '2 seconds'
 			or status = 'ACTIVE' and end_at < now() - interval '2 seconds'
 	limit 40`
 

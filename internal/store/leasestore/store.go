@@ -45,10 +45,17 @@ func (t *transaction) savepoint(ctx context.Context, f func(*transaction) error)
 
 // Workflows lists the workflow types of this package, each with the SQL query for the rows that must have a workflow.
 var Workflows = []outbox.Source{
+	// A lease needs a workflow as long as lease.Next returns another step than lease.StepStop.
 	{Workflow: contract.Lease, Rows: `
 		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
 		from lease
-		where status <> 'TERMINATED' or delete_requested_at is not null`,
+		where delete_requested_at is not null or status not in ('TERMINATED', 'ERROR') or status = 'ERROR' and (
+			exists (select from event e where e.lease_id = lease.id and e.event_type = 'end_lease' and e.status = 'UNDONE')
+			or exists (
+				select from reservation r
+				where r.lease_id = lease.id and (
+					exists (select from host_allocation a where a.reservation_id = r.id)
+					or exists (select from floatingip_allocation a where a.reservation_id = r.id))))`,
 		Due: `
 		select 'lease/' || l.id, e.at
 		from event e
