@@ -9,11 +9,10 @@ import (
 
 // Layouts of dates. Dates in answers have no time zone and are in UTC. If a date in a request has no time zone, it is in UTC.
 const (
-	dateOut      = "2006-01-02T15:04:05.000000"
-	stampOut     = "2006-01-02 15:04:05"
-	stampFineOut = "2006-01-02 15:04:05.000000"
-	minuteIn     = "2006-1-2 15:4"
-	lastYear     = 9999
+	dateOut  = "2006-01-02T15:04:05.000000"
+	stampOut = "2006-01-02 15:04:05"
+	minuteIn = "2006-1-2 15:4"
+	lastYear = 9999
 )
 
 // exact matches a date in RFC 3339 with seconds and a time zone. berth accepts RFC 3339 dates in addition to Blazar's date formats.
@@ -51,14 +50,9 @@ func invalidDate(value string) error {
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }
 
-// stamp formats a time for created_at or updated_at. If the fraction of a second is zero, stamp omits the fraction.
-func stamp(t time.Time) string {
-	t = t.UTC().Truncate(time.Microsecond)
-	if t.Nanosecond() == 0 {
-		return t.Format(stampOut)
-	}
-	return t.Format(stampFineOut)
-}
+// stamp formats a time for created_at or updated_at, to the second: Blazar's usual database stores no fraction, and clients such as
+// python-chi do not parse a fraction.
+func stamp(t time.Time) string { return t.UTC().Format(stampOut) }
 
 func stampOrNull(t *time.Time) *string {
 	if t == nil {
