@@ -57,7 +57,7 @@ func TestWorkflowsEndedByHand_RunAgain(t *testing.T) {
 			}
 			return "the first run is open"
 		})
-		within(t, begin, recoveryTime, "a workflow that was "+name+": its restart")
+		logTime(t, begin, "a workflow that was "+name+": its restart")
 		for _, r := range []contract.Report{{Entity: "L2", Host: "cmp-1"}, {Entity: "DHCP", Host: "net-1"}} {
 			if err := temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, r); err != nil {
 				t.Errorf("%s: signal a report to the new run: got error %v, want none", name, err)
@@ -92,7 +92,7 @@ func TestReportsToATerminatedWorkflow_AreNotLost(t *testing.T) {
 	begin := time.Now()
 	c = s.StartWorker("api,relay,temporal")
 	s.AwaitActive(c, []string{port})
-	within(t, begin, recoveryTime, "applying the reports")
+	logTime(t, begin, "applying the reports")
 }
 
 // firstTask returns the ID of the event that completes the first workflow task of a workflow.
@@ -151,7 +151,7 @@ func TestScheduleDeletedByHand_IsCreatedAgain(t *testing.T) {
 		}
 		return ""
 	})
-	within(t, begin, recoveryTime, "creating the schedule again")
+	logTime(t, begin, "creating the schedule again")
 }
 
 // TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd restores the database from a backup. The database then lacks a port that has a
@@ -186,11 +186,11 @@ func TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd(t *testing.T) {
 		}
 		return ""
 	})
-	within(t, begin, recoveryTime, "ending the workflow without a row")
+	logTime(t, begin, "ending the workflow without a row")
 	begin = time.Now()
 	fresh := createWaitingPort(c)
 	s.AwaitNone("all entries are completed", servertest.UnfinishedEntries)
-	within(t, begin, recoveryTime, "sending entries whose numbers are assigned again")
+	logTime(t, begin, "sending entries whose numbers are assigned again")
 	for _, port := range []string{kept, fresh} {
 		s.Await("the port has a workflow", func() string { return notOpen(s, temporal, contract.PortID(port)) })
 	}

@@ -44,7 +44,7 @@ func openProxied(t *testing.T, parameters string) proxied {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Stop)
-	u.Host, u.RawQuery = p.Listen, parameters
+	u.Host, u.RawQuery = p.Listen, "connect_timeout=300&"+parameters // the machine that runs the tests may be slow
 	d, err := db.Open(t.Context(), u.String())
 	if err != nil {
 		t.Fatal(err)
