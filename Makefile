@@ -3,6 +3,8 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 temporal = $$(tools/temporal.sh)
+# These packages start first, so that no other package waits for them at the end.
+slowest = ./internal/torture ./internal/interop ./bench
 races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack|SignalStorm
 
 .PHONY: help
@@ -26,7 +28,7 @@ tools: ## build bin/temporal: the temporal CLI with the dev server and the UI
 .PHONY: test
 test: deps build ## run all tests with the race detector on real PostgreSQL and Temporal, then lint
 	@go build -o bin/teststack ./internal/devstack/teststack
-	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -vet off -p 3 -parallel 4 -timeout 20m ./...
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -vet off -p 3 -parallel 4 -timeout 60m $(slowest) ./...
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: interop-odl
