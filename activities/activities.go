@@ -33,8 +33,10 @@ type Options struct {
 	Nova  EventSender
 	// Enforcement, if set, notifies the external enforcement service at BERTH_LEASE_ENFORCEMENT_URL of the end of leases.
 	Enforcement *notify.Enforcement
-	// Hypervisors, if set, lists Nova's hypervisors with their states.
+	// Hypervisors, if set, lists Nova's hypervisors with their compute services and states.
 	Hypervisors HypervisorLister
+	// MonitorHosts replaces hosts in leases while Nova reports the hosts as down or disabled.
+	MonitorHosts bool
 	// HealingWindow limits the healing of reservations to those that start at most this duration from now; 0: no limit.
 	HealingWindow time.Duration
 	// Cloud provisions reservations in Nova and Neutron. If Cloud is nil, neither Nova nor Neutron is configured for leases.

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+
+	"berth/internal/lease"
 )
 
 // HypervisorLister lists Nova's hypervisors.
 type HypervisorLister interface {
-	// Hypervisors returns whether each hypervisor is up and enabled, by host name.
-	Hypervisors(ctx context.Context) (map[string]bool, error)
+	Hypervisors(ctx context.Context) ([]lease.Hypervisor, error)
 }
 
 const (
@@ -21,14 +22,14 @@ const (
 	healTime = 5 * time.Minute
 )
 
-// HealReservations updates the states of the hosts and heals reservations that lost a host, or that lack a resource which is available
+// HealReservations updates the hosts from Nova and heals reservations that lost a host, or that lack a resource which is available
 // again. If HealReservations cannot heal a reservation, it logs the error and continues with the other reservations; the next call of
 // HealReservations retries the failed one. HealReservations also removes what deleted leases may have left in Nova and Neutron.
 func (a *Activities) HealReservations(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	log := activity.GetLogger(ctx)
-	if err := a.updateHostStates(ctx); err != nil {
-		log.Warn("update of host states failed", "error", err)
+	if err := a.updateHosts(ctx); err != nil {
+		log.Warn("update of the hosts from Nova failed", "error", err)
 	}
 	if err := a.clearLeftovers(ctx); err != nil {
 		log.Warn("removing the resources of deleted leases failed", "error", err)
@@ -45,16 +46,24 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// updateHostStates reads from Nova which hypervisors are up and stores these states in the rows of the hosts.
-func (a *Activities) updateHostStates(ctx context.Context) error {
+// updateHosts stores in the rows of the hosts what Nova says about their hypervisors. With the option MonitorHosts, updateHosts also stores
+// which hosts are up.
+func (a *Activities) updateHosts(ctx context.Context) error {
 	if a.Hypervisors == nil {
 		return nil
 	}
 	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()
-	up, err := a.Hypervisors.Hypervisors(call)
+	all, err := a.Hypervisors.Hypervisors(call)
 	if err != nil {
 		return err
+	}
+	if err := a.Store.Lease.RefreshHosts(ctx, all); err != nil || !a.MonitorHosts {
+		return err
+	}
+	up := make(map[string]bool, len(all))
+	for _, h := range all {
+		up[h.Hostname] = h.Up
 	}
 	failed, recovered, err := a.Store.Lease.UpdateHostStates(ctx, up)
 	if len(failed)+len(recovered) > 0 {

@@ -8,29 +8,29 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"berth/activities"
+	"berth/internal/cloud"
 	"berth/internal/inventory"
 	"berth/internal/lease"
-	"berth/internal/notify"
-	"berth/internal/notify/notifytest"
+		"berth/internal/notify/notifytest"
 	"berth/internal/store/storetest"
 )
 
 func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{}
-	nova, err := notify.NewNova(notify.Config{URL: startServer(t, stub)})
+	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	acts := activities.New(activities.Options{Store: s, Hypervisors: nova, HealingWindow: time.Hour})
+	acts := activities.New(activities.Options{Store: s, Hypervisors: nova, MonitorHosts: true, HealingWindow: time.Hour})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
 		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[name], Name: name}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Lease.RegisterHost(t.Context(), name, nil); err != nil {
+		if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: name}, nil); err != nil {
 			t.Fatal(err)
 		}
 		stub.SetHypervisor(name, "up")
@@ -67,11 +67,39 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 	} {
 		stub.SetHypervisor(step.host, step.state)
 		if step.fault != 0 {
-			stub.InjectFaults(notifytest.Fault{Status: step.fault})
+			stub.InjectFaults(notifytest.Fault{Request: "GET /os-hypervisors/detail", Status: step.fault})
 		}
 		if d := cmp.Diff(step.want, healedHosts()); d != "" {
 			t.Errorf("hosts of the reservation after host %s became %s (-want +got):\n%s", step.host, step.state, d)
 		}
+	}
+}
+
+// Without MonitorHosts, a host that Nova reports as down stays in its leases, but berth learns the host's compute service.
+func TestHealReservations_RefreshesHosts(t *testing.T) {
+	t.Parallel()
+	stub := &notifytest.Nova{}
+	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.New(t)
+	acts := activities.New(activities.Options{Store: s, Hypervisors: nova, HealingWindow: time.Hour})
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	activities.Register(env, acts.Functions())
+	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs["cmp-1"], Name: "cmp-1.example.org"}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1.example.org"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stub.SetHypervisor("cmp-1.example.org", "down")
+	if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = s.Lease.Host(t.Context(), h.ID); err != nil || h.ServiceName != "cmp-1" || h.AvailabilityZone != "nova" || !h.Reservable {
+		t.Errorf("host after the first healing: got %+v, error %v; want Nova's compute service cmp-1 and the zone nova, and the host reservable", h, err)
 	}
 }
 

@@ -48,7 +48,7 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuid.NewString(), Name: host}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Lease.RegisterHost(t.Context(), host, nil); err != nil {
+		if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: host}, nil); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now().Add(time.Hour)

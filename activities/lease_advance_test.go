@@ -53,7 +53,7 @@ func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs["cmp-1"], Name: "cmp-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
+	if _, err := s.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: at}, End: lease.RequestedDate{At: at.Add(time.Hour)},

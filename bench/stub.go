@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/jackc/pgx/v5"
+
 	"berth/internal/devstack"
 	"berth/internal/notify/notifytest"
 	"berth/internal/odl/odltest"
@@ -37,7 +39,9 @@ func serveStubs(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	defer syncODL.Stop()
-	nova, err := devstack.Serve(0, &notifytest.Nova{})
+	stub := &notifytest.Nova{}
+	stub.MirrorHypervisors(rootProviders)
+	nova, err := devstack.Serve(0, stub)
 	if err != nil {
 		return err
 	}
@@ -52,6 +56,20 @@ func serveStubs(ctx context.Context, stdout io.Writer) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// rootProviders returns the names of the root providers in Placement. The stub of Nova has a hypervisor for each of them.
+func rootProviders(ctx context.Context) ([]string, error) {
+	c, err := pgx.Connect(ctx, os.Getenv(databaseVariable))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	rows, err := c.Query(ctx, `select name from provider where parent_id is null`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // startStubs runs the bench program a second time as the stub process, and reads the URLs of the stubs from the output of the stub

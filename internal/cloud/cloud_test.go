@@ -67,6 +67,9 @@ func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool)
 func newCloudTest(t *testing.T) cloudTest {
 	t.Helper()
 	s := cloudTest{T: t, nova: &notifytest.Nova{}, neutron: &notifytest.Neutron{}, killer: &killer{}}
+	for _, host := range []string{"a", "b", "c"} {
+		s.nova.SetHypervisor(host, "up")
+	}
 	serve := func(h http.Handler) string {
 		server := httptest.NewServer(s.killer.behind(h))
 		t.Cleanup(server.Close)
@@ -368,6 +371,7 @@ func TestProvision_CreatesAndDeletesFloatingIPs(t *testing.T) {
 func TestCloud_RefreshesARejectedToken(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{Token: "new"}
+	stub.SetHypervisor("a", "up")
 	server := httptest.NewServer(stub)
 	defer server.Close()
 	given := []string{"old", "new"}

@@ -21,6 +21,7 @@ const (
 	NotAuthorized         Kind = "not authorized" // before_end_date is outside of the lease
 	UnknownReservation    Kind = "unknown reservation"
 	UnknownHost           Kind = "unknown host"
+	AmbiguousHost         Kind = "ambiguous host"
 	NotEnoughHosts        Kind = "not enough hosts"
 	NotEnoughAddresses    Kind = "not enough floating IPs"
 	UnknownNetwork        Kind = "unknown network"

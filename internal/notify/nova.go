@@ -40,12 +40,11 @@ type Config struct {
 }
 
 const (
-	defaultTimeout     = 10 * time.Second
-	maxBody            = 1 << 20
-	maxHypervisorsBody = 64 << 20 // for some kilobytes per hypervisor
+	defaultTimeout = 10 * time.Second
+	maxBody        = 1 << 20
 )
 
-// Nova sends external events and lists hypervisors. Nova is safe for concurrent use.
+// Nova sends external events. Nova is safe for concurrent use.
 type Nova struct {
 	base        string
 	tokenSource func(ctx context.Context, rejected string) (string, error)
@@ -102,7 +101,7 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRejected, err)
 	}
-	status, answer, err := n.request(ctx, http.MethodPost, "/os-server-external-events", body, maxBody)
+	status, answer, err := n.request(ctx, http.MethodPost, "/os-server-external-events", body)
 	if err != nil {
 		return nil, fmt.Errorf("send events to Nova: %w", err)
 	}
@@ -135,39 +134,13 @@ func isTransient(status int) bool {
 	return status < 400 || status >= 500
 }
 
-// Hypervisors returns, by host name, whether each hypervisor is up and enabled.
-func (n *Nova) Hypervisors(ctx context.Context) (map[string]bool, error) {
-	status, answer, err := n.request(ctx, http.MethodGet, "/os-hypervisors/detail", nil, maxHypervisorsBody)
-	if err != nil {
-		return nil, fmt.Errorf("list Nova's hypervisors: %w", err)
-	}
-	if status != http.StatusOK {
-		return nil, fmt.Errorf("list Nova's hypervisors: status %d", status)
-	}
-	var decoded struct {
-		Hypervisors []struct {
-			Name   string `json:"hypervisor_hostname"`
-			State  string `json:"state"`
-			Status string `json:"status"`
-		} `json:"hypervisors"`
-	}
-	if err := json.Unmarshal(answer, &decoded); err != nil {
-		return nil, fmt.Errorf("decode Nova's hypervisors: %w", err)
-	}
-	up := make(map[string]bool, len(decoded.Hypervisors))
-	for _, h := range decoded.Hypervisors {
-		up[h.Name] = h.State == "up" && h.Status == "enabled"
-	}
-	return up, nil
-}
-
 // request sends a request. If Nova rejects the token, the method request gets another token and sends the HTTP request once more.
-func (n *Nova) request(ctx context.Context, method, path string, body []byte, maxSize int64) (int, []byte, error) {
+func (n *Nova) request(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 	token, err := n.tokenSource(ctx, "")
 	if err != nil {
 		return 0, nil, err
 	}
-	status, answer, err := n.requestOnce(ctx, method, path, body, token, maxSize)
+	status, answer, err := n.requestOnce(ctx, method, path, body, token)
 	if err != nil || status != http.StatusUnauthorized {
 		return status, answer, err
 	}
@@ -178,10 +151,10 @@ func (n *Nova) request(ctx context.Context, method, path string, body []byte, ma
 	if other == token {
 		return status, answer, nil
 	}
-	return n.requestOnce(ctx, method, path, body, other, maxSize)
+	return n.requestOnce(ctx, method, path, body, other)
 }
 
-func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte, token string, maxSize int64) (int, []byte, error) {
+func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte, token string) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, n.base+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -199,7 +172,7 @@ func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxSize)) // the status is enough if the body is truncated
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // the status is enough if the body is truncated
 	return resp.StatusCode, answer, nil
 }
 

@@ -63,9 +63,6 @@ func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator
 		return fmt.Errorf("BERTH_NOVA_URL: %w", err)
 	}
 	o.Nova = notify.NewEventBatcher(nova.Send)
-	if cfg.Lease.Monitor {
-		o.Hypervisors = nova
-	}
 	return nil
 }
 
@@ -110,6 +107,9 @@ func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticato
 		return fmt.Errorf("BERTH_NOVA_URL, BERTH_NEUTRON_URL: %w", err)
 	}
 	o.Cloud = c
+	if cfg.Nova.URL != "" {
+		o.Hypervisors, o.MonitorHosts = c, cfg.Lease.Monitor
+	}
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"berth/internal/config"
 	"berth/internal/devstack"
 	"berth/internal/notify/notifytest"
-	"berth/internal/odl/odltest"
 	"berth/internal/store/db"
 )
 
@@ -28,6 +27,7 @@ type devRun struct {
 	temporal *devstack.Temporal
 	odl      *devstack.Server
 	nova     *devstack.Server
+	novaStub *notifytest.Nova
 	neutron  *devstack.Server
 	closers  []func() error // close the stubs of OpenDaylight, Nova and Neutron
 	app      *App
@@ -167,8 +167,11 @@ func (d *devRun) start(ctx context.Context) error {
 	d.printf("the stubs of OpenDaylight, Nova and Neutron are running")
 	// A configuration profile of the `temporal` command may name another Temporal server, so the development run does not read profiles.
 	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
-	d.app, err = Open(ctx, d.cfg, environ)
-	return err
+	if d.app, err = Open(ctx, d.cfg, environ); err != nil {
+		return err
+	}
+	d.novaStub.MirrorHypervisors(d.rootProviders)
+	return nil
 }
 
 // stop stops PostgreSQL, Temporal and the stubs. The caller must stop the App before it calls stop.
@@ -311,29 +314,5 @@ func (d *devRun) demo(ctx context.Context) error {
 		d.printf("%v", err)
 		return err
 	}
-	return nil
-}
-
-// startStandIns starts stubs of OpenDaylight, Nova and Neutron. The stub of OpenDaylight stores its objects in a file. The stubs of Nova
-// and Neutron lose their objects when the development run ends.
-func (d *devRun) startStandIns() error {
-	controller, err := odltest.OpenFile(filepath.Join(d.cfg.Dev.Data, "odl"))
-	if err != nil {
-		return err
-	}
-	d.closers = append(d.closers, controller.Close)
-	controller.User, controller.Password = d.cfg.ODL.Username, d.cfg.ODL.Password
-	if d.odl, err = devstack.Serve(d.cfg.Dev.ODLPort, controller); err != nil {
-		return fmt.Errorf("start the stub of OpenDaylight: %w", err)
-	}
-	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.BasePath, ""
-	if d.nova, err = devstack.Serve(0, &notifytest.Nova{Token: d.cfg.Nova.Token}); err != nil {
-		return fmt.Errorf("start the stub of Nova: %w", err)
-	}
-	d.cfg.Nova.URL = d.nova.URL
-	if d.neutron, err = devstack.Serve(0, &notifytest.Neutron{}); err != nil {
-		return fmt.Errorf("start the stub of Neutron: %w", err)
-	}
-	d.cfg.Neutron.URL = d.neutron.URL
 	return nil
 }

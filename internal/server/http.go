@@ -35,7 +35,7 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 		placement.New(placement.Options{Store: a.store.Inventory, Identity: id, Policy: a.policy, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
 		neutron.New(a.store.Network, id),
-		blazar.New(blazar.Options{Store: a.store.Lease, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}),
+		blazar.New(a.leaseOptions(id)),
 		agent.New(a.store.Network, id),
 		journal.New(a.store.Journal, a.store.Mirror, id),
 		operator.New(a.store.Inventory, a.store.Outbox, a.store.Mirror, id, incomplete),
@@ -44,6 +44,14 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 		api.Timeout = a.cfg.RequestTimeout
 	}
 	return apis
+}
+
+func (a *App) leaseOptions(id identity.Authenticator) blazar.Options {
+	o := blazar.Options{Store: a.store.Lease, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}
+	if a.cfg.Nova.URL != "" {
+		o.Hypervisors = a.cloud.Hypervisors
+	}
+	return o
 }
 
 // newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. newEnforcementCheck returns nil if

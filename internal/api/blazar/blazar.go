@@ -36,6 +36,9 @@ type Options struct {
 	// Flavor reads the flavor with the given name or ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this name or
 	// ID. If the option Flavor is nil, leases cannot reserve instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
+	// Hypervisors lists Nova's hypervisors. If Hypervisors is nil, berth runs without Nova, and the name of a host is the name of its
+	// root provider in Placement.
+	Hypervisors func(ctx context.Context) ([]lease.Hypervisor, error)
 	// Enforce, if set, asks an external service about a lease. Enforce returns the reason why the external service refuses the lease, or
 	// "" if the service allows the lease.
 	Enforce func(ctx context.Context, c Check) (refusal string)
@@ -171,6 +174,7 @@ var statuses = map[lease.Kind]int{
 	lease.UnknownReservation:    http.StatusBadRequest,
 	lease.NotAuthorized:         http.StatusForbidden,
 	lease.UnknownHost:           http.StatusNotFound,
+	lease.AmbiguousHost:         http.StatusConflict,
 	lease.NotEnoughHosts:        http.StatusConflict,
 	lease.NotEnoughAddresses:    http.StatusBadRequest,
 	lease.UnknownNetwork:        http.StatusNotFound,

@@ -2,6 +2,7 @@ package blazar
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
+	"berth/internal/lease"
 	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
@@ -24,9 +26,10 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 // service is a client of the API on a test server with some registered hosts.
 type service struct {
 	*testing.T
-	store *store.Store
-	url   string // of the API
-	db    string
+	store       *store.Store
+	url         string // of the API
+	db          string
+	hypervisors func(context.Context) ([]lease.Hypervisor, error) // of Nova; nil: without Nova
 }
 
 type answer struct {
@@ -51,7 +54,7 @@ func newService(t *testing.T, hosts ...string) *service {
 
 // serve starts a new API server on the same database, with the given deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
-	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: s.flavor}, deletionWait: deletionWait}))
+	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: s.flavor, Hypervisors: s.hypervisors}, deletionWait: deletionWait}))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }

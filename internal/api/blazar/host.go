@@ -1,8 +1,10 @@
 package blazar
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -83,11 +85,40 @@ func (b *handler) createHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	h, err := b.Store.RegisterHost(r.Context(), name, extras)
+	hypervisor, err := b.hypervisor(r.Context(), name)
+	if err != nil {
+		return 0, nil, err
+	}
+	h, err := b.Store.RegisterHost(r.Context(), hypervisor, extras)
 	if err != nil {
 		return 0, nil, err
 	}
 	return http.StatusCreated, map[string]any{"host": hostResponse(h)}, nil
+}
+
+// hypervisor asks Nova about the hypervisor that the caller calls `name`. The name can also be the UUID of the hypervisor's root provider.
+func (b *handler) hypervisor(ctx context.Context, name string) (lease.Hypervisor, error) {
+	if b.Hypervisors == nil {
+		return lease.Hypervisor{Hostname: name}, nil
+	}
+	all, err := b.Hypervisors(ctx)
+	if err != nil {
+		slog.ErrorContext(ctx, "Listing Nova's hypervisors failed", "host", name, "error", err)
+		return lease.Hypervisor{}, osapi.Fault(http.StatusServiceUnavailable, "", "Nova cannot be asked about host %s now. Try again later.", excerpt(name))
+	}
+	h, unknown := lease.FindHypervisor(all, excerpt(name))
+	id, isUUID := osapi.UUID(name)
+	if unknown == nil || !isUUID {
+		return h, unknown
+	}
+	hostname, err := b.Store.HypervisorHostname(ctx, id)
+	if errors.Is(err, db.ErrNotFound) {
+		return h, unknown
+	}
+	if err != nil {
+		return h, err
+	}
+	return lease.FindHypervisor(all, hostname)
 }
 
 func (b *handler) showHost(r *http.Request) (int, any, error) {

@@ -1,11 +1,17 @@
 package blazar
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
 )
 
 func TestHost_Allocations(t *testing.T) {
@@ -93,4 +99,73 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 	}
 	s.expect(204, "DELETE", path, "")
 	s.expect(404, "GET", path, "")
+}
+
+func TestHost_RegisteredByNovasNames(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	var down error
+	s.hypervisors = func(context.Context) ([]lease.Hypervisor, error) {
+		return []lease.Hypervisor{
+			{ID: "1", Hostname: "cmp-1.example.org", Service: "cmp-1", Type: "KVM", Version: 8002, CPUInfo: "x86", AvailabilityZone: "east"},
+			{ID: "2", Hostname: "node-a", Service: "ironic-1", Type: "ironic"},
+			{ID: "3", Hostname: "node-b", Service: "ironic-1", Type: "ironic"},
+			{ID: "4", Hostname: "cmp-4.example.org", Service: "cmp-4"},
+			{ID: "5", Hostname: "absent.example.org", Service: "absent"},
+		}, down
+	}
+	s.serve(time.Minute)
+	for _, name := range []string{"cmp-1.example.org", "node-a", "node-b", "cmp-4.example.org"} {
+		s.createHypervisor(name)
+	}
+	want := map[string]any{"hypervisor_hostname": "cmp-1.example.org", "service_name": "cmp-1", "hypervisor_type": "KVM", "hypervisor_version": 8002.0,
+		"vcpus": 8.0, "memory_mb": 0.0, "local_gb": 0.0, "cpu_info": "x86", "availability_zone": "east", "reservable": true, "status": nil,
+		"trust_id": nil, "updated_at": nil}
+	uuids := s.uuids()
+	for _, body := range []string{`{"name":"cmp-1.example.org"}`, `{"name":"cmp-1"}`, `{"id":"1"}`, `{"name":"1"}`, `{"name":"1.example"}`,
+		`{"name":"` + uuids["cmp-1.example.org"] + `"}`} {
+		h := s.expect(201, "POST", "/v1/os-hosts", body).body["host"].(map[string]any)
+		path := "/v1/os-hosts/" + h["id"].(string)
+		stamps(t, h, "id", "created_at")
+		if d := cmp.Diff(want, h); d != "" {
+			t.Errorf("register a host with the body %s (-want +got):\n%s", body, d)
+		}
+		s.expect(204, "DELETE", path, "")
+	}
+	s.expect(201, "POST", "/v1/os-hosts", `{"name":"node-a"}`)
+	for body, want := range map[string]errorBody{
+		`{"name":"nobody"}`:  {404, "Host 'nobody' not found! Nova has no hypervisor with this hostname, ID or compute service.", 404.0},
+		`{"name":"example"}`: {409, "Multiple hosts found matching 'example': cmp-1.example.org, cmp-4.example.org…", 409.0},
+		`{"name":"absent"}`:  {404, "Host 'absent.example.org' not found! Placement has no root provider with this name or UUID.", 404.0},
+		`{"name":"node-b"}`: {409, "Host node-b cannot be registered: its compute service ironic-1 serves another registered host, and Nova's " +
+			"aggregates contain whole services.", 409.0},
+		`{"name":"` + uuid.Nil.String() + `"}`: {404, "Host '" + uuid.Nil.String() + "' not found! Nova has no hypervisor with this hostname, ID or compute service.", 404.0},
+	} {
+		s.expectError(body, want)
+	}
+	down = errors.New("Nova is down")
+	s.expectError(`{"name":"cmp-4"}`, errorBody{503, "Nova cannot be asked about host cmp-4 now. Try again later.", 503.0})
+}
+
+// uuids returns the UUIDs of the resource providers by name.
+func (s *service) uuids() map[string]string {
+	s.Helper()
+	all, err := s.store.Inventory.Providers(s.Context(), inventory.ProviderFilter{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	uuids := map[string]string{}
+	for _, p := range all {
+		uuids[p.Name] = p.UUID
+	}
+	return uuids
+}
+
+// expectError registers a host and checks the error.
+func (s *service) expectError(body string, want errorBody) {
+	s.Helper()
+	a := s.expect(want.Code, "POST", "/v1/os-hosts", body)
+	if d := cmp.Diff(map[string]any{"error_code": float64(want.Code), "error_message": want.Message, "error_name": want.Name}, a.body); d != "" {
+		s.Errorf("error of the registration %s (-want +got):\n%s", body, d)
+	}
 }

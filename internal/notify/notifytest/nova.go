@@ -34,40 +34,7 @@ type Nova struct {
 	events      []ReceivedEvent
 	compute     compute
 	faults      faultQueue
-	hypervisors map[string]string
-}
-
-// SetHypervisor sets the state of a hypervisor to "up", "down" or "disabled"; "disabled" means that the hypervisor is up but its compute
-// service is disabled.
-func (n *Nova) SetHypervisor(name, state string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.hypervisors == nil {
-		n.hypervisors = map[string]string{}
-	}
-	n.hypervisors[name] = state
-}
-
-// listHypervisors answers with the hypervisors, or with the status of a fault.
-func (n *Nova) listHypervisors(w http.ResponseWriter) {
-	if f := n.faults.take(""); f.Status != 0 {
-		w.WriteHeader(f.Status)
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all := []map[string]any{}
-	for name, state := range n.hypervisors {
-		one := map[string]any{"hypervisor_hostname": name, "state": "up", "status": "enabled"}
-		switch state {
-		case "down":
-			one["state"] = "down"
-		case "disabled":
-			one["status"] = "disabled"
-		}
-		all = append(all, one)
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"hypervisors": all})
+	hypervisors hypervisors
 }
 
 // Events returns the received events, oldest first.
@@ -80,7 +47,7 @@ func (n *Nova) Events() []ReceivedEvent {
 // InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
 func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, the part of the compute API that berth uses, and
+// ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, GET …/os-availability-zone/detail, the part of the compute API that berth uses, and
 // the control API for tests in other processes:
 //
 //	GET    /_control/events   {"events": [ReceivedEvent…]}
@@ -96,7 +63,9 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/os-server-external-events"):
 		n.serveEvents(w, r, raw)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/os-hypervisors/detail"):
-		n.listHypervisors(w)
+		n.listHypervisors(w, r)
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/os-availability-zone/detail"):
+		n.listZones(w)
 	case r.Method == http.MethodGet && r.URL.Path == "/_control/events":
 		writeJSON(w, http.StatusOK, map[string]any{"events": n.Events()})
 	case r.Method == http.MethodDelete && r.URL.Path == "/_control/events":
@@ -132,6 +101,9 @@ func (n *Nova) serveCompute(w http.ResponseWriter, r *http.Request, raw []byte) 
 		w.WriteHeader(http.StatusUnauthorized)
 	default:
 		n.faults.serve(w, r, r.Method+" /"+strings.Join(c.parts, "/"), func(Fault) (int, any) {
+			if status, body := n.refuseUnknownService(c); status != 0 {
+				return status, body
+			}
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			return encodeNow(answer(&n.compute, c))

@@ -179,6 +179,7 @@ create table host (
     constraint host_hostname UNIQUE (hostname),
     constraint host_nested UNIQUE (nested),
     constraint host_provider UNIQUE (provider),
+    constraint host_service_name UNIQUE (service_name),
     constraint host_local_gb_check CHECK ((local_gb >= 0)),
     constraint host_memory_mb_check CHECK ((memory_mb >= 0)),
     constraint host_vcpus_check CHECK ((vcpus >= 0))

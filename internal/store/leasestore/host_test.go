@@ -16,17 +16,17 @@ import (
 func TestHost_RegisterAndDelete(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 0)
-	if _, err := e.Lease.RegisterHost(t.Context(), "nobody", nil); faultKind(err) != lease.UnknownHost {
+	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "nobody"}, nil); faultKind(err) != lease.UnknownHost {
 		t.Errorf("register an unknown hypervisor: got %v, want a fault of kind UnknownHost", err)
 	}
 	h := e.register("cmp-1", map[string]string{"gpu": "True"})
 	if h.VCPUs != 8 || h.MemoryMB != 1024 || h.LocalGB != 20 || h.Capabilities["gpu"] != "True" {
 		t.Errorf("register the host cmp-1: got %+v, want 8 VCPUs, 1024 MB of memory, 20 GB of disk and the capability gpu=True", h)
 	}
-	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
+	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); faultKind(err) != lease.HostInUse {
 		t.Errorf("register a host twice: got %v, want a fault of kind HostInUse", err)
 	}
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.NestedProviderName("cmp-1"), nil); faultKind(err) != lease.UnknownHost {
+	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: lease.NestedProviderName("cmp-1")}, nil); faultKind(err) != lease.UnknownHost {
 		t.Errorf("register a nested provider as a host: got %v, want a fault of kind UnknownHost", err)
 	}
 	p, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String())
@@ -47,7 +47,7 @@ func TestHost_RegisterAndDelete(t *testing.T) {
 	if _, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String()); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("read the nested provider of a deleted host: got error %v, want ErrNotFound", err)
 	}
-	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
+	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); err != nil {
 		t.Errorf("register a deleted host again: got error %v, want none", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestHost_NotRegisteredWhileServersRun(t *testing.T) {
 	e := newFixture(t, 0)
 	p := storetest.AddHost(t, e.Store, "cmp-1", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
 	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
-	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
+	if _, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: "cmp-1"}, nil); faultKind(err) != lease.HostInUse {
 		t.Errorf("register a host on which a server runs: got %v, want a fault of kind HostInUse", err)
 	}
 }

@@ -47,7 +47,7 @@ func newFixture(t *testing.T, hosts int) *fixture {
 func (t *fixture) register(name string, capabilities map[string]string) lease.Host {
 	t.Helper()
 	storetest.AddHost(t.T, t.Store, name, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "MEMORY_MB": inventory.NewInventory(1024), "DISK_GB": inventory.NewInventory(20)})
-	h, err := t.Lease.RegisterHost(t.Context(), name, capabilities)
+	h, err := t.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: name}, capabilities)
 	if err != nil {
 		t.Fatal(err)
 	}

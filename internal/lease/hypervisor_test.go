@@ -1,0 +1,39 @@
+package lease_test
+
+import (
+	"errors"
+	"testing"
+
+	"berth/internal/lease"
+)
+
+func TestFindHypervisor_ByHostnameIDServiceAndPart(t *testing.T) {
+	t.Parallel()
+	all := []lease.Hypervisor{
+		{ID: "1", Hostname: "cmp-1.example.org", Service: "cmp-1"},
+		{ID: "2", Hostname: "cmp-10.example.org", Service: "cmp-10"},
+		{ID: "3", Hostname: "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01", Service: "ironic-1"},
+		{ID: "4", Hostname: "node-a", Service: "ironic-2"},
+		{ID: "5", Hostname: "node-b", Service: "ironic-2"},
+		{ID: "6", Hostname: "7", Service: "seven"},
+		{ID: "7", Hostname: "lost"},
+	}
+	for name, want := range map[string]string{
+		"cmp-1.example.org": "1", "2": "2", "cmp-1": "1", "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01": "3", "ironic-1": "3", "node-a": "4",
+		"7":  "6", // the hostname precedes the ID
+		"-b": "5",
+	} {
+		if h, err := lease.FindHypervisor(all, name); h.ID != want || err != nil {
+			t.Errorf("find the hypervisor %s: got %+v, error %v; want the one with the ID %s", name, h, err, want)
+		}
+	}
+	for name, want := range map[string]lease.Kind{
+		"": lease.UnknownHost, "nobody": lease.UnknownHost, "lost": lease.UnknownHost,
+		"ironic-2": lease.AmbiguousHost, "example": lease.AmbiguousHost,
+	} {
+		var fault *lease.Fault
+		if h, err := lease.FindHypervisor(all, name); !errors.As(err, &fault) || fault.Kind != want {
+			t.Errorf("find the hypervisor %q: got %+v, error %v; want a fault of the kind %s", name, h, err, want)
+		}
+	}
+}
