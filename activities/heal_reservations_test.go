@@ -11,7 +11,7 @@ import (
 	"berth/internal/cloud"
 	"berth/internal/inventory"
 	"berth/internal/lease"
-		"berth/internal/notify/notifytest"
+	"berth/internal/notify/notifytest"
 	"berth/internal/store/storetest"
 )
 
