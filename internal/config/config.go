@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -31,7 +32,8 @@ type Config struct {
 	Listen             string // host:port of the HTTP listener
 	DatabaseURL        string
 	RequestTimeout     time.Duration
-	Auth               string // Noauth or Keystone
+	TrustedProxies     []netip.Prefix // reverse proxies whose X-Forwarded headers count
+	Auth               string         // Noauth or Keystone
 	Policy             Policy
 	CORS               CORS
 	Roles              []string

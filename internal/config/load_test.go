@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,17 @@ func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
 	}
 }
 
+func TestLoad_TrustedProxies(t *testing.T) {
+	t.Parallel()
+	want := []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::1/128")}
+	if d := cmp.Diff(want, load(t, "BERTH_TRUSTED_PROXIES=192.0.2.7, 10.0.0.0/8,2001:db8::1").TrustedProxies, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+		t.Error(d)
+	}
+	if none := load(t).TrustedProxies; none != nil {
+		t.Errorf("trusted proxies without the setting: got %v, want none", none)
+	}
+}
+
 func TestLoad_NamesEachWrongSetting(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -109,6 +121,7 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"noauth, a host name":   {environ: []string{"BERTH_LISTEN=localhost.example:8778"}, want: []string{"loopback only"}},
 		"keystone without URL":  {environ: []string{"BERTH_AUTH=keystone"}, want: []string{"needs OS_AUTH_URL"}},
 		"origin with path":      {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=http://a,https://b/"}, want: []string{"https://b/", "scheme://host"}},
+		"proxy by name":         {environ: []string{"BERTH_TRUSTED_PROXIES=10.0.0.1,haproxy"}, want: []string{`"haproxy" must be an IP address`}},
 		"origin without host":   {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=null"}, want: []string{"BERTH_CORS_ALLOWED_ORIGIN"}},
 		"two errors at once":    {environ: []string{"BERTH_DEMO=x", "BERTH_FOO=y"}, want: []string{"BERTH_DEMO", "BERTH_FOO"}},
 		"duplicate file keys":   {file: "demo: on\ndemo: off", want: []string{"already defined"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -117,13 +118,34 @@ func amqpURLs(c *Config, s string) error {
 // list parses words that are separated by commas.
 func list(field func(*Config) *[]string) setter {
 	return func(c *Config, s string) error {
-		for item := range strings.SplitSeq(s, ",") {
-			if item = strings.TrimSpace(item); item != "" {
-				*field(c) = append(*field(c), item)
-			}
-		}
+		*field(c) = append(*field(c), words(s)...)
 		return nil
 	}
+}
+
+// words splits words that are separated by commas.
+func words(s string) (all []string) {
+	for item := range strings.SplitSeq(s, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
+// trustedProxies parses a list of IP addresses and networks.
+func trustedProxies(c *Config, s string) error {
+	for _, word := range words(s) {
+		network, err := netip.ParsePrefix(word)
+		if address, alone := netip.ParseAddr(word); alone == nil && address.Zone() == "" {
+			network, err = netip.PrefixFrom(address, address.BitLen()), nil
+		}
+		if err != nil {
+			return fmt.Errorf("%q must be an IP address such as 192.0.2.7 or a network such as 192.0.2.0/24", word)
+		}
+		c.TrustedProxies = append(c.TrustedProxies, network)
+	}
+	return nil
 }
 
 // origins parses a list of origins in the form of the header Origin. berth allows an origin of a web page if the header Origin of the

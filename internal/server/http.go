@@ -41,7 +41,7 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 		operator.New(a.store.Inventory, a.store.Outbox, a.store.Mirror, id, incomplete),
 	}
 	for _, api := range apis {
-		api.Timeout = a.cfg.RequestTimeout
+		api.Timeout, api.TrustedProxies = a.cfg.RequestTimeout, a.cfg.TrustedProxies
 	}
 	return apis
 }

@@ -219,12 +219,8 @@ type errorBody struct {
 
 // versions answers with the version document.
 func versions(r *http.Request) (int, any, error) {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
 	return http.StatusMultipleChoices, map[string]any{"versions": []any{map[string]any{
 		"id": "v1.0", "status": "CURRENT", "min_version": "1.0", "max_version": "1.0",
-		"links": []any{map[string]any{"rel": "self", "href": scheme + "://" + r.Host + prefix + "/v1"}},
+		"links": []any{map[string]any{"rel": "self", "href": osapi.BaseURL(r) + prefix + "/v1"}},
 	}}}, nil
 }

@@ -25,13 +25,7 @@ func discovery() []osapi.Route {
 }
 
 // baseURL returns the URL at which the client of the request reaches the API.
-func baseURL(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host + prefix
-}
+func baseURL(r *http.Request) string { return osapi.BaseURL(r) + prefix }
 
 func selfLink(href string) []object { return []object{{"rel": "self", "href": href}} }
 

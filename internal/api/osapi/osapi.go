@@ -4,11 +4,13 @@
 package osapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"runtime/debug"
@@ -57,6 +59,8 @@ type API struct {
 	// Reserved means that the API uses the reserved connections to the database, because operators need it when requests of other APIs use
 	// all other connections.
 	Reserved bool
+	// TrustedProxies are the networks of the reverse proxies whose X-Forwarded headers count; see BaseURL.
+	TrustedProxies []netip.Prefix
 	// MissingRoute, if set, returns the error for an unknown path.
 	MissingRoute func(r *http.Request) *Error
 }
@@ -66,6 +70,7 @@ type contextKey int
 const (
 	requestIDKey contextKey = iota
 	headerKey
+	proxyKey
 )
 
 // RequestID returns the request's ID in the log and in X-Openstack-Request-Id: "req-" and a UUID.
@@ -86,7 +91,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := "req-" + uuid.NewString()
 	w.Header().Set("X-Openstack-Request-Id", id)
 	ctx := context.WithValue(r.Context(), requestIDKey, id)
-	ctx = context.WithValue(ctx, headerKey, w.Header())
+	ctx = a.withProxy(context.WithValue(ctx, headerKey, w.Header()), r)
 	if a.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.Timeout)
@@ -271,13 +276,22 @@ func write(w http.ResponseWriter, status int, body any) {
 	raw, ok := body.([]byte)
 	if !ok {
 		var err error
-		if raw, err = json.Marshal(body); err != nil {
+		if raw, err = encode(body); err != nil {
 			slog.Error("Encoding the response failed", "error", err)
 			status, raw = http.StatusInternalServerError, []byte(`{}`)
 		}
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(raw)
+}
+
+// encode encodes a body as JSON, in which `<`, `>` and `&` stand as themselves, as in the answers of OpenStack's services.
+func encode(body any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(body)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // WriteJSON writes an HTTP status and a JSON body. The error writers of the APIs (the field API.Fail) call WriteJSON.

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/identity"
+	"berth/internal/identity/policy"
 )
 
 func TestError_FormatFollowsAccept(t *testing.T) {
@@ -32,6 +35,37 @@ func TestError_FormatFollowsAccept(t *testing.T) {
 	}
 	c.want(406, "acceptable to your browser (content of type text/plain.", "1.39", "GET", "/traits", "", "Accept", "text/plain")
 	c.want(415, "The request media type text/plain is not supported by this server.", "1.39", "POST", "/resource_classes", "{}", "Content-Type", "text/plain")
+}
+
+// unavailableIdentity cannot check any credentials.
+type unavailableIdentity struct{}
+
+func (unavailableIdentity) Authenticate(*http.Request) (identity.Caller, error) {
+	return identity.Caller{}, identity.ErrUnavailable
+}
+
+// An error before the routing of a request has a code too: a 503 while Keystone is away, and a body without a Content-Type.
+func TestError_EveryErrorHasACode(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	if code := c.want(400, "content-type header required when content-length > 0", "1.23", "POST", "/resource_providers", "x", "Content-Type", "").code(); code != "placement.undefined_code" {
+		t.Errorf("code of the error for a body without a Content-Type: got %v, want placement.undefined_code", code)
+	}
+	c = serveTo(t, unavailableIdentity{}, policy.Options{})
+	for version, want := range map[string]any{"1.22": nil, "1.23": "placement.undefined_code", "latest": "placement.undefined_code", "1.99": nil} {
+		a := c.want(503, "The identity service cannot be reached.", version, "GET", "/resource_providers", "")
+		if a.code() != want || a.header.Get("Retry-After") == "" {
+			t.Errorf("503 at microversion %s: got code %v and the headers %v, want code %v and Retry-After", version, a.code(), a.header, want)
+		}
+	}
+}
+
+func TestResponse_DoesNotEscapeHTML(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.provider("<a> & b")
+	c.want(200, `"name":"<a> & b"`, "1.39", "GET", "/resource_providers", "")
+	c.want(404, "No such trait(s): <&>.", "1.39", "GET", "/traits/<&>", "")
 }
 
 // TestError_FullBodies compares whole error bodies: status, title, explanation, message, code and ID.

@@ -155,11 +155,7 @@ func (c *call) setLastModified(at time.Time) {
 
 // setLocation sets the header Location to the URL of a created resource.
 func (c *call) setLocation(path string) {
-	scheme := "http"
-	if c.TLS != nil {
-		scheme = "https"
-	}
-	osapi.Header(c.Context()).Set("Location", scheme+"://"+c.Host+Prefix+path)
+	osapi.Header(c.Context()).Set("Location", osapi.BaseURL(c.Request)+Prefix+path)
 }
 
 type link struct {

@@ -241,6 +241,8 @@ func TestRequest_CommonChecks(t *testing.T) {
 		{400, "", "", "GET", "/resource_providers?name=%zz", "", nil},
 		{400, "Additional properties are not allowed ('in_tree' was unexpected)", "1.13", "GET", "/resource_providers?in_tree=" + p, "", nil},
 		{200, `"resource_providers":[]`, "1.4", "GET", "/resource_providers?resources=VCPU:1", "", nil},
+		{200, p, "1.39", "GET", "/resource_providers?name=", "", nil},
+		{200, p, "1.39", "GET", "/resource_providers?name=&uuid=" + p, "", nil},
 		{400, "'resources' was unexpected", "1.3", "GET", "/resource_providers?resources=VCPU:1", "", nil},
 		{400, "does not match", "1.14", "GET", "/resource_providers?in_tree=x", "", nil},
 	} {

@@ -27,7 +27,10 @@ type allocationTx struct {
 }
 
 // consumerRow is the row of an existing consumer.
-type consumerRow struct{ id, generation int64 }
+type consumerRow struct {
+	id, generation int64
+	unrecorded     bool // the consumer has allocations, but no project and user
+}
 
 // providerState is a locked provider. The field `generation` includes the increments by the writes of the transaction that have been
 // applied so far.
@@ -103,7 +106,7 @@ func (t *allocationTx) retryIfConsumerAppeared(ctx context.Context, q db.Querier
 func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWrite) error {
 	for _, c := range w.Writes {
 		var current *int64
-		if row, ok := t.consumers[c.Consumer]; ok {
+		if row, ok := t.consumers[c.Consumer]; ok && !(row.unrecorded && c.Expect.ExpectsAbsent()) {
 			current = &row.generation
 		}
 		if err := c.Expect.Check(current); err != nil {

@@ -13,11 +13,13 @@ import (
 // queueReads queues the statements that lock the consumers, then lock the providers, and then read the rows that the checks
 // need.
 func (t *allocationTx) queueReads(batch *pgx.Batch) {
-	var consumers, existing, deleted []string
+	var consumers, existing, absent, deleted []string
 	for _, w := range t.writes {
 		for _, c := range w.Writes {
 			consumers = append(consumers, c.Consumer)
-			if !c.Expect.ExpectsAbsent() { // if the consumer exists, a write that expects no consumer fails, so its allocations need not be read
+			if c.Expect.ExpectsAbsent() {
+				absent = append(absent, c.Consumer)
+			} else {
 				existing = append(existing, c.Consumer)
 			}
 			if len(c.Allocations) == 0 {
@@ -26,20 +28,19 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 		}
 	}
 	batch.Queue(`
-		select uuid, id, generation
+		select uuid, id, generation, project is null
 		from consumer
 		where uuid = any($1)
 		order by uuid
 		for no key update`, consumers).Query(t.readConsumers)
 	t.queueProviders(batch, deleted)
-	if len(existing) > 0 {
-		batch.Queue(`
-			select c.uuid, (select uuid from provider where id = a.provider_id), (select name from resource_class where id = a.class_id),
-				a.amount
-			from consumer c
-			join allocation a on a.consumer_id = c.id
-			where c.uuid = any($1)`, existing).Query(t.readAllocations)
-	}
+	// A write that expects no consumer fails if the consumer exists, unless the consumer has no record.
+	batch.Queue(`
+		select c.uuid, (select uuid from provider where id = a.provider_id), (select name from resource_class where id = a.class_id),
+			a.amount
+		from consumer c
+		join allocation a on a.consumer_id = c.id
+		where c.uuid = any($1) or c.uuid = any($2) and c.project is null`, existing, absent).Query(t.readAllocations)
 	t.queueInventories(batch)
 }
 
@@ -120,7 +121,7 @@ func (t *allocationTx) queueInventories(batch *pgx.Batch) {
 func (t *allocationTx) readConsumers(rows pgx.Rows) error {
 	var uuid string
 	var row consumerRow
-	_, err := pgx.ForEachRow(rows, []any{&uuid, &row.id, &row.generation}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&uuid, &row.id, &row.generation, &row.unrecorded}, func() error {
 		t.consumers[uuid] = row
 		return nil
 	})

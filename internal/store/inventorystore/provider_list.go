@@ -83,7 +83,9 @@ func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (
 			addCondition(condition, *value)
 		}
 	}
-	addEqual(`p.name = $%d`, f.Name)
+	if f.Name != nil && *f.Name != "" { // Placement filters by no empty name
+		addEqual(`p.name = $%d`, f.Name)
+	}
 	addEqual(`p.uuid = $%d`, f.UUID)
 	addEqual(`p.root_id = (select root_id from provider where uuid = $%d)`, f.InTree)
 	addRule := func(r inventory.Rule, exists string, id func([]string) any) {

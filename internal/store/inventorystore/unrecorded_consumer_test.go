@@ -48,14 +48,22 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.Conflict {
 		t.Errorf("allocate more than is left beside the allocations of imported consumers: got %v, want a fault of kind Conflict", err)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.ConcurrentUpdate {
-		t.Errorf("write an imported consumer as if it did not exist: got %v, want a fault of kind ConcurrentUpdate", err)
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(7))); faultKind(err) != inventory.ConcurrentUpdate {
+		t.Errorf("write an imported consumer with another generation: got %v, want a fault of kind ConcurrentUpdate", err)
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(1)))
 	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
 		t.Errorf("imported consumer after a write: got %+v, want generation 2, project p and user u", h)
 	}
-	storetest.Allocate(t, s, storetest.NoAllocations(consumers[1], inventory.ExpectGeneration(1)))
+	// A client that has not read a consumer without a record knows no generation of it, so null is right as well.
+	storetest.Allocate(t, s, storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent()))
+	if h := storetest.Allocations(t, s, consumers[1]); h.Generation != 2 || h.Project != "p" || h.Allocations[p]["VCPU"] != 1 {
+		t.Errorf("imported consumer after a write that expects no record: got %+v, want generation 2 and project p", h)
+	}
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.ConcurrentUpdate {
+		t.Errorf("write a recorded consumer as if it did not exist: got %v, want a fault of kind ConcurrentUpdate", err)
+	}
+	storetest.Allocate(t, s, storetest.NoAllocations(consumers[1], inventory.ExpectGeneration(2)))
 	if err := s.Inventory.DeleteAllocations(t.Context(), consumers[2]); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,54 @@
+package osapi
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// isTrustedProxy reports whether the client of a request is a reverse proxy whose X-Forwarded headers count.
+func (a *API) isTrustedProxy(r *http.Request) bool {
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(client.Addr().Unmap()) })
+}
+
+// withProxy notes in the context that the client of the request is a trusted proxy.
+func (a *API) withProxy(ctx context.Context, r *http.Request) context.Context {
+	if len(a.TrustedProxies) == 0 || !a.isTrustedProxy(r) {
+		return ctx
+	}
+	return context.WithValue(ctx, proxyKey, true)
+}
+
+// BaseURL returns the URL of berth as the client of the request knows it, without a slash at the end. The headers X-Forwarded-Proto,
+// X-Forwarded-Host and X-Forwarded-Prefix count only if they come from a trusted proxy, because anybody can send them.
+func BaseURL(r *http.Request) string {
+	u := url.URL{Scheme: "http", Host: r.Host}
+	if r.TLS != nil {
+		u.Scheme = "https"
+	}
+	if trusted, _ := r.Context().Value(proxyKey).(bool); !trusted {
+		return u.String()
+	}
+	if scheme := forwarded(r, "Proto"); scheme == "http" || scheme == "https" {
+		u.Scheme = scheme
+	}
+	if host := forwarded(r, "Host"); host != "" {
+		if named, err := url.Parse("//" + host); err == nil && named.Host == host {
+			u.Host = host
+		}
+	}
+	if prefix := forwarded(r, "Prefix"); strings.HasPrefix(prefix, "/") {
+		u.Path = strings.TrimRight(prefix, "/")
+	}
+	return u.String()
+}
+
+// forwarded returns the value that the nearest proxy has set: the last value of a header X-Forwarded-….
+func forwarded(r *http.Request, name string) string {
+	values := strings.Split(strings.Join(r.Header.Values("X-Forwarded-"+name), ","), ",")
+	return strings.TrimSpace(values[len(values)-1])
+}
