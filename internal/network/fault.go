@@ -60,6 +60,7 @@ const (
 	DuplicateSubport              Kind = "DuplicateSubPort"
 	SubportMTU                    Kind = "SubPortMtuGreaterThanTrunkPortMtu"
 	GroupInUse                    Kind = "SecurityGroupInUse"
+	GroupConflict                 Kind = "SecurityGroupConflict"
 	CannotRemoveDefaultGroup      Kind = "SecurityGroupCannotRemoveDefault"
 	CannotUpdateDefaultGroup      Kind = "SecurityGroupCannotUpdateDefault"
 	DefaultExists                 Kind = "SecurityGroupDefaultAlreadyExists"

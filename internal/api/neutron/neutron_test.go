@@ -112,15 +112,23 @@ func (c cloud) must(status int, method, path, body string, header ...string) obj
 // fault sends a request that must fail, and returns the status and the type of the error.
 func (c cloud) fault(method, path, body string, header ...string) string {
 	c.t.Helper()
+	fault, _, _ := strings.Cut(c.faultMessage(method, path, body, header...), ": ")
+	return fault
+}
+
+// faultMessage does the same as fault, and also returns the message of the error after a colon.
+func (c cloud) faultMessage(method, path, body string, header ...string) string {
+	c.t.Helper()
 	status, o, _ := c.raw(method, path, body, header...)
 	e, _ := o["NeutronError"].(object)
 	if e == nil {
 		return fmt.Sprintf("%d %v", status, o)
 	}
-	if message, _ := e["message"].(string); message == "" || e["detail"] != "" {
+	message, _ := e["message"].(string)
+	if message == "" || e["detail"] != "" {
 		c.t.Errorf("%s %s: got the error %v, want an error with a message and an empty detail", method, path, e)
 	}
-	return fmt.Sprintf("%d %s", status, e["type"])
+	return fmt.Sprintf("%d %s: %s", status, e["type"], message)
 }
 
 // createNetwork creates a network and a subnet with the given CIDR, and returns their IDs.

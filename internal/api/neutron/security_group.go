@@ -110,7 +110,7 @@ func requireVisibleGroups(r *http.Request, s *networkstore.Store, ids []uuid.UUI
 
 var securityRuleAttributes = []attribute.Definition[network.SecurityRule, securityRuleChange]{
 	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
-	{Name: "security_group_id", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *securityRuleChange) **uuid.UUID { return &c.Group }, attribute.UUID), FilterField: "group", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "security_group_id", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *securityRuleChange) **uuid.UUID { return &c.Group }, groupID), FilterField: "group", FilterValue: attribute.FilterUUID, Sortable: true},
 	{Name: "project_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *securityRuleChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
 	{Name: "tenant_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *securityRuleChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
 	{Name: "direction", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *securityRuleChange) **string { return &c.Direction }, attribute.NotEmpty(attribute.OneOf(network.Ingress, network.Egress))), FilterField: "direction", Sortable: true},
@@ -119,11 +119,23 @@ var securityRuleAttributes = []attribute.Definition[network.SecurityRule, securi
 	{Name: "port_range_min", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **int { return &c.PortMin }, portNumber)), FilterField: "port_min", FilterValue: attribute.FilterInt},
 	{Name: "port_range_max", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **int { return &c.PortMax }, portNumber)), FilterField: "port_max", FilterValue: attribute.FilterInt},
 	{Name: "remote_ip_prefix", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **netip.Prefix { return &c.RemoteIP }, ipPrefix)), FilterField: "remote_ip", FilterValue: attribute.FilterCIDR, Sortable: true},
-	{Name: "remote_group_id", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **uuid.UUID { return &c.RemoteGroup }, attribute.UUID)), FilterField: "remote_group", FilterValue: attribute.FilterUUID},
+	{Name: "remote_group_id", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **uuid.UUID { return &c.RemoteGroup }, groupID)), FilterField: "remote_group", FilterValue: attribute.FilterUUID},
 	{Name: "remote_address_group_id", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[securityRuleChange]},
 	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *securityRuleChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description"},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
 	{Name: "normalized_cidr"}, {Name: "created_at"}, {Name: "updated_at"},
+}
+
+// groupID reads the ID of a security group. A text that is not a UUID is the ID of no security group.
+func groupID(raw json.RawMessage) (uuid.UUID, error) {
+	if _, err := attribute.Text(255)(raw); err != nil {
+		return uuid.Nil, err
+	}
+	id, err := attribute.UUID(raw)
+	if err != nil {
+		err = network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist", attribute.Excerpt(raw))
+	}
+	return id, err
 }
 
 // etherType reads the text IPv4 or IPv6 in upper or lower case.
@@ -178,7 +190,7 @@ func groupName(raw json.RawMessage) (string, error) {
 
 // portNumber reads a port number, or an ICMP type or code.
 func portNumber(raw json.RawMessage) (int, error) {
-	n, err := attribute.Int(-1, 65535)(raw)
+	n, err := attribute.Int(0, 65535)(raw)
 	if err != nil {
 		err = network.Faultf(network.RulePort, "Invalid value for port %s", attribute.Excerpt(raw))
 	}

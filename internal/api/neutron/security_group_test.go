@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/network"
+	"berth/internal/store/networkstore"
 )
 
 // groupOf returns the ID of the project's group with the given name.
@@ -75,7 +76,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 		"without port security":        {`,"port_security_enabled":false`, []any{}},
 		"port of a network service":    {`,"device_owner":"network:dhcp"`, []any{}},
 		"port for another project":     {`,"project_id":"demo"`, []any{group}},
-		"with one group, named twice":  {`,"project_id":"demo","security_groups":["` + group + `","` + group + `"]`, []any{group}},
+		"with one named group":         {`,"project_id":"demo","security_groups":["` + group + `"]`, []any{group}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, admin.port(net, tc.more)["security_groups"]); d != "" {
@@ -120,76 +121,52 @@ func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 	}
 }
 
-func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
+func TestPort_SecurityGroupsAreDistinctAndOfOneKind(t *testing.T) {
 	t.Parallel()
-	c := open(t).as("ann:demo")
-	web := c.group("web")
-	rule := func(more string) string {
-		return fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"%s}}`, web, more)
-	}
-	const rules = "/v2.0/security-group-rules"
-	https := c.must(201, "POST", rules, rule(`,"protocol":"TCP","port_range_min":443,"port_range_max":"443","remote_ip_prefix":"10.1.2.3/8"`))["security_group_rule"].(object)
-	for _, good := range []string{`,"protocol":"icmp","port_range_min":8,"port_range_max":0`, `,"protocol":112`, `,"protocol":"any","ethertype":"ipv6"`,
-		`,"ethertype":"IPv6","protocol":"icmpv6","remote_ip_prefix":"fd00::1"`, `,"remote_group_id":"` + web + `"`, `,"protocol":null,"remote_group_id":null,"remote_ip_prefix":null`} {
-		t.Run(good, func(t *testing.T) {
-			c := c.in(t)
-			c.must(201, "POST", rules, rule(good))
-		})
-	}
-	shown := c.must(200, "GET", "/v2.0/security-groups/"+web, "")["security_group"].(object)
-	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> any": 1, "egress IPv6 <nil> <nil>-<nil> any": 1, "ingress IPv4 tcp 443-443 10.0.0.0/8": 1,
-		"ingress IPv4 icmp 8-0 any": 1, "ingress IPv4 112 <nil>-<nil> any": 1, "ingress IPv6 <nil> <nil>-<nil> any": 1,
-		"ingress IPv6 icmpv6 <nil>-<nil> fd00::1/128": 1, "ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv4 <nil> <nil>-<nil> any": 1}
-	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 8.0 {
-		t.Errorf("the group after its rules changed: got revision %v, want 8; rules (-want +got):\n%s", shown["revision_number"], d)
-	}
-	for query, n := range map[string]int{"security_group_id=" + web: 9, "protocol=tcp": 1, "direction=egress": 2, "remote_ip_prefix=10.0.0.0/8": 1, "port_range_min=443": 1,
-		"remote_group_id=" + web: 1, "ethertype=IPv6&direction=ingress": 2, "description=": 9} {
-		t.Run(query, func(t *testing.T) {
-			c := c.in(t)
-			if got := len(ids(c.must(200, "GET", rules+"?"+query, ""), "security_group_rules")); got != n {
-				t.Errorf("list rules with the filter %s: got %d rules, want %d", query, got, n)
-			}
-		})
-	}
-	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
-	for more, want := range map[string]string{
-		`,"protocol":"tcp","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`: "409 SecurityGroupRuleExists",
-		`,"protocol":"moon"`: "400 SecurityGroupRuleInvalidProtocol", `,"protocol":256`: "400 SecurityGroupRuleInvalidProtocol",
-		`,"protocol":"icmpv6"`:                                             "400 SecurityGroupEthertypeConflictWithProtocol",
-		`,"port_range_min":443`:                                            "400 SecurityGroupProtocolRequiredWithPorts",
-		`,"protocol":"tcp","port_range_min":443`:                           "400 SecurityGroupInvalidPortRange",
-		`,"protocol":"tcp","port_range_min":9,"port_range_max":8`:          "400 SecurityGroupInvalidPortRange",
-		`,"protocol":"udp","port_range_min":0,"port_range_max":8`:          "400 SecurityGroupInvalidPortValue",
-		`,"protocol":"icmp","port_range_max":8`:                            "400 SecurityGroupMissingIcmpType",
-		`,"protocol":"icmp","port_range_min":256`:                          "400 SecurityGroupInvalidIcmpValue",
-		`,"protocol":"vrrp","port_range_min":1,"port_range_max":1`:         "400 SecurityGroupInvalidProtocolForPort",
-		`,"remote_ip_prefix":"fd00::/8"`:                                   "400 SecurityGroupRuleParameterConflict",
-		`,"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + web + `"`: "400 SecurityGroupMultipleRemoteEntites",
-		`,"remote_group_id":"` + unknownID + `"`:                           "404 SecurityGroupNotFound",
-		`,"direction":null`:                                                "400 HTTPBadRequest", `,"remote_ip_prefix":"here"`: "400 InvalidCIDR", `,"ethertype":"IPX"`: "400 SecurityGroupRuleInvalidEtherType",
-		`,"port_range_min":70000`: "400 SecurityGroupInvalidPortValue", `,"project_id":"other"`: "403 PolicyNotAuthorized", `,"moon":1`: "400 HTTPBadRequest",
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	stateful := c.group("stateful")
+	stateless := c.must(201, "POST", "/v2.0/security-groups", `{"security_group":{"name":"stateless","stateful":false}}`)["security_group"].(object)["id"].(string)
+	p := c.port(net, `,"security_groups":["`+stateless+`"]`)["id"].(string)
+
+	for groups, want := range map[string]string{
+		stateful + `","` + stateless: "409 SecurityGroupConflict: Error Cannot apply both stateful and stateless security groups on the same port at the same time while attempting the operation.",
+		stateful + `","` + stateful:  "400 HTTPBadRequest: Invalid input for security_groups. Reason: Duplicate items in the list: '" + stateful + "'.",
 	} {
-		t.Run(more, func(t *testing.T) {
+		t.Run(want, func(t *testing.T) {
 			c := c.in(t)
-			if got := c.fault("POST", rules, rule(more)); got != want {
-				t.Errorf("create a rule with %s: want %s, got %s", more, want, got)
+			if d := cmp.Diff(want, c.faultMessage("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":["%s"]}}`, net, groups))); d != "" {
+				t.Errorf("create a port with the groups %s (-want +got):\n%s", groups, d)
+			}
+			if d := cmp.Diff(want, c.faultMessage("PUT", "/v2.0/ports/"+p, fmt.Sprintf(`{"port":{"security_groups":["%s"]}}`, groups))); d != "" {
+				t.Errorf("update a port to the groups %s (-want +got):\n%s", groups, d)
 			}
 		})
 	}
-	path := rules + "/" + https["id"].(string)
-	c.must(200, "PUT", path, `{"security_group_rule":{"description":"d"}}`)
-	if got := c.fault("PUT", path, `{"security_group_rule":{"protocol":"udp"}}`); got != "400 HTTPBadRequest" {
-		t.Error(got)
+
+	if d := cmp.Diff([]any{stateless}, c.must(200, "GET", "/v2.0/ports/"+p, "")["port"].(object)["security_groups"]); d != "" {
+		t.Errorf("groups of the port after the refused updates (-want +got):\n%s", d)
 	}
-	if got := c.fault("DELETE", path, "", "If-Match", "revision_number=1"); got != "412 RevisionNumberConstraintFailed" {
-		t.Error(got)
+}
+
+// A new group comes with a rule for each IP version, so the project needs quota for two rules.
+func TestSecurityGroup_NeedsQuotaForItsRules(t *testing.T) {
+	t.Parallel()
+	c := openWith(t, networkstore.Config{Quota: network.Quota{network.QuotaSecurityRules: 3}}).as("ann:demo")
+	const groups = "/v2.0/security-groups"
+	first := c.must(201, "POST", groups, `{"security_group":{"name":"a"}}`)["security_group"].(object)["id"].(string)
+
+	want := "409 OverQuota: Quota exceeded for resources: ['security_group_rule']."
+	if got := c.faultMessage("POST", groups, `{"security_group":{"name":"b"}}`); got != want {
+		t.Errorf("create a group with quota for one more rule: want %s, got %s", want, got)
 	}
-	if got := c.as("eve:other").fault("DELETE", path, ""); got != "404 SecurityGroupRuleNotFound" {
-		t.Error(got)
+	if got := ids(c.must(200, "GET", groups+"?name=b", ""), "security_groups"); len(got) != 0 {
+		t.Errorf("groups after the refused creation: got %v, want none", got)
 	}
-	c.must(204, "DELETE", path, "")
-	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
+
+	c.must(204, "DELETE", groups+"/"+first, "")
+	c.as("admin").must(200, "PUT", "/v2.0/quotas/demo", `{"quota":{"security_group_rule":-1}}`)
+	c.must(201, "POST", groups, `{"security_group":{"name":"b"}}`)
 }
 
 // The journal contains a group before its rules, and both before the ports in the group. A new rule also changes its group.

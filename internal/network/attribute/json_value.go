@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -181,6 +182,23 @@ func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([
 			list[i] = v
 		}
 		return list, nil
+	}
+}
+
+// Distinct returns a function that reads a list and refuses a list with equal items.
+func Distinct[T comparable](read func(json.RawMessage) ([]T, error)) func(json.RawMessage) ([]T, error) {
+	return func(raw json.RawMessage) ([]T, error) {
+		list, err := read(raw)
+		var duplicates []string
+		for i, v := range list {
+			if text := fmt.Sprint(v); slices.Contains(list[:i], v) && !slices.Contains(duplicates, text) {
+				duplicates = append(duplicates, text)
+			}
+		}
+		if err == nil && len(duplicates) > 0 {
+			err = fmt.Errorf("Duplicate items in the list: '%s'", strings.Join(duplicates, ", "))
+		}
+		return list, err
 	}
 }
 

@@ -70,7 +70,7 @@ var Ports = []Definition[port, portChange]{
 	{Name: "binding:vif_details", AdminOnlyRead: true,
 		Views: Views[port]{REST: VIFDetails, RPC: agentVIFDetails, Controller: controllerVIFDetails}},
 	{Name: "security_groups", SettableOn: OnWrite, ObjectName: "security_group_ids",
-		Set:   Into(func(c *portChange) **[]uuid.UUID { return &c.SecurityGroups }, NullIsEmptyList(List(UUID))),
+		Set:   Into(func(c *portChange) **[]uuid.UUID { return &c.SecurityGroups }, NullIsEmptyList(Distinct(List(UUID)))),
 		Views: everywhere(func(p port) any { return p.SecurityGroups })},
 	{Name: "allowed_address_pairs", SettableOn: OnWrite,
 		Set:   Into(func(c *portChange) **[]network.AddressPair { return &c.AddressPairs }, NullIsEmptyList(List(addressPair))),

@@ -122,7 +122,7 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if err := n.Check(); err != nil {
 		return n, err
 	}
-	if err := checkQuota(ctx, tx, network.QuotaNetworks, n.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaNetworks, n.Project, 1); err != nil {
 		return n, err
 	}
 	if n.Type == network.VXLAN && n.Segment == nil {

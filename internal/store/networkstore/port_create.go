@@ -35,7 +35,7 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 	if p, err = applySecurityGroups(ctx, tx, p, c); err != nil {
 		return p, err
 	}
-	if err := checkQuotaLimit(ctx, tx, network.QuotaPorts, p.Project, pc.portLimit); err != nil {
+	if err := checkQuotaLimit(ctx, tx, network.QuotaPorts, p.Project, 1, pc.portLimit); err != nil {
 		return p, err
 	}
 	if p.UsesDefaultGroup(c) {

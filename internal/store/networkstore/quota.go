@@ -13,9 +13,9 @@ import (
 // transaction reads after lockQuotaShared therefore stays valid until the transaction ends.
 const lockQuotaShared = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
 
-// checkQuota fails if the project's quota allows no further object of the resource. The name of a resource, for example
-// `port`, is also the name of its table.
-func checkQuota(ctx context.Context, tx *transaction, resource, project string) error {
+// checkQuota fails if the project's quota does not allow the given number of new objects of the resource. The name of a resource, for
+// example `port`, is also the name of its table.
+func checkQuota(ctx context.Context, tx *transaction, resource, project string, count int) error {
 	var own *int64
 	batch := &pgx.Batch{}
 	batch.Queue(lockQuotaShared, project)
@@ -24,12 +24,12 @@ func checkQuota(ctx context.Context, tx *transaction, resource, project string) 
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("read quota: %w", err)
 	}
-	return checkQuotaLimit(ctx, tx, resource, project, own)
+	return checkQuotaLimit(ctx, tx, resource, project, count, own)
 }
 
 // checkQuotaLimit does the same as checkQuota for a limit that the caller has already read. An advisory lock serializes creations
 // of the same resource in a project, so that two concurrent creations cannot both use the last unit of the quota.
-func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project string, own *int64) error {
+func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project string, count int, own *int64) error {
 	limit := tx.config.Quota.Limit(resource)
 	if own != nil {
 		limit = *own
@@ -44,7 +44,7 @@ func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project str
 	if err := tx.QueryRow(ctx, `select count(*) from `+resource+` where project = $1`, project).Scan(&used); err != nil {
 		return fmt.Errorf("count %s rows: %w", resource, err)
 	}
-	if used >= limit {
+	if used+int64(count) > limit {
 		return network.OverQuota(resource)
 	}
 	return nil

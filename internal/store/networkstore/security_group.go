@@ -3,7 +3,6 @@ package networkstore
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -67,7 +66,10 @@ func (s *Store) CreateSecurityGroups(ctx context.Context, drafts []network.Secur
 
 func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupChange) (network.SecurityGroup, error) {
 	g := network.NewSecurityGroup(uuid.New(), c)
-	if err := checkQuota(ctx, tx, network.QuotaSecurityGroups, g.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaSecurityGroups, g.Project, 1); err != nil {
+		return g, err
+	}
+	if err := checkQuota(ctx, tx, network.QuotaSecurityRules, g.Project, len(g.WithDefaultRules().Rules)); err != nil {
 		return g, err
 	}
 	g, created, err := insertGroup(ctx, tx, g)
@@ -179,17 +181,25 @@ func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c
 	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
 		return p, err
 	}
-	rows, err := tx.Query(ctx, `select id from security_group where id = any($1) order by id for key share`, p.SecurityGroups)
+	rows, err := tx.Query(ctx, `select id, stateful from security_group where id = any($1) order by id for key share`, p.SecurityGroups)
 	if err != nil {
 		return p, fmt.Errorf("find security groups: %w", err)
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
+	var id uuid.UUID
+	var isStateful bool
+	stateful := map[uuid.UUID]bool{}
+	if _, err := pgx.ForEachRow(rows, []any{&id, &isStateful}, func() error {
+		stateful[id] = isStateful
+		return nil
+	}); err != nil {
 		return p, fmt.Errorf("find security groups: %w", err)
 	}
 	for _, id := range p.SecurityGroups {
-		if !slices.Contains(found, id) {
+		if _, found := stateful[id]; !found {
 			return p, groupNotFound(id)
+		}
+		if stateful[id] != stateful[p.SecurityGroups[0]] {
+			return p, network.Faultf(network.GroupConflict, "Error Cannot apply both stateful and stateless security groups on the same port at the same time while attempting the operation.")
 		}
 	}
 	return p, nil

@@ -85,7 +85,7 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	if err != nil {
 		return r, err
 	}
-	if err := checkQuota(ctx, tx, network.QuotaSecurityRules, r.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaSecurityRules, r.Project, 1); err != nil {
 		return r, err
 	}
 	if _, err := lockGroup(ctx, tx, r.Group); err != nil {

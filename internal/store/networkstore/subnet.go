@@ -91,7 +91,7 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	if _, err := lockNetwork(ctx, tx, s.Network, lockForChange); err != nil {
 		return s, err
 	}
-	if err := checkQuota(ctx, tx, network.QuotaSubnets, s.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaSubnets, s.Project, 1); err != nil {
 		return s, err
 	}
 	siblings, err := networkSubnets(ctx, tx, s.Network)

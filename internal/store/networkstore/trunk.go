@@ -44,7 +44,7 @@ func (s *Store) CreateTrunks(ctx context.Context, drafts []network.TrunkChange) 
 
 func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (network.Trunk, error) {
 	t := network.NewTrunk(uuid.New(), c)
-	if err := checkQuota(ctx, tx, network.QuotaTrunks, t.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaTrunks, t.Project, 1); err != nil {
 		return t, err
 	}
 	parent, err := lockPort(ctx, tx, t.Port)
