@@ -32,6 +32,7 @@ const (
 	FlatInUse                     Kind = "FlatNetworkInUse"
 	NetworkInUse                  Kind = "NetworkInUse"
 	SubnetInUse                   Kind = "SubnetInUse"
+	MTUTooSmall                   Kind = "NetworkMTUSubnetConflict"
 	InvalidSharedSetting          Kind = "InvalidSharedSetting"
 	PortBound                     Kind = "PortBound"
 	NetworkHostedByDHCPAgent      Kind = "NetworkHostedByDHCPAgent"

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -116,6 +117,17 @@ func (n Network) Check() error {
 		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id out of range (1 through %d).", limit)
 	case n.Segment == nil && n.Type == VLAN:
 		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id required for VLAN provider network.")
+	}
+	return nil
+}
+
+// minIPv6MTU is the smallest MTU of a network with IPv6, in bytes (RFC 8200).
+const minIPv6MTU = 1280
+
+// CheckMTU returns a fault if the network's MTU is too small for one of the subnets.
+func (n Network) CheckMTU(subnets []Subnet) error {
+	if n.MTU < minIPv6MTU && slices.ContainsFunc(subnets, func(s Subnet) bool { return s.Version() == 6 }) {
+		return Faultf(MTUTooSmall, "MTU of %s is not valid, subnet requires a minimum of %d", n.ID, minIPv6MTU)
 	}
 	return nil
 }

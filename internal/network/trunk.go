@@ -102,14 +102,20 @@ func (t Trunk) With(c TrunkChange) Trunk {
 	return t
 }
 
+// CheckEnabled returns a fault if the trunk is disabled. A disabled trunk cannot be deleted, and its subports cannot be changed.
+func (t Trunk) CheckEnabled() error {
+	if t.AdminUp {
+		return nil
+	}
+	return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
+}
+
 // CheckAddSubports returns a fault if the subports cannot be added to the trunk. CheckAddSubports does not check whether a subport already
 // belongs to another trunk.
 func (t Trunk) CheckAddSubports(subports []Subport) error {
 	switch {
 	case len(subports) == 0:
 		return nil
-	case !t.AdminUp:
-		return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
 	case t.Status == Errored:
 		return Faultf(TrunkErrored, "Trunk %s is in error state. Attempt to resolve the error condition before proceeding.", t.ID)
 	}
@@ -133,8 +139,8 @@ func (t Trunk) CheckAddSubports(subports []Subport) error {
 
 // CheckRemoveSubports returns a fault if the subports cannot be removed from the trunk.
 func (t Trunk) CheckRemoveSubports(ports []uuid.UUID) error {
-	if !t.AdminUp {
-		return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
+	if err := t.CheckEnabled(); err != nil {
+		return err
 	}
 	for _, id := range ports {
 		if !slices.ContainsFunc(t.Subports, func(s Subport) bool { return s.Port == id }) {

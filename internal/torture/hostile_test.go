@@ -282,7 +282,7 @@ func (h *hostileClient) seed() {
 	for _, name := range []string{"lone", "single", "parent", "subport"} {
 		h.ids[name] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`), "port", "id")
 	}
-	h.ids["trunk"] = h.must(post("/networking/v2.0/trunks", `{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_id":3}]}}`), "trunk", "id")
+	h.ids["trunk"] = h.must(post("/networking/v2.0/trunks", `{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_type":"vlan","segmentation_id":3}]}}`), "trunk", "id")
 	h.ids["outside"] = h.must(post("/networking/v2.0/networks", `{"network":{"name":"out","project_id":"demo"}}`), "network", "id")
 	h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`))
 	h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`))

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// agents handles agents and the networks that DHCP agents host. Only administrators may use the API paths for agents.
+// agents handles agents and the networks that DHCP agents host. For callers who are not administrators there are no agents.
 type agents struct{ store *networkstore.Store }
 
 type agentChange = network.AgentChange
@@ -24,7 +24,13 @@ type agentChange = network.AgentChange
 func (a agents) resource() resource[network.Agent, agentChange] {
 	return resource[network.Agent, agentChange]{
 		singular: "agent", notFoundType: string(network.AgentNotFound), attributes: agentAttributes,
-		id: func(n network.Agent) uuid.UUID { return n.ID }, view: viewAgent, list: a.store.Agents,
+		id: func(n network.Agent) uuid.UUID { return n.ID }, view: viewAgent,
+		list: func(ctx context.Context, l db.Listing) ([]network.Agent, error) {
+			if !identity.From(ctx).Admin() {
+				return nil, nil
+			}
+			return a.store.Agents(ctx, l)
+		},
 		update: func(ctx context.Context, id uuid.UUID, c agentChange, _ *int64) (network.Agent, error) {
 			return a.store.UpdateAgent(ctx, id, c)
 		},
@@ -66,25 +72,25 @@ func viewAgent(a network.Agent, _ identity.Caller) object {
 
 func (a agents) routes() []osapi.Route {
 	res := a.resource()
-	routes := []osapi.Route{
-		{Method: http.MethodGet, Path: "/v2.0/agents", Handle: res.serveList},
-		{Method: http.MethodGet, Path: "/v2.0/agents/{id}", Handle: res.serveShow},
-		{Method: http.MethodPut, Path: "/v2.0/agents/{id}", Handle: res.serveUpdate},
-		{Method: http.MethodDelete, Path: "/v2.0/agents/{id}", Handle: res.serveDelete},
+	scheduling := []osapi.Route{
 		{Method: http.MethodGet, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.listNetworks},
 		{Method: http.MethodPost, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.scheduleNetwork},
 		{Method: http.MethodDelete, Path: "/v2.0/agents/{id}/dhcp-networks/{network}", Handle: a.unscheduleNetwork},
 		{Method: http.MethodGet, Path: "/v2.0/networks/{id}/dhcp-agents", Handle: a.listHostingAgents},
 	}
-	for i, r := range routes {
-		routes[i].Handle = func(req *http.Request) (int, any, error) {
+	for i, r := range scheduling {
+		scheduling[i].Handle = func(req *http.Request) (int, any, error) {
 			if !caller(req).Admin() {
 				return 0, nil, forbidden("get_agent")
 			}
 			return r.Handle(req)
 		}
 	}
-	return routes
+	return append(scheduling,
+		osapi.Route{Method: http.MethodGet, Path: res.path(), Handle: res.serveList},
+		osapi.Route{Method: http.MethodGet, Path: res.path() + "/{id}", Handle: res.serveShow},
+		osapi.Route{Method: http.MethodPut, Path: res.path() + "/{id}", Handle: res.serveUpdate},
+		osapi.Route{Method: http.MethodDelete, Path: res.path() + "/{id}", Handle: res.serveDelete})
 }
 
 func (a agents) listNetworks(r *http.Request) (int, any, error) {

@@ -38,8 +38,10 @@ func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
 	if down["admin_state_up"] != false || down["alive"] != true {
 		t.Errorf("the disabled agent: got %v, want admin_state_up false and alive true", down)
 	}
-	if n := len(ids(c.must(200, "GET", "/v2.0/agents?alive=True&agent_type=DHCP+agent", ""), "agents")); n != 1 {
-		t.Errorf("DHCP agents that are alive: got %d, want 1", n)
+	for filter, want := range map[string]int{"DHCP+agent": 1, "dhcp+AGENT": 1, "DHCP": 0} {
+		if n := len(ids(c.must(200, "GET", "/v2.0/agents?alive=True&sort_key=agent_type&sort_dir=asc&agent_type="+filter, ""), "agents")); n != want {
+			t.Errorf("agents that are alive and have the type %s: got %d, want %d", filter, n, want)
+		}
 	}
 	c.must(204, "DELETE", agent, "")
 	if got := c.fault("GET", agent, ""); got != "404 AgentNotFound" {

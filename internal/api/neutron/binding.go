@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Only administrators may use the API paths for
-// port bindings.
+// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Other callers than administrators get an empty list
+// of bindings, and may not use the other API paths for port bindings.
 type bindings struct{ store *networkstore.Store }
 
 type bindingChange = network.BindingChange
@@ -33,7 +33,6 @@ var bindingResource = resource[network.Binding, bindingChange]{singular: "bindin
 func (b bindings) routes() []osapi.Route {
 	const collectionPath, memberPath = "/v2.0/ports/{id}/bindings", "/v2.0/ports/{id}/bindings/{host}"
 	routes := []osapi.Route{
-		{Method: http.MethodGet, Path: collectionPath, Handle: b.list},
 		{Method: http.MethodPost, Path: collectionPath, Handle: b.create},
 		{Method: http.MethodGet, Path: memberPath, Handle: b.show},
 		{Method: http.MethodPut, Path: memberPath, Handle: b.update},
@@ -48,7 +47,7 @@ func (b bindings) routes() []osapi.Route {
 			return r.Handle(req)
 		}
 	}
-	return routes
+	return append(routes, osapi.Route{Method: http.MethodGet, Path: collectionPath, Handle: b.list})
 }
 
 // port finds the port whose ID is in the path.
@@ -90,7 +89,7 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 	}
 	names, list := requestedFields(r), []object{}
 	for _, binding := range p.AllBindings() {
-		view, matches := viewBinding(p, binding), true
+		view, matches := viewBinding(p, binding), caller(r).Admin()
 		for key, values := range q {
 			matches = matches && slices.Contains(values, view[key].(string))
 		}

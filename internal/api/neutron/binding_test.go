@@ -94,8 +94,8 @@ func TestBinding_ErrorTypes(t *testing.T) {
 			}
 		})
 	}
-	if got := c.as("u:admin").fault("GET", path, ""); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member lists the bindings: got %s, want 403 PolicyNotAuthorized", got)
+	if got := c.as("u:admin").fault("GET", path+"/cmp-1", ""); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a member shows a binding: got %s, want 403 PolicyNotAuthorized", got)
 	}
 }
 

@@ -24,7 +24,7 @@ func networks(s *networkstore.Store) resource[network.Network, networkChange] {
 		tags: tagAccess[network.Network, networkChange]{read: func(n network.Network) []string { return n.Tags },
 			write: func(c *networkChange, tags *[]string) { c.Tags = tags }},
 		list: s.Networks, create: s.CreateNetworks, update: s.UpdateNetwork, remove: s.DeleteNetwork,
-		prepareCreate: func(r *http.Request, c *networkChange) error { return fillProject(r, &c.Project, "create_network") },
+		prepareCreate: func(r *http.Request, c *networkChange) error { return fillProject(r, &c.Project) },
 		authorizeChange: func(r *http.Request, n network.Network, c *networkChange) error {
 			return authorizeProject(r, n.Project, c, "network")
 		},

@@ -2,6 +2,7 @@ package neutron_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,4 +101,47 @@ func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
 	}
 	guest.must(204, "DELETE", "/v2.0/ports/"+port["id"].(string), "")
 	c.must(200, "PUT", path, `{"network":{"router:external":false}}`)
+}
+
+// A change of a subnet is also a change of its network, and a change of a port's addresses is a change of the port.
+func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
+	revision := func(kind, id string) float64 {
+		t.Helper()
+		return c.must(200, "GET", "/v2.0/"+kind+"s/"+id, "")[kind].(object)["revision_number"].(float64)
+	}
+	subnet := func(cidr, more string) string {
+		t.Helper()
+		body := fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q%s}}`, net, 4+2*strings.Count(cidr, "::"), cidr, more)
+		return c.must(201, "POST", "/v2.0/subnets", body)["subnet"].(object)["id"].(string)
+	}
+	first := subnet("10.0.0.0/24", "")
+	p := c.port(net, "")["id"].(string)
+	of := func() [3]float64 {
+		return [3]float64{revision("network", net), revision("subnet", first), revision("port", p)}
+	}
+	var six string
+	for _, step := range []struct {
+		name string
+		do   func()
+		want [3]float64 // revisions of the network, the first subnet and the port
+	}{
+		{"the network has a subnet and a port", func() {}, [3]float64{2, 0, 1}},
+		{"a second subnet is created", func() { subnet("10.1.0.0/24", "") }, [3]float64{3, 0, 1}},
+		{"the subnet is updated", func() { c.must(200, "PUT", "/v2.0/subnets/"+first, `{"subnet":{"name":"x"}}`) }, [3]float64{4, 1, 1}},
+		{"the update repeats the value", func() { c.must(200, "PUT", "/v2.0/subnets/"+first, `{"subnet":{"name":"x"}}`) }, [3]float64{4, 1, 1}},
+		{"a SLAAC subnet gives the port an address", func() { six = subnet("fd00::/64", `,"ipv6_address_mode":"slaac"`) }, [3]float64{5, 1, 2}},
+		{"the SLAAC subnet is deleted", func() { c.must(204, "DELETE", "/v2.0/subnets/"+six, "") }, [3]float64{6, 1, 3}},
+		{"the port gets another address", func() { c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"fixed_ips":[]}}`) }, [3]float64{6, 1, 4}},
+		{"the network itself is updated", func() { c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"name":"x"}}`) }, [3]float64{7, 1, 4}},
+	} {
+		if step.do(); of() != step.want {
+			t.Errorf("revisions of the network, its subnet and its port after: %s: got %v, want %v", step.name, of(), step.want)
+		}
+	}
+	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"name":"y"}}`, "If-Match", "revision_number=1"); got != "412 RevisionNumberConstraintFailed" {
+		t.Errorf("update the network with the revision that it had before it got subnets: got %s, want 412 RevisionNumberConstraintFailed", got)
+	}
 }

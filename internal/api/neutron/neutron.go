@@ -34,7 +34,7 @@ func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 		ports(s).tagRoutes(),
 		trunks(s).tagRoutes(),
 		securityGroups(s).tagRoutes(),
-		subports{s}.routes(),
+		trunkSubports{s}.routes(),
 		ipAvailability{s}.routes(),
 		bindings{s}.routes(),
 		a.routes(),

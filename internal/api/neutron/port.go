@@ -52,7 +52,7 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 					return err
 				}
 			}
-			return fillProject(r, &c.Project, "create_port")
+			return fillProject(r, &c.Project)
 		},
 		authorizeChange: func(r *http.Request, p network.Port, c *portChange) error { return authorizePortChange(r, s, p, c) },
 	}

@@ -37,13 +37,22 @@ func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (ch
 		return nil, true, badRequest("Resources required")
 	}
 	for _, item := range items {
-		c, err := res.decodeObject(item, verb, caller(r))
+		c, err := res.decodeObject(res.unwrap(item), verb, caller(r))
 		if err != nil {
 			return nil, true, err
 		}
 		changes = append(changes, c)
 	}
 	return changes, true, nil
+}
+
+// unwrap returns the object in an item of a bulk request. An item is either the object itself, or has the form of a single object's body.
+func (res resource[N, C]) unwrap(item json.RawMessage) json.RawMessage {
+	var body map[string]json.RawMessage
+	if json.Unmarshal(item, &body) == nil && body[res.singular] != nil {
+		return body[res.singular]
+	}
+	return item
 }
 
 func readEnvelope(r *http.Request) (map[string]json.RawMessage, error) {
@@ -65,6 +74,9 @@ func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Opera
 	var given map[string]json.RawMessage
 	if attribute.IsNull(raw) || json.Unmarshal(raw, &given) != nil {
 		return c, badRequest("Invalid input for %s. Reason: '%s' is not a dictionary.", res.singular, attribute.Excerpt(raw))
+	}
+	if err := checkProject(given, requester); err != nil {
+		return c, err
 	}
 	if err := res.checkKnown(given); err != nil {
 		return c, err
@@ -88,6 +100,17 @@ func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Opera
 		}
 	}
 	return c, nil
+}
+
+// checkProject refuses a request in which a caller who is not an administrator names another project than the caller's own.
+func checkProject(given map[string]json.RawMessage, requester identity.Caller) error {
+	for _, name := range []string{"project_id", "tenant_id"} {
+		project, err := attribute.Text(255)(given[name])
+		if err == nil && project != requester.Project && !requester.Admin() {
+			return badRequest("Specifying 'project_id' other than the authenticated project in request is not allowed for the current user.")
+		}
+	}
+	return nil
 }
 
 func isFalse(raw json.RawMessage) bool {

@@ -86,7 +86,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"POST", "/v2.0/ports", `{"port":{"network_id":"x"}}`, "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", `{"port":{"network_id":"` + unknownID + `"}}`, "404 NetworkNotFound"},
 		{"POST", "/v2.0/ports", onNet(`"status":"ACTIVE"`), "400 HTTPBadRequest"},
-		{"POST", "/v2.0/ports", onNet(`"mac_address":"01:00:5e:00:00:01"`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"mac_address":"ff:ff:ff:ff:ff:ff"`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"mac_address":"fa:16:3e:00:00:01"`), "409 MacAddressInUse"},
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":{}`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{}]`), "400 InvalidInput"},
@@ -143,6 +143,23 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 1 {
 		t.Errorf("ports after refused requests: got %d, want 1", n)
+	}
+}
+
+// An item of a bulk request may have the form of a single object's body.
+func TestBulkCreate_ItemsMayBeWrapped(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	o := c.must(201, "POST", "/v2.0/networks", `{"networks":[{"network":{"name":"b"}},{"name":"a"}]}`)["networks"].([]any)
+	if len(o) != 2 || o[0].(object)["name"] != "b" || o[1].(object)["name"] != "a" {
+		t.Errorf("networks created in one request, one of them wrapped: got %v, want b and a", o)
+	}
+	for _, body := range []string{`{"networks":[{"network":null}]}`, `{"networks":[{"network":{"network":{}}}]}`, `{"networks":[{"port":{}}]}`, `{"networks":["network"]}`, `{"networks":[7]}`} {
+		t.Run(body, func(t *testing.T) {
+			if got := c.in(t).fault("POST", "/v2.0/networks", body); got != "400 HTTPBadRequest" {
+				t.Errorf("create networks with the body %s: got %s, want 400 HTTPBadRequest", body, got)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 type resource[N, C any] struct {
 	singular     string // key of a body with one object
 	notFoundType string // error type for an unknown ID
+	notFoundText string // end of the error message for an unknown ID; empty: "could not be found."
 	attributes   []attribute.Definition[N, C]
 	filters      map[string]func(values []string) ([]db.Condition, error) // filters whose key is not an attribute
 
@@ -92,7 +94,7 @@ func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.U
 			return some[0], id, nil
 		}
 	}
-	return found, id, osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s could not be found.", res.label(), excerpt(text))
+	return found, id, osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s %s", res.label(), excerpt(text), cmp.Or(res.notFoundText, "could not be found."))
 }
 
 func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
@@ -193,17 +195,16 @@ func expectedRevision(r *http.Request) (*int64, error) {
 	}
 }
 
-// fillProject sets the owner of a new object: the caller's project, or the project that an administrator names.
-func fillProject(r *http.Request, project **string, rule string) error {
-	requester := caller(r)
-	switch {
-	case *project == nil && requester.Project == "":
-		return badRequest("Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.")
-	case *project == nil:
-		*project = &requester.Project
-	case **project != requester.Project && !requester.Admin():
-		return forbidden(rule + ":project_id")
+// fillProject sets the owner of a new object to the caller's project, unless an administrator has named the owner.
+func fillProject(r *http.Request, project **string) error {
+	if *project != nil {
+		return nil
 	}
+	requester := caller(r)
+	if requester.Project == "" {
+		return badRequest("Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.")
+	}
+	*project = &requester.Project
 	return nil
 }
 

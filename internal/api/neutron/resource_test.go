@@ -72,15 +72,12 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 	if got := mine.fault("PUT", paths[2], `{"port":{"mac_address":"fa:16:3e:00:00:01"}}`); got != "403 PolicyNotAuthorized" {
 		t.Errorf("a member sets the MAC of its port: got %s, want 403 PolicyNotAuthorized", got)
 	}
-	for _, body := range []string{`"binding:host_id":"cmp-1"`, `"binding:profile":{}`, `"project_id":"theirs"`} {
+	for _, body := range []string{`"binding:host_id":"cmp-1"`, `"binding:profile":{}`} {
 		t.Run(body, func(t *testing.T) {
 			if got := mine.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+body+`}}`); got != "403 PolicyNotAuthorized" {
 				t.Errorf("a member creates a port with %s: got %s, want 403 PolicyNotAuthorized", body, got)
 			}
 		})
-	}
-	if got := mine.fault("GET", "/v2.0/agents", ""); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member lists agents: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	if got := mine.fault("GET", "/v2.0/ports?binding:host_id=cmp-1", ""); got != "400 HTTPBadRequest" {
 		t.Errorf("a member filters ports by host: got %s, want 400 HTTPBadRequest", got)
@@ -94,6 +91,78 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+shared+`","device_owner":"network:dhcp"}}`); got != "403 PolicyNotAuthorized" {
 		t.Errorf("another project creates a DHCP port on a shared network: got %s, want 403 PolicyNotAuthorized", got)
+	}
+}
+
+// Neutron hides what only administrators may see: lists are empty, and single objects do not exist.
+func TestPolicy_MemberSeesNoAdminOnlyObjects(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/29")
+	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:nova","project_id":"demo"`)["id"].(string)
+	agent := ids(c.must(200, "GET", "/v2.0/agents?host=cmp-1", ""), "agents")[0]
+
+	ann := c.as("ann:demo")
+	for path, collection := range map[string]string{"/v2.0/agents": "agents", "/v2.0/agents?host=cmp-1&limit=1": "agents", "/v2.0/ports/" + p + "/bindings": "bindings"} {
+		t.Run(path, func(t *testing.T) {
+			if got := ann.in(t).must(200, "GET", path, "")[collection].([]any); len(got) != 0 {
+				t.Errorf("a member lists %s: got %v, want none", collection, got)
+			}
+		})
+	}
+	for _, method := range []string{"GET", "PUT", "DELETE"} {
+		if got := ann.fault(method, "/v2.0/agents/"+agent, `{"agent":{"description":"x"}}`); got != "404 AgentNotFound" {
+			t.Errorf("a member sends %s for an agent: got %s, want 404 AgentNotFound", method, got)
+		}
+	}
+	for _, path := range []string{"/v2.0/agents/" + agent + "/dhcp-networks", "/v2.0/networks/" + net + "/dhcp-agents"} {
+		if got := ann.fault("GET", path, ""); got != "403 PolicyNotAuthorized" {
+			t.Errorf("a member requests %s: got %s, want 403 PolicyNotAuthorized", path, got)
+		}
+	}
+	if got := ann.fault("GET", "/v2.0/agents?moon=1", ""); got != "400 HTTPBadRequest" {
+		t.Errorf("a member lists agents with an unknown filter: got %s, want 400 HTTPBadRequest", got)
+	}
+	if got := c.must(200, "GET", "/v2.0/agents/"+agent, "")["agent"].(object)["description"]; got != nil {
+		t.Errorf("description of the agent after the member's requests: got %v, want none", got)
+	}
+}
+
+func TestProject_OnlyAdministratorsNameAnotherProject(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	ann := c.as("ann:demo")
+	net, subnet := ann.createNetwork("10.0.0.0/29")
+	p := ann.port(net, "")["id"].(string)
+	want := "400 HTTPBadRequest: Specifying 'project_id' other than the authenticated project in request is not allowed for the current user."
+	for collection, body := range map[string]string{
+		"networks": `{"network":{%s}}`, "subnets": `{"subnet":{"network_id":"` + net + `","ip_version":4,"cidr":"10.1.0.0/29",%s}}`,
+		"ports": `{"port":{"network_id":"` + net + `",%s}}`, "trunks": `{"trunk":{"port_id":"` + p + `",%s}}`,
+		"security-groups": `{"security_group":{"name":"g",%s}}`, "subnets/" + subnet: `{"subnet":{%s}}`,
+	} {
+		t.Run(collection, func(t *testing.T) {
+			method := "POST"
+			if strings.Contains(collection, "/") {
+				method = "PUT"
+			}
+			for _, project := range []string{`"project_id":"theirs"`, `"tenant_id":"theirs"`} {
+				if got := ann.in(t).faultMessage(method, "/v2.0/"+collection, fmt.Sprintf(body, project)); got != want {
+					t.Errorf("%s with %s by a member: got %s, want %s", method, project, got, want)
+				}
+			}
+			if method == "PUT" {
+				return
+			}
+			for _, project := range []string{`"project_id":null`, `"tenant_id":null`, `"project_id":null,"tenant_id":null`} {
+				created := ann.in(t).must(201, method, "/v2.0/"+collection, fmt.Sprintf(body, project))
+				for _, o := range created {
+					if got := o.(object)["project_id"]; got != "demo" {
+						t.Errorf("project of an object that was created with %s: got %v, want demo", project, got)
+					}
+					ann.in(t).must(204, "DELETE", "/v2.0/"+collection+"/"+o.(object)["id"].(string), "")
+				}
+			}
+		})
 	}
 }
 

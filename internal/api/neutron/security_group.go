@@ -25,7 +25,7 @@ type (
 
 func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, securityGroupChange] {
 	return resource[network.SecurityGroup, securityGroupChange]{
-		singular: "security_group", notFoundType: string(network.SecurityGroupNotFound), attributes: securityGroupAttributes,
+		singular: "security_group", notFoundType: string(network.SecurityGroupNotFound), notFoundText: "does not exist", attributes: securityGroupAttributes,
 		id: func(g network.SecurityGroup) uuid.UUID { return g.ID }, view: viewSecurityGroup,
 		revision: func(g network.SecurityGroup) int64 { return g.Revision },
 		tags: tagAccess[network.SecurityGroup, securityGroupChange]{read: func(g network.SecurityGroup) []string { return g.Tags },
@@ -43,7 +43,7 @@ func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, secur
 		},
 		create: s.CreateSecurityGroups, update: s.UpdateSecurityGroup, remove: s.DeleteSecurityGroup,
 		prepareCreate: func(r *http.Request, c *securityGroupChange) error {
-			return fillProject(r, &c.Project, "create_security_group")
+			return fillProject(r, &c.Project)
 		},
 		authorizeChange: func(r *http.Request, g network.SecurityGroup, c *securityGroupChange) error {
 			if c == nil && g.Name == network.DefaultGroup && !caller(r).Admin() {
@@ -78,7 +78,7 @@ func viewSecurityGroup(g network.SecurityGroup, requester identity.Caller) objec
 
 func securityRules(s *networkstore.Store) resource[network.SecurityRule, securityRuleChange] {
 	return resource[network.SecurityRule, securityRuleChange]{
-		singular: "security_group_rule", notFoundType: string(network.RuleNotFound), attributes: securityRuleAttributes,
+		singular: "security_group_rule", notFoundType: string(network.RuleNotFound), notFoundText: "does not exist", attributes: securityRuleAttributes,
 		id: func(r network.SecurityRule) uuid.UUID { return r.ID }, view: viewSecurityRule,
 		revision: func(r network.SecurityRule) int64 { return r.Revision },
 		list:     s.SecurityRules, create: s.CreateSecurityRules, update: s.UpdateSecurityRule, remove: s.DeleteSecurityRule,
@@ -90,7 +90,7 @@ func securityRules(s *networkstore.Store) resource[network.SecurityRule, securit
 			if err := requireVisibleGroups(r, s, groups); err != nil {
 				return err
 			}
-			return fillProject(r, &c.Project, "create_security_group_rule")
+			return fillProject(r, &c.Project)
 		},
 		authorizeChange: func(r *http.Request, rule network.SecurityRule, c *securityRuleChange) error {
 			return authorizeProject(r, rule.Project, c, "security_group_rule")

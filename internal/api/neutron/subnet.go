@@ -32,7 +32,7 @@ func subnets(s *networkstore.Store) resource[network.Subnet, subnetChange] {
 			if requester := caller(r); !requester.Admin() && n.Project != requester.Project {
 				return forbidden("create_subnet")
 			}
-			return fillProject(r, &c.Project, "create_subnet")
+			return fillProject(r, &c.Project)
 		},
 		authorizeChange: func(r *http.Request, n network.Subnet, c *subnetChange) error {
 			return authorizeProject(r, n.Project, c, "subnet")
@@ -59,6 +59,7 @@ var subnetAttributes = []attribute.Definition[network.Subnet, subnetChange]{
 	{Name: "subnetpool_id", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[subnetChange], FilterField: "subnetpool", Sortable: true},
 	{Name: "service_types", SettableOn: attribute.OnWrite, Set: attribute.OnlyEmpty[subnetChange]},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
+	{Name: "shared", FilterField: "shared", FilterValue: attribute.FilterBool}, // only a filter, by the attribute of the network
 	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 

@@ -51,6 +51,50 @@ func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.1"}}`)
 }
 
+func TestSubnet_FilteredByTheNetworksShared(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, private := c.createNetwork("10.0.0.0/24")
+	sharedNet, shared := c.createNetwork("10.1.0.0/24")
+	c.must(200, "PUT", "/v2.0/networks/"+sharedNet, `{"network":{"shared":true}}`)
+	for query, want := range map[string][]string{"shared=True": {shared}, "shared=false": {private}, "shared=0&network_id=" + sharedNet: {}, "shared=1&shared=0&network_id=" + net: {private}} {
+		t.Run(query, func(t *testing.T) {
+			if d := cmp.Diff(want, ids(c.in(t).must(200, "GET", "/v2.0/subnets?"+query, ""), "subnets")); d != "" {
+				t.Errorf("list subnets with the query %s (-want +got):\n%s", query, d)
+			}
+		})
+	}
+	if got := c.fault("GET", "/v2.0/subnets?shared=maybe", ""); got != "400 InvalidInput" {
+		t.Errorf("list subnets with shared=maybe: got %s, want 400 InvalidInput", got)
+	}
+	if got, ok := c.must(200, "GET", "/v2.0/subnets/"+shared, "")["subnet"].(object)["shared"]; ok {
+		t.Errorf("attribute shared of a subnet: got %v, want no such attribute", got)
+	}
+}
+
+// IPv6 requires an MTU of at least 1280 bytes.
+func TestSubnet_IPv6NeedsTheNetworksMTU(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":1279}}`)["network"].(object)["id"].(string)
+	subnet := func(version int, cidr string) string {
+		return fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q}}`, net, version, cidr)
+	}
+	want := "409 NetworkMTUSubnetConflict: MTU of " + net + " is not valid, subnet requires a minimum of 1280"
+	c.must(201, "POST", "/v2.0/subnets", subnet(4, "10.0.0.0/24"))
+	if got := c.faultMessage("POST", "/v2.0/subnets", subnet(6, "fd00::/64")); got != want {
+		t.Errorf("create an IPv6 subnet on a network with the MTU 1279: want %s, got %s", want, got)
+	}
+	c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"mtu":1280}}`)
+	c.must(201, "POST", "/v2.0/subnets", subnet(6, "fd00::/64"))
+	if got := c.faultMessage("PUT", "/v2.0/networks/"+net, `{"network":{"mtu":1279}}`); got != want {
+		t.Errorf("lower the MTU of a network with an IPv6 subnet to 1279: want %s, got %s", want, got)
+	}
+	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"mtu":67}}`); got != "400 HTTPBadRequest" {
+		t.Errorf("lower the MTU of a network to 67: got %s, want 400 HTTPBadRequest", got)
+	}
+}
+
 func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)

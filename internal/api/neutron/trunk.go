@@ -2,7 +2,9 @@ package neutron
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -32,7 +34,7 @@ func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 			if err := authorizeTrunkPorts(r, s, seen); err != nil {
 				return err
 			}
-			return fillProject(r, &c.Project, "create_trunk")
+			return fillProject(r, &c.Project)
 		},
 		authorizeChange: func(r *http.Request, t network.Trunk, c *trunkChange) error {
 			return authorizeProject(r, t.Project, c, "trunk")
@@ -70,7 +72,7 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 	{Name: "name", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **string { return &c.Name }, attribute.Text(255)), FilterField: "name", Sortable: true},
 	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description"},
 	{Name: "admin_state_up", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
-	{Name: "sub_ports", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *trunkChange) **[]network.Subport { return &c.Subports }, attribute.List(subport))},
+	{Name: "sub_ports", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *trunkChange) **[]network.Subport { return &c.Subports }, newSubports)},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
 	{Name: "status", FilterField: "status"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
@@ -78,46 +80,72 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 // maxVLAN is the largest VLAN ID (IEEE 802.1Q).
 const maxVLAN = 4094
 
-// subport reads the port of a subport, and the subport's segmentation type and ID on the trunk.
+// subports reads a list of subports. subports returns an error if two subports of the list have the same port or the same segmentation.
+func subports(raw json.RawMessage) ([]network.Subport, error) {
+	list, err := attribute.List(subport)(raw)
+	for i, s := range list {
+		for _, o := range list[:i] {
+			switch {
+			case s.Port == o.Port:
+				return nil, fmt.Errorf("Non unique UUID for subport: '%s'", s.Port)
+			case s.Segment != 0 && s.Type == o.Type && s.Segment == o.Segment:
+				return nil, fmt.Errorf("Segmentation ID '%d' for '%s' is not unique", s.Segment, s.Port)
+			}
+		}
+	}
+	return list, err
+}
+
+// subport reads the port of a subport, and the subport's segmentation type and ID on the trunk. If the request names only the port, the
+// segmentation type is empty.
 func subport(raw json.RawMessage) (s network.Subport, err error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
 		return s, err
 	}
-	v, ok := m["port_id"]
-	if !ok {
-		return s, fmt.Errorf("a subport has a port_id")
+	if _, ok := m["port_id"]; !ok {
+		return s, errors.New("A valid port UUID must be specified")
 	}
-	if s.Port, err = attribute.UUID(v); err != nil {
-		return s, err
+	if s.Port, err = attribute.UUID(m["port_id"]); err != nil {
+		return s, fmt.Errorf("Invalid UUID for subport: '%s'", attribute.Excerpt(m["port_id"]))
 	}
-	s.Type = network.VLAN
-	if v, ok := m["segmentation_type"]; ok {
-		if s.Type, err = attribute.NotEmpty(attribute.OneOf(network.VLAN, network.InheritSegmentation))(v); err != nil {
-			return s, err
-		}
-	}
-	if v, ok = m["segmentation_id"]; s.Type == network.InheritSegmentation {
+	if len(m) == 1 {
 		return s, nil
 	}
-	if !ok {
-		return s, fmt.Errorf("a subport has a segmentation_id")
+	if s.Type, err = attribute.NullIsEmpty(attribute.Text(32))(m["segmentation_type"]); s.Type == network.InheritSegmentation {
+		return s, nil
 	}
-	s.Segment, err = attribute.Int(1, maxVLAN)(v)
-	return s, err
+	if err != nil || s.Type == "" || m["segmentation_id"] == nil || attribute.IsNull(m["segmentation_id"]) {
+		return s, fmt.Errorf(missingSegmentation, attribute.Excerpt(raw))
+	}
+	if s.Segment, err = attribute.Int(math.MinInt, math.MaxInt)(m["segmentation_id"]); err != nil {
+		return s, invalidInput("Invalid subport details: segmentation_id '%s' is not an integer", attribute.Excerpt(m["segmentation_id"]))
+	}
+	if s.Type != network.VLAN {
+		return s, invalidInput("Unknown segmentation_type '%s'", s.Type)
+	}
+	if s.Segment < 1 || s.Segment > maxVLAN {
+		return s, invalidInput("Segmentation ID '%d' is not in range", s.Segment)
+	}
+	return s, nil
 }
 
-// removedSubport reads the ID of the port that is removed from the trunk. If the client also sends the subport's segmentation,
-// removedSubport ignores the segmentation.
-func removedSubport(raw json.RawMessage) (uuid.UUID, error) {
-	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
-	if err != nil {
-		return uuid.Nil, err
+const missingSegmentation = "Invalid subport details '%s': missing segmentation information. Must specify both segmentation_id and segmentation_type"
+
+// newSubports reads the subports that a request adds to a trunk. Each of them needs a segmentation.
+func newSubports(raw json.RawMessage) ([]network.Subport, error) {
+	list, err := subports(raw)
+	for _, s := range list {
+		if err == nil && s.Type == "" {
+			err = invalidInput(missingSegmentation, s.Port)
+		}
 	}
-	if _, ok := m["port_id"]; !ok {
-		return uuid.Nil, fmt.Errorf("a subport has a port_id")
-	}
-	return attribute.UUID(m["port_id"])
+	return list, err
+}
+
+// invalidInput returns Neutron's error for a value that a plugin refuses, and not the validation of the request's attributes.
+func invalidInput(format string, args ...any) error {
+	return network.Faultf(network.InvalidInput, "Invalid input for operation: "+format+".", args...)
 }
 
 func viewTrunk(t network.Trunk, _ identity.Caller) object {
@@ -127,10 +155,10 @@ func viewTrunk(t network.Trunk, _ identity.Caller) object {
 	return o
 }
 
-// subports handles the subports of a trunk.
-type subports struct{ store *networkstore.Store }
+// trunkSubports handles the subports of a trunk.
+type trunkSubports struct{ store *networkstore.Store }
 
-func (s subports) routes() []osapi.Route {
+func (s trunkSubports) routes() []osapi.Route {
 	const memberPath = "/v2.0/trunks/{id}/"
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: memberPath + "get_subports", Handle: s.list},
@@ -139,7 +167,7 @@ func (s subports) routes() []osapi.Route {
 	}
 }
 
-func (s subports) list(r *http.Request) (int, any, error) {
+func (s trunkSubports) list(r *http.Request) (int, any, error) {
 	t, _, err := trunks(s.store).find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
@@ -147,8 +175,8 @@ func (s subports) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"sub_ports": t.Subports}, nil
 }
 
-func (s subports) add(r *http.Request) (int, any, error) {
-	list, id, err := changeSubports(s, r, subport)
+func (s trunkSubports) add(r *http.Request) (int, any, error) {
+	list, id, err := s.decode(r, newSubports)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -158,16 +186,16 @@ func (s subports) add(r *http.Request) (int, any, error) {
 	return trunkResponse(r)(s.store.AddSubports(r.Context(), id, list))
 }
 
-func (s subports) remove(r *http.Request) (int, any, error) {
-	list, id, err := changeSubports(s, r, removedSubport)
+func (s trunkSubports) remove(r *http.Request) (int, any, error) {
+	list, id, err := s.decode(r, subports)
 	if err != nil {
 		return 0, nil, err
 	}
-	return trunkResponse(r)(s.store.RemoveSubports(r.Context(), id, list))
+	return trunkResponse(r)(s.store.RemoveSubports(r.Context(), id, portIDs(list)))
 }
 
-// changeSubports reads {"sub_ports": […]} and finds the trunk. changeSubports returns an error if the caller may not change the trunk.
-func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessage) (T, error)) ([]T, uuid.UUID, error) {
+// decode reads {"sub_ports": […]} and finds the trunk. decode returns an error if the caller may not change the trunk.
+func (s trunkSubports) decode(r *http.Request, read func(json.RawMessage) ([]network.Subport, error)) ([]network.Subport, uuid.UUID, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
 		return nil, uuid.Nil, err
@@ -176,9 +204,13 @@ func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessag
 	if !ok || len(envelope) != 1 {
 		return nil, uuid.Nil, badRequest("Unable to find 'sub_ports' in request body")
 	}
-	list, err := attribute.List(read)(raw)
+	list, err := read(raw)
+	var fault *network.Fault
+	if err != nil && !errors.As(err, &fault) {
+		err = invalidInput("%s", err)
+	}
 	if err != nil {
-		return nil, uuid.Nil, invalid("sub_ports", err)
+		return nil, uuid.Nil, err
 	}
 	res := trunks(s.store)
 	t, id, err := res.find(r, pathValue(r, "id"))

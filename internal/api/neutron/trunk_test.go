@@ -21,7 +21,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 
 	created := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"name":"t","sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, one))["trunk"].(object)
 	path := "/v2.0/trunks/" + created["id"].(string)
-	grown := c.must(200, "PUT", path+"/add_subports", fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_id":"8"}]}`, two))
+	grown := c.must(200, "PUT", path+"/add_subports", fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":"8"}]}`, two))
 	listed := c.must(200, "GET", path+"/get_subports", "")
 	shown := c.must(200, "GET", path, "")["trunk"].(object)
 
@@ -52,6 +52,10 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	if got := c.fault("DELETE", path, "", "If-Match", "revision_number=1"); got != "412 RevisionNumberConstraintFailed" {
 		t.Error(got)
 	}
+	if got, want := c.faultMessage("DELETE", path, ""), "409 TrunkDisabled: Trunk "+created["id"].(string)+" is currently disabled."; got != want {
+		t.Errorf("delete a disabled trunk: got %s, want %s", got, want)
+	}
+	c.must(200, "PUT", path, `{"trunk":{"admin_state_up":true}}`)
 	c.must(204, "DELETE", path, "")
 	c.must(204, "DELETE", "/v2.0/ports/"+parent, "")
 }
@@ -66,7 +70,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	if alone := c.must(200, "GET", "/v2.0/ports/"+parent, "")["port"].(object); alone["trunk_details"] != nil {
 		t.Errorf("trunk_details of a port without a trunk: got %v, want null", alone["trunk_details"])
 	}
-	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
+	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
 
 	bound := c.must(200, "PUT", "/v2.0/ports/"+parent, `{"port":{"binding:host_id":"cmp-1","device_owner":"compute:nova"}}`)["port"].(object)
 
@@ -137,9 +141,9 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 	other := c.as("ann:other")
 	trunk := func(c cloud, parent, sub string) string {
 		t.Helper()
-		return c.fault("POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_id":7}]}}`, parent, sub))
+		return c.fault("POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, sub))
 	}
-	path := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
+	path := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
 	add := func(body string, ports ...any) string {
 		t.Helper()
 		return c.fault("PUT", path+"/add_subports", `{"sub_ports":[`+fmt.Sprintf(body, ports...)+`]}`)
@@ -156,13 +160,13 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 		"no parent: " + trunk(c, unknownID, free):                                                         "404 PortNotFound",
 		"no subport: " + trunk(c, free, unknownID):                                                        "404 PortNotFound",
 		"of another: " + trunk(other, free, free):                                                         "404 PortNotFound",
-		"added in use: " + add(`{"port_id":%q,"segmentation_id":8}`, used):                                "409 PortInUse",
-		"added bound: " + add(`{"port_id":%q,"segmentation_id":8}`, bound):                                "409 PortInUse",
-		"segment taken: " + add(`{"port_id":%q,"segmentation_id":7}`, free):                               "409 DuplicateSubPort",
-		"no segment: " + add(`{"port_id":%q}`, free):                                                      "400 HTTPBadRequest",
-		"segment: " + add(`{"port_id":%q,"segmentation_id":4095}`, free):                                  "400 HTTPBadRequest",
-		"type: " + add(`{"port_id":%q,"segmentation_id":8,"segmentation_type":"x"}`, free):                "400 HTTPBadRequest",
-		"no list: " + c.fault("PUT", path+"/add_subports", `{"sub_ports":null}`):                          "400 HTTPBadRequest",
+		"added in use: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":8}`, used):     "409 PortInUse",
+		"added bound: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":8}`, bound):     "409 PortInUse",
+		"segment taken: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}`, free):    "409 DuplicateSubPort",
+		"no segment: " + add(`{"port_id":%q}`, free):                                                      "400 InvalidInput",
+		"segment: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":4095}`, free):       "400 InvalidInput",
+		"type: " + add(`{"port_id":%q,"segmentation_id":8,"segmentation_type":"x"}`, free):                "400 InvalidInput",
+		"no list: " + c.fault("PUT", path+"/add_subports", `{"sub_ports":null}`):                          "400 InvalidInput",
 		"not there: " + c.fault("PUT", path+"/remove_subports", `{"sub_ports":[{"port_id":"`+free+`"}]}`): "404 SubPortNotFound",
 		"port of a trunk: " + c.fault("DELETE", "/v2.0/ports/"+parent, ""):                                "409 PortInUseAsTrunkParent",
 		"port on a trunk: " + c.fault("DELETE", "/v2.0/ports/"+sub, ""):                                   "409 PortInUseAsSubPort",
@@ -176,7 +180,7 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 		})
 	}
 	c.must(200, "PUT", path, `{"trunk":{"admin_state_up":false}}`)
-	if got := add(`{"port_id":%q,"segmentation_id":8}`, free); got != "409 TrunkDisabled" {
+	if got := add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":8}`, free); got != "409 TrunkDisabled" {
 		t.Errorf("add a subport to a disabled trunk: got %s, want 409 TrunkDisabled", got)
 	}
 	c.must(200, "PUT", path, `{"trunk":{"admin_state_up":true}}`)
@@ -205,8 +209,8 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 	for name, tc := range map[string]struct{ path, port, said, want string }{
 		"the same VLAN":      {path, port(vlan), `"segmentation_type":"inherit"`, "409 DuplicateSubPort"},
 		"no VLAN to inherit": {path, port(vxlan), `"segmentation_type":"inherit"`, "400 InvalidInput"},
-		"no type":            {path, port(vxlan), `"segmentation_type":null,"segmentation_id":3`, "400 HTTPBadRequest"},
-		"longer frames":      {low, port(vlan), `"segmentation_id":3`, "409 SubPortMtuGreaterThanTrunkPortMtu"},
+		"no type":            {path, port(vxlan), `"segmentation_type":null,"segmentation_id":3`, "400 InvalidInput"},
+		"longer frames":      {low, port(vlan), `"segmentation_type":"vlan","segmentation_id":3`, "409 SubPortMtuGreaterThanTrunkPortMtu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
@@ -215,5 +219,47 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 			}
 		})
 	}
-	c.must(200, "PUT", path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_id":31}]}`, port(vxlan)))
+	c.must(200, "PUT", path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":31}]}`, port(vxlan)))
+}
+
+// The subports of one request differ in their ports and in their segmentations. Neutron answers with another error type if the request
+// creates the trunk.
+func TestTrunk_SubportsOfOneRequest(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	port := func() string { return c.port(net, "")["id"].(string) }
+	parent, one, two := port(), port(), port()
+	path := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port()))["trunk"].(object)["id"].(string)
+	on := func(port, more string) string { return fmt.Sprintf(`{"port_id":%q%s}`, port, more) }
+	const seven = `,"segmentation_type":"vlan","segmentation_id":7`
+
+	for reason, list := range map[string]string{
+		"Non unique UUID for subport: '" + one + "'":                         on(one, seven) + "," + on(one, `,"segmentation_type":"vlan","segmentation_id":8`),
+		"Segmentation ID '7' for '" + two + "' is not unique":                on(one, seven) + "," + on(two, seven),
+		"Invalid subport details '" + on(one, `,"segmentation_id":7`):        on(one, `,"segmentation_id":7`),
+		"Invalid subport details '" + on(one, `,"segmentation_type":"vlan"`): on(one, `,"segmentation_type":"vlan"`),
+		"A valid port UUID must be specified":                                `{}`,
+		"Invalid UUID for subport: 'here'":                                   `{"port_id":"here"}`,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			c := c.in(t)
+			for want, got := range map[string]string{
+				"400 HTTPBadRequest: Invalid input for sub_ports. Reason: " + reason: c.faultMessage("POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[%s]}}`, parent, list)),
+				"400 InvalidInput: Invalid input for operation: " + reason:           c.faultMessage("PUT", path+"/add_subports", `{"sub_ports":[`+list+`]}`),
+			} {
+				if !strings.HasPrefix(got, want) {
+					t.Errorf("request with the subports %s: got %s, want %s", list, got, want)
+				}
+			}
+			if got := c.fault("PUT", path+"/remove_subports", `{"sub_ports":[`+list+`]}`); got != "400 InvalidInput" {
+				t.Errorf("remove the subports %s: got %s, want 400 InvalidInput", list, got)
+			}
+		})
+	}
+
+	disabled := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"admin_state_up":false,"sub_ports":[%s]}}`, parent, on(one, seven)))["trunk"].(object)
+	if n := len(disabled["sub_ports"].([]any)); n != 1 {
+		t.Errorf("subports of a trunk that was created disabled: got %d, want 1", n)
+	}
 }

@@ -100,9 +100,10 @@ func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMess
 	}
 }
 
-// ProjectInto reads project_id or tenant_id. If a request contains both project_id and tenant_id, their values must be equal.
+// ProjectInto reads project_id or tenant_id; null means the same as no value. If a request contains both project_id and tenant_id, their
+// values must be equal.
 func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.RawMessage) error {
-	return func(c *Change, raw json.RawMessage) error {
+	return NullIsAbsent(func(c *Change, raw json.RawMessage) error {
 		v, err := Text(255)(raw)
 		if err != nil {
 			return err
@@ -112,7 +113,7 @@ func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.Ra
 		}
 		*field(c) = &v
 		return nil
-	}
+	})
 }
 
 // OnlyEmpty accepts the empty value of an attribute and returns an error for every other value, because berth supports no other value of

@@ -86,15 +86,14 @@ func UUID(raw json.RawMessage) (uuid.UUID, error) {
 	return v, nil
 }
 
-// MAC reads the MAC address of a single device: not a multicast address and not zero.
+// MAC reads a MAC address that is neither zero nor the broadcast address. MAC accepts multicast addresses, as Neutron does.
 func MAC(raw json.RawMessage) (string, error) {
 	s, err := Text(64)(raw)
 	if err != nil {
 		return "", err
 	}
 	v, ok := canonicalMAC(s)
-	multicast := ok && strings.ContainsRune("13579bdf", rune(v[1]))
-	if !ok || multicast || v == "00:00:00:00:00:00" {
+	if !ok || v == "00:00:00:00:00:00" || v == "ff:ff:ff:ff:ff:ff" {
 		return "", fmt.Errorf("'%s' is not a valid MAC address", Excerpt(raw))
 	}
 	return v, nil

@@ -34,7 +34,7 @@ type Order struct {
 type Column struct {
 	Expr     string // SQL expression of the value
 	Cast     string // SQL type of the values that the field is compared with
-	Test     string // SQL condition used instead of Expr if an item may have no or several values; %s stands for the values
+	Test     string // SQL condition used instead of a comparison with Expr, for example if an item may have no or several values; %s stands for the values
 	Unsorted bool
 }
 

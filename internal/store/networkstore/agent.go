@@ -44,7 +44,7 @@ func scanAgent(row pgx.CollectableRow) (network.Agent, error) {
 
 var agentColumns = map[string]db.Column{
 	"id":          {Expr: "agent.id", Cast: "uuid[]"},
-	"type":        {Expr: "agent.agent_type", Cast: "text[]"},
+	"type":        {Expr: "agent.agent_type", Test: "lower(agent.agent_type) = any(select lower(name) from unnest(%s) as name)", Cast: "text[]"},
 	"host":        {Expr: "agent.host", Cast: "text[]"},
 	"binary":      {Expr: "agent.binary_name", Cast: "text[]"},
 	"topic":       {Expr: "agent.topic", Cast: "text[]"},

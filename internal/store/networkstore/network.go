@@ -195,10 +195,8 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		if equal(before, after) {
 			return nil
 		}
-		if before.OpenToAllProjects() && !after.OpenToAllProjects() {
-			if err := checkNoForeignPorts(ctx, tx, after); err != nil {
-				return err
-			}
+		if err := checkNetworkChange(ctx, tx, before, after); err != nil {
+			return err
 		}
 		tag, err := tx.Exec(ctx, `
 			update network
@@ -227,6 +225,23 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 	return after, err
 }
 
+// checkNetworkChange returns an error if the ports or the subnets of the network do not allow the change.
+func checkNetworkChange(ctx context.Context, tx *transaction, before, after network.Network) error {
+	if before.OpenToAllProjects() && !after.OpenToAllProjects() {
+		if err := checkNoForeignPorts(ctx, tx, after); err != nil {
+			return err
+		}
+	}
+	if after.MTU >= before.MTU {
+		return nil
+	}
+	subnets, err := networkSubnets(ctx, tx, after.ID)
+	if err != nil {
+		return err
+	}
+	return after.CheckMTU(subnets)
+}
+
 // checkNoForeignPorts returns an error if a network that is about to become private has ports of other projects, because the
 // other projects could no longer change their ports.
 func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network) error {
@@ -236,6 +251,14 @@ func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network
 	}
 	if inUse {
 		return network.Faultf(network.InvalidSharedSetting, "Unable to reconfigure sharing settings for network %s. Multiple projects are using it.", n.ID)
+	}
+	return nil
+}
+
+// bumpNetworkRevision increments the revision of a locked network, one of whose subnets has changed.
+func bumpNetworkRevision(ctx context.Context, tx *transaction, id uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `update network set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
+		return fmt.Errorf("update network: %w", err)
 	}
 	return nil
 }

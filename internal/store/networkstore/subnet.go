@@ -32,6 +32,7 @@ var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 	"address_mode": {Expr: "subnet.address_mode", Cast: "text[]"},
 	"subnetpool":   {Expr: "text ''", Cast: "text[]"},
 	"revision":     {Expr: "subnet.revision", Cast: "bigint[]"},
+	"shared":       {Test: "exists (select from network n where n.id = subnet.network_id and n.shared = any(%s))", Cast: "boolean[]", Unsorted: true},
 })
 
 // visibleSubnet is the SQL condition for the subnets that a project may see: subnets of the project, and subnets of
@@ -88,7 +89,11 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	if err != nil {
 		return s, err
 	}
-	if _, err := lockNetwork(ctx, tx, s.Network, lockForChange); err != nil {
+	n, err := lockNetwork(ctx, tx, s.Network, lockForChange)
+	if err != nil {
+		return s, err
+	}
+	if err := n.CheckMTU([]network.Subnet{s}); err != nil {
 		return s, err
 	}
 	if err := checkQuota(ctx, tx, network.QuotaSubnets, s.Project, 1); err != nil {
@@ -120,6 +125,9 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 		"address_mode": s.AddressMode,
 	}); err != nil {
 		return s, fmt.Errorf("create subnet: %w", err)
+	}
+	if err := bumpNetworkRevision(ctx, tx, s.Network); err != nil {
+		return s, err
 	}
 	if s.DHCP {
 		if err := scheduleNetwork(ctx, tx, s.Network, uuid.Nil); err != nil {
@@ -189,6 +197,9 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		if err := checkFence(tag, err, "update subnet", id); err != nil {
 			return err
 		}
+		if err := bumpNetworkRevision(ctx, tx, after.Network); err != nil {
+			return err
+		}
 		if err := applyDHCPChange(ctx, tx, before, after); err != nil {
 			return err
 		}
@@ -247,6 +258,9 @@ func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) e
 		}
 		if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, id); err != nil {
 			return fmt.Errorf("delete subnet: %w", err)
+		}
+		if err := bumpNetworkRevision(ctx, tx, n.Network); err != nil {
+			return err
 		}
 		return recordChanges(ctx, tx, mirrorSubnet(n, journal.Delete))
 	})

@@ -259,6 +259,9 @@ func (s *Store) UpdateTrunk(ctx context.Context, id uuid.UUID, c network.TrunkCh
 // AddSubports adds subports to a trunk and binds the subports to the host of the trunk's parent port.
 func (s *Store) AddSubports(ctx context.Context, id uuid.UUID, subports []network.Subport) (network.Trunk, error) {
 	return s.changeTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, parent network.Port) (bool, error) {
+		if err := t.CheckEnabled(); err != nil {
+			return false, err
+		}
 		return len(subports) > 0, addSubports(ctx, tx, t, parent, subports)
 	})
 }
@@ -307,7 +310,7 @@ func (s *Store) changeTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 	return after, err
 }
 
-// DeleteTrunk deletes a trunk whose parent port is not bound. DeleteTrunk does not delete the parent port and the
+// DeleteTrunk deletes an enabled trunk whose parent port is not bound. DeleteTrunk does not delete the parent port and the
 // subports.
 func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
@@ -316,6 +319,9 @@ func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) er
 			return err
 		}
 		if err := checkRevision(t.Revision, expect); err != nil {
+			return err
+		}
+		if err := t.CheckEnabled(); err != nil {
 			return err
 		}
 		if parent.Bound() {
