@@ -64,6 +64,21 @@ type ConsumerWrite struct {
 	Type        *string // nil: unchanged
 	Expect      Expectation
 	Allocations Allocations
+	Order       []InventoryKey // the allocations in the order in which the client has written them; nil: sorted
+}
+
+// Keys returns the inventories of the allocations in the order of the write.
+func (w ConsumerWrite) Keys() []InventoryKey {
+	if w.Order != nil {
+		return w.Order
+	}
+	var keys []InventoryKey
+	for _, provider := range w.Allocations.Providers() {
+		for _, class := range slices.Sorted(maps.Keys(w.Allocations[provider])) {
+			keys = append(keys, InventoryKey{provider, class})
+		}
+	}
+	return keys
 }
 
 // ConsumerAllocations holds a consumer and the consumer's allocations. The zero value of ConsumerAllocations means that the consumer does
@@ -74,6 +89,7 @@ type ConsumerAllocations struct {
 	Type                *string
 	Generation          int64
 	Allocations         Allocations
+	Order               []InventoryKey   // the allocations in the order in which they were written
 	ProviderGenerations map[string]int64 // generations of the providers
 	ChangedAt           time.Time
 }

@@ -133,9 +133,12 @@ func (flavorType) Check(d ReservationDraft) error {
 	return checkAmount(d.Amount, 1)
 }
 
-// CheckChange rejects every change of the lease except a new name: even new dates are not allowed.
-func (flavorType) CheckChange(Reservation, ReservationDraft) error {
-	return Faultf(CannotUpdate, "A reservation of the type %s cannot be updated.", FlavorInstance)
+// CheckChange rejects every change of the reservation itself. The dates of its lease may change.
+func (flavorType) CheckChange(was Reservation, is ReservationDraft) error {
+	if reflect.DeepEqual(was.ReservationDraft, is) {
+		return nil
+	}
+	return Faultf(CannotUpdate, "A reservation of the type %s cannot be updated; only the dates of its lease can.", FlavorInstance)
 }
 
 func checkAffinity(a Affinity) error {

@@ -113,6 +113,9 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	if c.Type != nil && *c.Type != r.Type {
 		return Faultf(CannotUpdate, "The resource type of a reservation cannot be updated.")
 	}
+	if r.Type == FlavorInstance && c.Flavor != nil && *c.Flavor != r.ID.String() && *c.Flavor != r.Flavor.ID {
+		return Faultf(CannotUpdate, "The flavor of a reservation cannot be updated.")
+	}
 	c.ApplyTo(&r.ReservationDraft)
 	return nil
 }

@@ -67,6 +67,7 @@ type ReservationChange struct {
 	MemoryMB             *int64
 	DiskGB               *int64
 	Affinity             *Affinity
+	Flavor               *string // flavor:instance: must be the ID of the reservation or of its flavor if given
 	Network              *uuid.UUID
 	Required             *[]netip.Addr
 }

@@ -232,6 +232,13 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 		if err := reservationValues(r, &c); err != nil {
 			return nil, err
 		}
+		if r.has("flavor_id") {
+			flavor, err := r.text("flavor_id")
+			if err != nil {
+				return nil, err
+			}
+			c.Flavor = &flavor
+		}
 		changes = append(changes, c)
 	}
 	return changes, nil

@@ -188,8 +188,17 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 	}
 
 	f := s.expect(201, "POST", "/v1/leases", strings.Replace(reserving(`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1}`), "2040", "2039", 2)).body["lease"].(map[string]any)
-	s.expect(409, "PUT", "/v1/leases/"+f["id"].(string), `{"end_date":"2039-01-01 13:00"}`)
-	s.expect(200, "PUT", "/v1/leases/"+f["id"].(string), `{"name":"silver"}`)
+	flavorPath, flavorReservation := "/v1/leases/"+f["id"].(string), f["reservations"].([]any)[0].(map[string]any)["id"].(string)
+	moved := s.expect(200, "PUT", flavorPath, `{"start_date":"2039-01-01 10:30","end_date":"2039-01-01 13:00"}`).body["lease"].(map[string]any)
+	if moved["start_date"] != "2039-01-01T10:30:00.000000" || moved["end_date"] != "2039-01-01T13:00:00.000000" {
+		t.Errorf("new dates of a lease of instances of a flavor: got %v to %v, want 10:30 to 13:00", moved["start_date"], moved["end_date"])
+	}
+	s.expect(400, "PUT", flavorPath, `{"end_date":"2039-01-01 10:00"}`)
+	for change, status := range map[string]int{`"amount":2`: 409, `"flavor_id":"m2"`: 409, `"affinity":"True"`: 409, `"flavor_id":7`: 400,
+		`"amount":1,"flavor_id":"` + flavorReservation + `"`: 200, `"flavor_id":"7"`: 200} {
+		s.expect(status, "PUT", flavorPath, `{"reservations":[{"id":"`+flavorReservation+`",`+change+`}]}`)
+	}
+	s.expect(200, "PUT", flavorPath, `{"name":"silver"}`)
 }
 
 func TestFloatingIP_CreateListDelete(t *testing.T) {

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -52,9 +53,10 @@ func providersSchema(v int, post bool) *schema {
 }
 
 // consumerWrite returns the change of one consumer that a checked body requests. Before microversion 1.8 a request contains no project
-// and user, so the consumer gets the project and the user of Options.Incomplete.
-func (h *handler) consumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
+// and user, so the consumer gets the project and the user of Options.Incomplete. The parameter `raw` is the same JSON object as `in`.
+func (h *handler) consumerWrite(v int, consumer string, in map[string]any, raw json.RawMessage) inventory.ConsumerWrite {
 	w := readConsumerWrite(v, consumer, in)
+	w.Order = allocationOrder(memberOf(raw, "allocations"))
 	if v < 8 {
 		w.Project, w.User = h.incomplete.Project, h.incomplete.User
 	}
@@ -113,7 +115,7 @@ func (h *handler) putAllocations(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := h.store.PutAllocations(c.Context(), h.consumerWrite(c.v, consumer, in)); err != nil {
+	if err := h.store.PutAllocations(c.Context(), h.consumerWrite(c.v, consumer, in, c.raw)); err != nil {
 		return 0, nil, prefixMessage(err, "Unable to allocate inventory for consumer "+consumer+": ", inventory.UnknownClass)
 	}
 	return http.StatusNoContent, nil, nil
@@ -125,8 +127,8 @@ func (h *handler) postAllocations(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	writes := make([]inventory.ConsumerWrite, 0, len(in))
-	for consumer, v := range in {
-		writes = append(writes, h.consumerWrite(c.v, consumer, v.(map[string]any)))
+	for _, m := range members(c.raw) {
+		writes = append(writes, h.consumerWrite(c.v, m.name, in[m.name].(map[string]any), m.value))
 	}
 	if err := h.store.ReplaceAllocations(c.Context(), writes); err != nil {
 		return 0, nil, prefixMessage(err, "Unable to allocate inventory ", inventory.UnknownClass)
@@ -147,8 +149,8 @@ func (h *handler) deleteAllocations(c *call) (int, any, error) {
 
 // providerShare is what a consumer has allocated from one provider.
 type providerShare struct {
-	Resources  map[string]int64 `json:"resources"`
-	Generation int64            `json:"generation"`
+	Resources  orderedObject `json:"resources"`
+	Generation int64         `json:"generation"`
 }
 
 func (h *handler) showAllocations(c *call) (int, any, error) {
@@ -157,9 +159,13 @@ func (h *handler) showAllocations(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	c.setLastModified(found.ChangedAt)
-	allocations := map[string]providerShare{}
-	for provider, resources := range found.Allocations {
-		allocations[provider] = providerShare{Resources: resources, Generation: found.ProviderGenerations[provider]}
+	allocations, share := orderedObject{}, &providerShare{}
+	for _, key := range found.Order { // the allocations from one provider follow each other
+		if len(allocations) == 0 || allocations[len(allocations)-1].name != key.Provider {
+			share = &providerShare{Generation: found.ProviderGenerations[key.Provider]}
+			allocations = append(allocations, member{key.Provider, share})
+		}
+		share.Resources = append(share.Resources, member{key.Class, found.Allocations[key.Provider][key.Class]})
 	}
 	answer := map[string]any{"allocations": allocations}
 	if len(allocations) == 0 {

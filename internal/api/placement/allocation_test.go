@@ -2,6 +2,8 @@ package placement_test
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -271,4 +273,49 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 	c.want(200, `"total":10`, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,"total":1e1}`)
 	c.want(409, "", "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":99999999999999999999,"total":1}`)
 	c.want(409, "", "1.39", "PUT", provider+"/aggregates", `{"resource_provider_generation":-99999999999999999999,"aggregates":[]}`)
+}
+
+// The allocations of a consumer are shown in the order in which the client has written them, whatever their names are.
+func TestAllocations_InWrittenOrder(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p := []string{c.provider("a"), c.provider("b"), c.provider("c")}
+	for _, id := range p {
+		c.stock(id, `{"VCPU":{"total":100},"DISK_GB":{"total":100},"MEMORY_MB":{"total":100}}`)
+	}
+	slices.Sort(p)
+	share := func(classes ...string) string {
+		return `{"resources":{"` + strings.Join(classes, `":1,"`) + `":1}}`
+	}
+	object := func(first, second, third int) string {
+		return fmt.Sprintf(`{%q:%s,%q:%s,%q:%s}`, p[first], share("VCPU", "DISK_GB"), p[second], share("MEMORY_MB"), p[third], share("DISK_GB", "MEMORY_MB", "VCPU"))
+	}
+	rest := `,"project_id":"p","user_id":"u","consumer_type":"T","consumer_generation":%s}`
+	shows := func(consumer, allocations string) {
+		t.Helper()
+		raw := c.want(200, "", "1.11", "GET", "/allocations/"+consumer, "").raw
+		if got := regexp.MustCompile(`,"generation":\d+`).ReplaceAllString(raw, ""); got != `{"allocations":`+allocations+`}` {
+			t.Errorf("allocations of a consumer: got %s, want %s", got, allocations)
+		}
+	}
+	one, other, old := uuid.NewString(), uuid.NewString(), uuid.NewString()
+	c.want(204, "", "1.39", "PUT", "/allocations/"+one, `{"allocations":`+object(2, 0, 1)+fmt.Sprintf(rest, "null"))
+	shows(one, object(2, 0, 1))
+	c.want(204, "", "1.39", "POST", "/allocations", `{"`+one+`":{"allocations":`+object(1, 2, 0)+fmt.Sprintf(rest, "1")+
+		`,"`+other+`":{"allocations":`+object(0, 2, 1)+fmt.Sprintf(rest, "null")+`}`)
+	shows(one, object(1, 2, 0))
+	shows(other, object(0, 2, 1))
+	g := c.generation(p[0])
+	c.want(204, "", "1.39", "POST", "/reshaper", fmt.Sprintf(`{"inventories":{%q:{"resource_provider_generation":%v,"inventories":`+
+		`{"VCPU":{"total":99},"DISK_GB":{"total":99},"MEMORY_MB":{"total":99}}}},"allocations":{%q:{"allocations":%s`+rest+`}}`, p[0], g, one, object(2, 1, 0), "2"))
+	shows(one, object(2, 1, 0))
+
+	single := fmt.Sprintf(`{%q:%s}`, p[1], share("VCPU", "DISK_GB", "MEMORY_MB"))
+	c.want(204, "", "1.39", "PUT", "/allocations/"+old, `{"allocations":`+single+fmt.Sprintf(rest, "null"))
+	shows(old, single)
+	list := func(i int, classes ...string) string {
+		return fmt.Sprintf(`{"resource_provider":{"uuid":%q},%s`, p[i], strings.TrimPrefix(share(classes...), "{"))
+	}
+	c.want(204, "", "1.0", "PUT", "/allocations/"+old, `{"allocations":[`+list(1, "VCPU")+`,`+list(2, "VCPU", "DISK_GB")+`,`+list(1, "MEMORY_MB", "DISK_GB")+`]}`)
+	shows(old, fmt.Sprintf(`{%q:%s,%q:%s}`, p[2], share("VCPU", "DISK_GB"), p[1], share("MEMORY_MB", "DISK_GB")))
 }

@@ -39,7 +39,8 @@ type handler struct {
 // call is one HTTP request with the minor number of the request's microversion.
 type call struct {
 	*http.Request
-	v int
+	v   int
+	raw []byte // the body, once it is decoded
 }
 
 // endpoint is one operation of the API.

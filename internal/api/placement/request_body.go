@@ -33,6 +33,7 @@ func (c *call) decode(expected *schema) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.raw = raw
 	v, err := osapi.ParseJSON(raw)
 	if err != nil {
 		return nil, fault(http.StatusBadRequest, "Malformed JSON: %s", err)

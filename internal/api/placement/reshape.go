@@ -24,8 +24,9 @@ func (h *handler) reshape(c *call) (int, any, error) {
 	for provider, v := range in["inventories"].(map[string]any) {
 		shape.Inventories[provider] = readInventories(v.(map[string]any))
 	}
-	for consumer, v := range in["allocations"].(map[string]any) {
-		shape.Writes = append(shape.Writes, h.consumerWrite(c.v, consumer, v.(map[string]any)))
+	allocations := in["allocations"].(map[string]any)
+	for _, m := range members(memberOf(c.raw, "allocations")) {
+		shape.Writes = append(shape.Writes, h.consumerWrite(c.v, m.name, allocations[m.name].(map[string]any), m.value))
 	}
 	if err := h.store.Reshape(c.Context(), shape); err != nil {
 		err = prefixMessage(err, "malformed reshaper data: ", inventory.UnknownClass)

@@ -36,6 +36,7 @@ create table allocation (
     class_id integer not null,
     amount integer not null,
     created_at timestamp with time zone not null default now(),
+    "position" integer not null default 0,
     constraint allocation_pkey PRIMARY KEY (consumer_id, provider_id, class_id),
     constraint allocation_amount_check CHECK ((amount > 0))
 );

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,9 +18,9 @@ import (
 // increments the provider's generation. allocationStatement checks the amounts by the same conditions as inventory.CheckCapacity.
 const allocationStatement = `
 	with requested as (
-		select p.id, p.uuid, p.generation, i.class_id, new.amount
+		select p.id, p.uuid, p.generation, i.class_id, new.amount, new.position
 		from provider p
-		cross join unnest(@classes::text[], @amounts::integer[]) as new (class, amount)
+		cross join unnest(@classes::text[], @amounts::integer[]) with ordinality as new (class, amount, position)
 		join resource_class c on c.name = new.class
 		join inventory i on i.provider_id = p.id and i.class_id = c.id
 		where p.uuid = @provider
@@ -47,8 +45,8 @@ const allocationStatement = `
 		from updated_provider
 		returning id
 	), new_allocation as (
-		insert into allocation (consumer_id, provider_id, class_id, amount)
-		select new_consumer.id, requested.id, requested.class_id, requested.amount
+		insert into allocation (consumer_id, provider_id, class_id, amount, position)
+		select new_consumer.id, requested.id, requested.class_id, requested.amount, requested.position
 		from new_consumer, requested
 	)
 	insert into generation_change (cause, actor, consumer, consumer_to, provider, provider_from, provider_to)
@@ -65,10 +63,11 @@ func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) 
 	}
 	c := w.Writes[0]
 	provider := w.providers()[0]
-	classes := slices.Collect(maps.Keys(c.Allocations[provider]))
-	amounts := make([]int64, len(classes))
-	for i, class := range classes {
-		if amounts[i] = c.Allocations[provider][class]; amounts[i] > inventory.MaxInt {
+	keys := c.Keys()
+	classes, amounts := make([]string, len(keys)), make([]int64, len(keys))
+	for i, key := range keys {
+		classes[i] = key.Class
+		if amounts[i] = c.Allocations[provider][key.Class]; amounts[i] > inventory.MaxInt {
 			return false, nil
 		}
 	}

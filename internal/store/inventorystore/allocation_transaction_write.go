@@ -67,24 +67,23 @@ func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.Consu
 func (t *allocationTx) queueAllocations(batch *pgx.Batch, writes []inventory.ConsumerWrite) {
 	var consumers []string
 	var providers, amounts []int64
-	var classes []int32
+	var classes, positions []int32
 	for _, c := range writes {
-		for provider, resources := range c.Allocations {
-			for class, amount := range resources {
-				i := t.inventories[inventory.InventoryKey{Provider: provider, Class: class}]
-				consumers, providers = append(consumers, c.Consumer), append(providers, i.providerID)
-				classes, amounts = append(classes, i.classID), append(amounts, amount)
-			}
+		for position, key := range c.Keys() {
+			i := t.inventories[key]
+			consumers, providers = append(consumers, c.Consumer), append(providers, i.providerID)
+			classes, amounts = append(classes, i.classID), append(amounts, c.Allocations[key.Provider][key.Class])
+			positions = append(positions, int32(position))
 		}
 	}
 	if len(consumers) == 0 {
 		return
 	}
 	batch.Queue(`
-		insert into allocation (consumer_id, provider_id, class_id, amount)
-		select (select id from consumer where uuid = new.consumer), new.provider, new.class, new.amount
-		from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[]) as new (consumer, provider, class, amount)`,
-		consumers, providers, classes, amounts)
+		insert into allocation (consumer_id, provider_id, class_id, amount, position)
+		select (select id from consumer where uuid = new.consumer), new.provider, new.class, new.amount, new.position
+		from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[], $5::integer[]) as new (consumer, provider, class, amount, position)`,
+		consumers, providers, classes, amounts, positions)
 }
 
 // queueGenerations queues the statements that increase the generations of the providers. One statement increases the generations of all

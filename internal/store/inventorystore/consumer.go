@@ -54,7 +54,8 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Con
 		join allocation a on a.consumer_id = k.id
 		join provider p on p.id = a.provider_id
 		join resource_class c on c.id = a.class_id
-		where k.uuid = $1`, consumer)
+		where k.uuid = $1
+		order by a.position, p.id, c.id`, consumer)
 	if err != nil {
 		return inventory.ConsumerAllocations{}, fmt.Errorf("read allocations of consumer %s: %w", consumer, err)
 	}
@@ -65,6 +66,7 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Con
 			all.Allocations[r.Provider] = map[string]int64{}
 		}
 		all.Allocations[r.Provider][r.Class] = r.Amount
+		all.Order = append(all.Order, inventory.InventoryKey{Provider: r.Provider, Class: r.Class})
 		all.ProviderGenerations[r.Provider] = r.ProviderGeneration
 	}
 	return all, nil

@@ -39,7 +39,8 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(3)})
 	consumers := createUnrecorded(t, url, p, 3)
 
-	want := inventory.ConsumerAllocations{Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}, ProviderGenerations: map[string]int64{p: 1}}
+	want := inventory.ConsumerAllocations{Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}},
+		Order: []inventory.InventoryKey{{Provider: p, Class: "VCPU"}}, ProviderGenerations: map[string]int64{p: 1}}
 	got := storetest.Allocations(t, s, consumers[0])
 	want.ChangedAt = got.ChangedAt
 	if d := cmp.Diff(want, got); d != "" {
@@ -141,7 +142,7 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 		if i < 150 {
 			want = inventory.ConsumerAllocations{Project: "p", User: "u", Generation: 2, Allocations: inventory.Allocations{p: {"VCPU": 2}}}
 		}
-		h.ProviderGenerations, h.ChangedAt = nil, want.ChangedAt
+		h.ProviderGenerations, h.Order, h.ChangedAt = nil, nil, want.ChangedAt
 		if d := cmp.Diff(want, h); d != "" {
 			t.Errorf("consumer %d after concurrent writes and RecordConsumers (-want +got):\n%s", i, d)
 		}

@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -216,6 +217,58 @@ func TestInstanceResource_FlavorUsesCapacityOfInventory(t *testing.T) {
 	picky := withAmount(large, 1)
 	picky.Reservations[0].Flavor = &lease.Flavor{ID: "h", VCPUs: 1, ExtraSpecs: map[string]string{"trait:HW_CPU_X86_AVX": "required"}}
 	e.expectCreateFault(picky, lease.NotEnoughHosts)
+}
+
+// The dates of a lease of a flavor's instances change under the same rules as those of a lease of hosts: a pending lease moves to free hosts,
+// an active lease keeps its hosts, and nothing changes if the capacity is taken.
+func TestInstanceResource_FlavorLeaseChangesItsDates(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	d := instancesDraft(3, 4, 1)
+	d.Reservations = []lease.ReservationDraft{{Type: lease.FlavorInstance, Amount: 1, Flavor: &lease.Flavor{ID: "f", VCPUs: 8, MemoryMB: 512}}}
+	other := e.createLease(d)
+	d.Start, d.End = lease.RequestedDate{At: hour(1)}, lease.RequestedDate{At: hour(2)}
+	l := e.createLease(d)
+	dates := func(start, end int) lease.Change {
+		return lease.Change{Start: &lease.RequestedDate{At: hour(start)}, End: &lease.RequestedDate{At: hour(end)}}
+	}
+	update := func(id uuid.UUID, c lease.Change) lease.Lease {
+		t.Helper()
+		is, err := e.Lease.UpdateLease(t.Context(), id, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if d := cmp.Diff(map[string]int{"cmp-1": 1}, e.slotsByHost(l)); d != "" {
+		t.Error(d)
+	}
+	l = update(l.ID, dates(2, 5))
+	if d := cmp.Diff(map[string]int{"cmp-2": 1}, e.slotsByHost(l)); d != "" || !l.StartAt.Equal(hour(2)) || !l.EndAt.Equal(hour(5)) {
+		t.Errorf("lease with new dates at which its host is taken: got %v to %v; hosts (-want +got):\n%s", l.StartAt, l.EndAt, d)
+	}
+	third := e.createLease(withAmount(instancesDraftOf(d, 6, 7), 2))
+	e.expectUpdateFault(other.ID, dates(3, 7), lease.NotEnoughHosts)
+	if d := cmp.Diff(other, e.readLease(other.ID)); d != "" {
+		t.Errorf("lease after a refused change (-want +got):\n%s", d)
+	}
+
+	active := e.createActiveForOneHour(instancesDraftOf(d, 0, 1))
+	update(active.ID, lease.Change{End: &lease.RequestedDate{At: hour(2)}})
+	if d := cmp.Diff(map[string]int{"cmp-1": 1}, e.slotsByHost(e.readLease(active.ID))); d != "" {
+		t.Errorf("hosts of an active lease with a later end (-want +got):\n%s", d)
+	}
+	e.expectUpdateFault(active.ID, lease.Change{End: &lease.RequestedDate{At: hour(4)}}, lease.NotEnoughHosts) // cmp-1 is taken at hour 3
+	e.expectUpdateFault(active.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
+	update(active.ID, lease.Change{End: &lease.RequestedDate{At: hour(1)}})
+	e.deleteLease(third.ID)
+}
+
+// instancesDraftOf returns the draft with other dates.
+func instancesDraftOf(d lease.Draft, start, end int) lease.Draft {
+	d.Start, d.End = lease.RequestedDate{At: hour(start)}, lease.RequestedDate{At: hour(end)}
+	d.Reservations = slices.Clone(d.Reservations)
+	return d
 }
 
 func withAmount(d lease.Draft, n int) lease.Draft {
