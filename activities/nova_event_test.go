@@ -41,7 +41,8 @@ func newNovaFixture(t *testing.T) novaFixture {
 	activities.Register(n.env, n.acts.Functions())
 
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
-	nets, err := n.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &p}})
+	flat, physical := network.Flat, "physnet"
+	nets, err := n.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,8 +122,15 @@ type Port struct {
 // Networking has the settings of networks and agents.
 type Networking struct {
 	Quota           map[string]int64 // default quota by resource; a resource that is not listed has no limit
+	VLANRanges      []VLANRange      // physical networks with VLANs; empty: every physical network has all VLANs
 	TraditionalDHCP bool             // DHCP agents serve the networks
 	EnableNewAgents bool             // a new agent is enabled at its first report
+}
+
+// VLANRange is a range of VLAN IDs on a physical network that berth gives to networks, both ends included.
+type VLANRange struct {
+	PhysicalNetwork string
+	Low, High       int
 }
 
 // Lease has the settings of leases.

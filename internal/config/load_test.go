@@ -110,6 +110,10 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"wrong deadline":        {environ: []string{"BERTH_PORT_DEADLINE=L2=5"}, want: []string{"BERTH_PORT_DEADLINE=L2=5: must be a positive duration"}},
 		"quota without number":  {environ: []string{"BERTH_QUOTA=port"}, want: []string{`"port" must be NAME=NUMBER`}},
 		"quota given twice":     {environ: []string{"BERTH_QUOTA=port=1,port=2"}, want: []string{`"port" is given twice`}},
+		"VLANs without the end": {environ: []string{"BERTH_NETWORK_VLAN_RANGES=p1,p2:7"}, want: []string{`"p2:7" must be NETWORK:LOW:HIGH`}},
+		"VLANs out of range":    {environ: []string{"BERTH_NETWORK_VLAN_RANGES=p1:1:4095"}, want: []string{"VLAN IDs from 1 to 4094"}},
+		"VLANs backwards":       {environ: []string{"BERTH_NETWORK_VLAN_RANGES=p1:9:8"}, want: []string{"must be NETWORK:LOW:HIGH"}},
+		"VLANs of no network":   {environ: []string{"BERTH_NETWORK_VLAN_RANGES=:1:9"}, want: []string{"must be NETWORK:LOW:HIGH"}},
 		"deadline given twice":  {environ: []string{"BERTH_PORT_DEADLINE=L2=5m,L2=6m"}, want: []string{`"L2" is given twice`}},
 		"wrong overdue":         {environ: []string{"BERTH_PORT_OVERDUE=delete"}, want: []string{"must be wait or error"}},
 		"wrong URL":             {environ: []string{"BERTH_ODL_URL=odl:8181"}, want: []string{"BERTH_ODL_URL=odl:8181: must be an http or https URL"}},
@@ -194,5 +198,13 @@ func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
 				t.Errorf("load a wrong setting beside a secret: got error %v, want an error without the secret's value", err)
 			}
 		})
+	}
+}
+
+func TestLoad_VLANRangesOfPhysicalNetworks(t *testing.T) {
+	t.Parallel()
+	want := []config.VLANRange{{PhysicalNetwork: "p1", Low: 1, High: 9}, {PhysicalNetwork: "p2", Low: 1, High: 4094}, {PhysicalNetwork: "p1", Low: 20, High: 20}}
+	if d := cmp.Diff(want, load(t, "BERTH_NETWORK_VLAN_RANGES=p1:1:9, p2,p1:20:20").Networking.VLANRanges); d != "" {
+		t.Error(d)
 	}
 }

@@ -273,6 +273,32 @@ func quota(c *Config, s string) error {
 	return nil
 }
 
+// maxVLAN is the largest VLAN ID.
+const maxVLAN = 4094
+
+// vlanRanges parses ranges of VLANs in the form of Neutron's network_vlan_ranges: NETWORK:LOW:HIGH, or NETWORK for all VLANs of the network.
+func vlanRanges(c *Config, s string) error {
+	if s == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		name, bounds, hasBounds := strings.Cut(strings.TrimSpace(part), ":")
+		r := VLANRange{name, 1, maxVLAN}
+		var err error
+		if hasBounds {
+			low, high, _ := strings.Cut(bounds, ":")
+			if r.Low, err = strconv.Atoi(low); err == nil {
+				r.High, err = strconv.Atoi(high)
+			}
+		}
+		if err != nil || name == "" || r.Low < 1 || r.High > maxVLAN || r.High < r.Low {
+			return fmt.Errorf("%q must be NETWORK:LOW:HIGH or NETWORK, with VLAN IDs from 1 to %d", part, maxVLAN)
+		}
+		c.Networking.VLANRanges = append(c.Networking.VLANRanges, r)
+	}
+	return nil
+}
+
 // overdue parses the setting for a port one of whose provisioning blocks passes its deadline: the port waits, or its status becomes ERROR.
 func overdue(c *Config, s string) error {
 	c.Port.OverdueIsError = s == "error"

@@ -33,6 +33,8 @@ var networkingSettings = Section{"Networking", []Setting{
 		Description: "What happens to a port when one of its blocks passes the deadline. wait: the port keeps its status and waits; error: its status becomes ERROR.", set: overdue},
 	{Name: "BERTH_QUOTA", Default: "network=100,subnet=100,port=500,security_group=10,security_group_rule=100", Unit: "list of RESOURCE=NUMBER, or off",
 		Description: "Default quota of a project, by resource. A resource that is not listed has no limit; -1 and off also mean no limit.", set: quota},
+	{Name: "BERTH_NETWORK_VLAN_RANGES", Unit: "list of NETWORK:LOW:HIGH or NETWORK",
+		Description: "Physical networks on which VLAN networks can be created, with the VLAN IDs for networks that name none, as Neutron's network_vlan_ranges. Empty: every physical network, with all VLAN IDs.", set: vlanRanges},
 	{Name: "BERTH_TRADITIONAL_DHCP", Default: "on", Unit: "on or off",
 		Description: "off: berth uses no DHCP agents. Ports do not wait for a DHCP agent, and networks are not scheduled to DHCP agents.",
 		set:         onOff(func(c *Config) *bool { return &c.Networking.TraditionalDHCP })},

@@ -64,7 +64,7 @@ func (p Port) bindByController(agents []HostAgent) (vif string, details json.Raw
 		return "", nil, false
 	}
 	c, ok := agents[at].parseHostConfiguration()
-	if !ok || !slices.Contains(c.Networks, agents[at].NetworkType) {
+	if !ok || !slices.Contains(c.Networks, p.NetworkType) {
 		return "", nil, false
 	}
 	for _, v := range c.VNICs {

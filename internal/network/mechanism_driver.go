@@ -23,26 +23,33 @@ type HostAgent struct {
 	Type     string `json:"type"`
 	Alive    bool   `json:"alive"`
 	SmartNIC bool   `json:"smart_nic"` // the agent programs the SmartNIC of a bare-metal node
-	// Configurations describe the host for an ODLAgent, or the switch for an OVSAgent. NetworkType is the type of the port's network, and
-	// is only set if the agent is an ODLAgent.
+	// Configurations describe the host for an ODLAgent, or the switch for an OVSAgent.
 	Configurations json.RawMessage `json:"configurations"`
-	NetworkType    string          `json:"network_type"`
 }
 
 // mechanism is a mechanism driver: the rules by which one type of agent wires ports.
 type mechanism struct {
-	name      string
-	agentType string // type of the agent that wires the port; empty if none has to
-	vifType   string
-	supports  func(Port, HostAgent) bool
+	name         string
+	agentType    string // type of the agent that wires the port; empty if none has to
+	vifType      string
+	networkTypes []string // provider:network_type of the networks whose ports the driver binds; nil: every type
+	supportsVNIC func(Port, HostAgent) bool
 }
+
+// supports reports whether the mechanism driver can bind the port with the agent.
+func (m mechanism) supports(p Port, a HostAgent) bool {
+	return (m.networkTypes == nil || slices.Contains(m.networkTypes, p.NetworkType)) && m.supportsVNIC(p, a)
+}
+
+// physicalNetworks are the types of the networks that are directly on a physical network.
+var physicalNetworks = []string{Flat, VLAN}
 
 // mechanisms are tried in order. The first mechanism in the list that supports a port binds the port.
 var mechanisms = []mechanism{
-	{"openvswitch", OVSAgent, VIFVhostUser, func(p Port, a HostAgent) bool {
+	{"openvswitch", OVSAgent, VIFVhostUser, nil, func(p Port, a HostAgent) bool {
 		return a.usesUserSpaceDatapath() && (p.VNIC == "normal" || p.VNIC == "vdpa" || p.VNIC == "smart-nic" && a.SmartNIC)
 	}},
-	{"openvswitch", OVSAgent, VIFOVS, func(p Port, a HostAgent) bool {
+	{"openvswitch", OVSAgent, VIFOVS, nil, func(p Port, a HostAgent) bool {
 		switch p.VNIC {
 		case "normal", "vdpa":
 			return true
@@ -54,13 +61,11 @@ var mechanisms = []mechanism{
 			return false
 		}
 	}},
-	{"sriovnicswitch", NICSwitchAgent, VIFHardware, func(p Port, _ HostAgent) bool {
-		return p.VNIC == "direct" && !p.wantsSwitchdev() || p.VNIC == "macvtap" || p.VNIC == "accelerator-direct"
+	{"sriovnicswitch", NICSwitchAgent, VIFHardware, physicalNetworks, func(p Port, _ HostAgent) bool {
+		return p.VNIC == "direct" && !p.wantsSwitchdev() || slices.Contains([]string{"macvtap", "accelerator-direct", "accelerator-direct-physical"}, p.VNIC)
 	}},
-	{"sriovnicswitch", "", VIFPhysical, func(p Port, _ HostAgent) bool {
-		return p.VNIC == "direct-physical" || p.VNIC == "accelerator-direct-physical"
-	}},
-	{"macvtap", MacvtapAgent, VIFMacvtap, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
+	{"sriovnicswitch", "", VIFPhysical, physicalNetworks, func(p Port, _ HostAgent) bool { return p.VNIC == "direct-physical" }},
+	{"macvtap", MacvtapAgent, VIFMacvtap, physicalNetworks, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
 }
 
 // AgentTypeByVIF maps each VIF type to the type of the agent that wires the ports of this VIF type. The result of AgentTypeByVIF does not
@@ -149,7 +154,7 @@ func (p Port) bindingFailureReason() string {
 		}
 	}
 	if len(agents) == 0 {
-		return "binding to " + p.Host + " failed: no mechanism driver supports vnic_type " + p.VNIC
+		return "binding to " + p.Host + " failed: no mechanism driver supports vnic_type " + p.VNIC + " on a network of the type " + p.NetworkType
 	}
 	return "binding to " + p.Host + " failed: no live " + strings.Join(agents, " or ") + " there can wire it"
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 func TestPort_BindingNeedsALiveAgentThatSupportsTheVNIC(t *testing.T) {
@@ -32,15 +33,36 @@ func TestPort_BindingNeedsALiveAgentThatSupportsTheVNIC(t *testing.T) {
 		{"1", "smart-nic", `{}`, []HostAgent{ovs}, VIFFailed},
 		{"1", "smart-nic", `{}`, []HostAgent{smart}, VIFOVS},
 		{"1", "direct-physical", `{}`, nil, VIFPhysical},
+		{"1", "accelerator-direct", `{}`, nil, VIFFailed},
+		{"1", "accelerator-direct", `{}`, []HostAgent{nic}, VIFHardware},
+		{"1", "accelerator-direct-physical", `{}`, nil, VIFFailed},
+		{"1", "accelerator-direct-physical", `{}`, []HostAgent{nic}, VIFHardware},
 		{"1", "baremetal", `{}`, []HostAgent{ovs, nic, macvtap}, VIFFailed},
 	} {
 		t.Run(fmt.Sprintf("%d %s %s", i, tc.vnic, tc.want), func(t *testing.T) {
 			t.Parallel()
-			p := Port{Host: tc.host, VNIC: tc.vnic, Profile: []byte(tc.profile), AdminUp: true}
+			p := Port{NetworkType: VLAN, Host: tc.host, VNIC: tc.vnic, Profile: []byte(tc.profile), AdminUp: true}
 			if p.VIF = p.VIFTypeWith(tc.agents); p.VIF != tc.want || p.Bound() != (p.Reason() == "") {
 				t.Errorf("bind the port of %+v: got VIF type %s and reason %q; want the VIF type of this case, and a reason if and only if it is not bound",
 					tc, p.VIF, p.Reason())
 			}
 		})
+	}
+}
+
+// The mechanism drivers for SR-IOV and macvtap bind ports only on networks that are directly on a physical network.
+func TestPort_BindingNeedsADriverForTheNetworkType(t *testing.T) {
+	t.Parallel()
+	agents := []HostAgent{{Type: NICSwitchAgent, Alive: true}, {Type: MacvtapAgent, Alive: true}}
+	for networkType, bound := range map[string]bool{Flat: true, VLAN: true, VXLAN: false, Local: false} {
+		for _, vnic := range []string{"normal", "direct", "macvtap", "direct-physical", "accelerator-direct", "accelerator-direct-physical"} {
+			t.Run(networkType+" "+vnic, func(t *testing.T) {
+				t.Parallel()
+				p := Port{NetworkType: networkType, Host: "1", VNIC: vnic, AdminUp: true}
+				if p = p.BindWith(agents).UpdateStatus(time.Now()); p.Bound() != bound || (p.Status == Active) != bound {
+					t.Errorf("bind a port of the VNIC type %s on a %s network: got VIF type %s and status %s, want the port bound and ACTIVE: %t", vnic, networkType, p.VIF, p.Status, bound)
+				}
+			})
+		}
 	}
 }

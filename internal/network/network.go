@@ -92,31 +92,31 @@ func (n Network) With(c NetworkChange) Network {
 	return n
 }
 
-// Check returns a fault if the provider attributes of a new network contradict each other.
-func (n Network) Check() error {
-	limit, physical := 0, false
+// Check returns a fault if the provider attributes of a new network contradict each other, or if the network's physical network has no VLANs.
+func (n Network) Check(vlans VLANRanges) error {
+	limit := 0
 	switch n.Type {
 	case VXLAN:
 		limit = 1<<24 - 1
 	case VLAN:
-		limit, physical = 4094, true
-	case Flat:
-		physical = true
-	case Local:
+		limit = MaxVLAN
+	case Flat, Local:
 	default:
 		return Faultf(InvalidInput, "Invalid input for operation: network_type value '%s' not supported.", n.Type)
 	}
 	switch {
-	case physical && n.PhysicalNetwork == "":
+	case n.Type == Flat && n.PhysicalNetwork == "":
 		return Faultf(InvalidInput, "Invalid input for operation: physical_network required for %s provider network.", n.Type)
-	case !physical && n.PhysicalNetwork != "":
+	case n.Type != Flat && n.Type != VLAN && n.PhysicalNetwork != "":
 		return Faultf(InvalidInput, "Invalid input for operation: provider:physical_network specified for %s network.", n.Type)
+	case n.Type == VLAN && n.PhysicalNetwork != "" && len(vlans.On(n.PhysicalNetwork)) == 0:
+		return Faultf(InvalidInput, "Invalid input for operation: physical_network '%s' unknown for VLAN provider network.", n.PhysicalNetwork)
+	case n.Type == VLAN && n.PhysicalNetwork == "" && n.Segment != nil:
+		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id requires physical_network for VLAN provider network.")
 	case n.Segment != nil && limit == 0:
 		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id prohibited for %s provider network.", n.Type)
 	case n.Segment != nil && (*n.Segment < 1 || *n.Segment > limit):
 		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id out of range (1 through %d).", limit)
-	case n.Segment == nil && n.Type == VLAN:
-		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id required for VLAN provider network.")
 	}
 	return nil
 }

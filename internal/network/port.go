@@ -32,6 +32,7 @@ type FixedIP struct {
 type Port struct {
 	ID                   uuid.UUID
 	Network              uuid.UUID
+	NetworkType          string // provider:network_type of the network
 	Project              string
 	QuotaProject         string // whose quota the port counts against: the network's project if the port has no project
 	Name                 string

@@ -26,7 +26,7 @@ func (a *randomPort) draw(what string, from ...string) string {
 // randomAgents returns agents on the port's host.
 func (a *randomPort) randomAgents() []HostAgent {
 	controller := func(reports bool) HostAgent {
-		return HostAgent{Type: ODLAgent, NetworkType: "vxlan", Configurations: json.RawMessage(fmt.Sprintf(`{"allowed_network_types":["vxlan"],
+		return HostAgent{Type: ODLAgent, Configurations: json.RawMessage(fmt.Sprintf(`{"allowed_network_types":["vlan"],
 			"supported_vnic_types":[{"vnic_type":"normal","vif_type":"ovs","vif_details":{"a":1}}],"reports_port_status":%t}`, reports))}
 	}
 	return map[string][]HostAgent{
@@ -138,8 +138,9 @@ func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 		a := &randomPort{T: t, clock: time.Unix(0, 0)}
 		a.pc = PortContext{BlockPolicy: BlockPolicy{L2: {Limit: time.Minute, Fatal: true}}, DHCPHosts: []string{"n"}, HostAgents: a.randomAgents()}
 		host, owner, vnic := a.draw("host", "1", "2", ""), a.draw("owner", deviceOwners...), a.draw("vnic", "normal", "normal", "direct", "direct-physical", "baremetal")
-		p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: &owner, VNIC: &vnic}).BindWith(a.pc.HostAgents)
-		p.Revision = 1
+		p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: &owner, VNIC: &vnic})
+		p.NetworkType, p.Revision = a.draw("network type", VLAN, VXLAN), 1
+		p = p.BindWith(a.pc.HostAgents)
 		a.Port = p.UpdateBlocks(a.pc, BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, a.clock).UpdateStatus(a.clock)
 		for range rapid.IntRange(5, 30).Draw(t, "steps") {
 			step := rapid.SampledFrom([]func() string{a.applyRandomReport, a.applyRandomReport, a.changeContext, a.changeByClient, a.moveServer}).Draw(t, "step")

@@ -25,10 +25,15 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 				name, strings.Join(network.QuotaResources(), ", "))
 		}
 	}
+	var vlans network.VLANRanges
+	for _, r := range cfg.Networking.VLANRanges {
+		vlans = append(vlans, network.VLANRange(r))
+	}
 	return store.Config{
 		Network: networkstore.Config{
 			Policy:           blockPolicy(cfg.Port),
 			Quota:            cfg.Networking.Quota,
+			VLANs:            vlans,
 			NoDHCP:           !cfg.Networking.TraditionalDHCP,
 			DisableNewAgents: !cfg.Networking.EnableNewAgents,
 			NotifyAgents:     len(cfg.RabbitMQ) > 0,

@@ -36,6 +36,8 @@ var (
 	writeProjectObject = expectedStatuses{401, 404, 403, 403, 0, 0, 0} // change an object of a project
 	readVisibleObject  = expectedStatuses{401, 403, 403, 0, 0, 0, 0}   // read an object whose existence is no secret
 	writeVisibleObject = expectedStatuses{401, 403, 403, 403, 0, 0, 0}
+	readHiddenObject   = expectedStatuses{401, 404, 403, 404, 404, 0, 0} // read an object that exists only for administrators
+	writeHiddenObject  = expectedStatuses{401, 404, 403, 403, 404, 0, 0}
 )
 
 // permissions maps every route to its expected statuses. An entry of `permissions` whose key is the prefix of an API applies to
@@ -62,7 +64,7 @@ var permissions = map[string]expectedStatuses{
 	"PUT /networking/v2.0/subnets/{id}": writeProjectObject, "DELETE /networking/v2.0/subnets/{id}": writeProjectObject,
 	"GET /networking/v2.0/ports": listOwn, "POST /networking/v2.0/ports": writeProjectObject, "GET /networking/v2.0/ports/{id}": readProjectObject,
 	"PUT /networking/v2.0/ports/{id}": writeProjectObject, "DELETE /networking/v2.0/ports/{id}": writeProjectObject,
-	"GET /networking/v2.0/ports/{id}/bindings": adminOnly, "POST /networking/v2.0/ports/{id}/bindings": adminOnly,
+	"GET /networking/v2.0/ports/{id}/bindings": readProjectObject, "POST /networking/v2.0/ports/{id}/bindings": adminOnly,
 	"GET /networking/v2.0/ports/{id}/bindings/{host}": adminOnly, "PUT /networking/v2.0/ports/{id}/bindings/{host}": adminOnly,
 	"DELETE /networking/v2.0/ports/{id}/bindings/{host}": adminOnly, "PUT /networking/v2.0/ports/{id}/bindings/{host}/activate": adminOnly,
 	"GET /networking/v2.0/trunks": listOwn, "POST /networking/v2.0/trunks": writeProjectObject, "GET /networking/v2.0/trunks/{id}": readProjectObject,
@@ -76,8 +78,8 @@ var permissions = map[string]expectedStatuses{
 	"GET /networking/v2.0/ports/{id}/tags/{tag}": readProjectObject, "PUT /networking/v2.0/ports/{id}/tags/{tag}": writeProjectObject, "DELETE /networking/v2.0/ports/{id}/tags/{tag}": writeProjectObject,
 	"GET /networking/v2.0/trunks/{id}/tags": readProjectObject, "PUT /networking/v2.0/trunks/{id}/tags": writeProjectObject, "POST /networking/v2.0/trunks/{id}/tags": writeProjectObject, "DELETE /networking/v2.0/trunks/{id}/tags": writeProjectObject,
 	"GET /networking/v2.0/trunks/{id}/tags/{tag}": readProjectObject, "PUT /networking/v2.0/trunks/{id}/tags/{tag}": writeProjectObject, "DELETE /networking/v2.0/trunks/{id}/tags/{tag}": writeProjectObject,
-	"GET /networking/v2.0/agents": adminOnly, "GET /networking/v2.0/agents/{id}": adminOnly, "PUT /networking/v2.0/agents/{id}": adminOnly,
-	"DELETE /networking/v2.0/agents/{id}": adminOnly, "GET /networking/v2.0/agents/{id}/dhcp-networks": adminOnly,
+	"GET /networking/v2.0/agents": listOwn, "GET /networking/v2.0/agents/{id}": readHiddenObject, "PUT /networking/v2.0/agents/{id}": writeHiddenObject,
+	"DELETE /networking/v2.0/agents/{id}": writeHiddenObject, "GET /networking/v2.0/agents/{id}/dhcp-networks": adminOnly,
 	"POST /networking/v2.0/agents/{id}/dhcp-networks": adminOnly, "DELETE /networking/v2.0/agents/{id}/dhcp-networks/{network}": adminOnly,
 	"GET /networking/v2.0/networks/{id}/dhcp-agents": adminOnly,
 
@@ -99,6 +101,8 @@ var memberBodies = map[string]string{
 	"POST /networking/v2.0/subnets":                    `{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.8.0.0/24"}}`,
 	"POST /networking/v2.0/ports":                      `{"port":{"network_id":"{network}"}}`,
 	"PUT /networking/v2.0/ports/{id}":                  `{"port":{"name":"mine"}}`,
+	"POST /networking/v2.0/trunks":                     `{"trunk":{"port_id":"{lone}"}}`,
+	"POST /networking/v2.0/security-group-rules":       `{"security_group_rule":{"security_group_id":"{group}","direction":"ingress","protocol":"tcp"}}`,
 	"POST /networking/v2.0/security-groups":            `{"security_group":{"name":"mine"}}`,
 	"PUT /networking/v2.0/security-group-rules/{id}":   `{"security_group_rule":{"description":"mine"}}`,
 	"PUT /networking/v2.0/trunks/{id}":                 `{"trunk":{"name":"mine"}}`,

@@ -168,3 +168,27 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 		t.Errorf("VIF details of the unbound port (-want +got):\n%s", d)
 	}
 }
+
+// The mechanism driver of a VNIC type binds ports only on the types of networks that it supports. Only the VNIC type direct-physical needs
+// no agent on the host.
+func TestBinding_VNICTypeNeedsADriverForTheNetwork(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	vxlan := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
+	flat := c.must(201, "POST", "/v2.0/networks", `{"network":{"provider:network_type":"flat","provider:physical_network":"p"}}`)["network"].(object)["id"].(string)
+	for _, tc := range []struct{ net, vnic, vif, status string }{
+		{vxlan, "direct-physical", "binding_failed", "DOWN"},
+		{vxlan, "accelerator-direct", "binding_failed", "DOWN"},
+		{vxlan, "accelerator-direct-physical", "binding_failed", "DOWN"},
+		{flat, "direct-physical", "hostdev_physical", "ACTIVE"},
+		{flat, "accelerator-direct", "binding_failed", "DOWN"},
+		{flat, "accelerator-direct-physical", "binding_failed", "DOWN"},
+	} {
+		t.Run(tc.vnic+" "+tc.vif, func(t *testing.T) {
+			p := c.in(t).port(tc.net, `,"binding:host_id":"bare","device_owner":"compute:nova","binding:vnic_type":"`+tc.vnic+`"`)
+			if p["binding:vif_type"] != tc.vif || p["status"] != tc.status {
+				t.Errorf("create a port on a host without agents: got VIF type %v and status %v, want %s and %s", p["binding:vif_type"], p["status"], tc.vif, tc.status)
+			}
+		})
+	}
+}

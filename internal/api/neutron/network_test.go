@@ -2,10 +2,17 @@ package neutron_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/network"
+	"berth/internal/store/networkstore"
 )
 
 func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
@@ -42,6 +49,76 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/subnets?subnetpool_id=x&sort_key=subnetpool_id&sort_dir=asc", ""), "subnets")); n != 0 {
 		t.Errorf("subnets with a subnetpool_id: got %d, want 0", n)
+	}
+}
+
+func onVLAN(more string) string { return `{"network":{"provider:network_type":"vlan"` + more + `}}` }
+
+// A VLAN network that names no VLAN gets an unused one of the configured ranges, also if several requests compete for the last ones.
+func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
+	t.Parallel()
+	c := openWith(t, networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}, {PhysicalNetwork: "p1", Low: 200, High: 200}, {PhysicalNetwork: "p2", Low: 7, High: 7}}})
+	const path = "/v2.0/networks"
+	auto, named := onVLAN(`,"provider:physical_network":"p1"`), onVLAN(`,"provider:physical_network":"p1","provider:segmentation_id":101`)
+	var requests sync.WaitGroup
+	var refused atomic.Int32
+	for _, body := range []string{auto, named, auto, auto} {
+		requests.Go(func() {
+			if status, o, _ := c.raw("POST", path, body); status != 201 {
+				refused.Add(1)
+				if e := o["NeutronError"].(object)["type"]; e != "VlanIdInUse" && e != "NoNetworkAvailable" {
+					t.Errorf("create a VLAN network: got %d %v, want 201, VlanIdInUse or NoNetworkAvailable", status, o)
+				}
+			}
+		})
+	}
+	requests.Wait()
+	used := map[float64]string{}
+	for _, n := range c.must(200, "GET", path, "")["networks"].([]any) {
+		used[n.(object)["provider:segmentation_id"].(float64)] = n.(object)["id"].(string)
+	}
+	if d := cmp.Diff([]float64{100, 101, 200}, slices.Sorted(maps.Keys(used))); d != "" || refused.Load() != 1 {
+		t.Fatalf("four requests for three VLANs: got %d refused, want 1; used VLANs (-want +got):\n%s", refused.Load(), d)
+	}
+
+	want := "503 NoNetworkAvailable: Unable to create the network. No project network is available for allocation."
+	if got := c.faultMessage("POST", path, auto); got != want {
+		t.Errorf("create a VLAN network while no VLAN is left: want %s, got %s", want, got)
+	}
+	c.must(204, "DELETE", path+"/"+used[200], "")
+	if got := c.must(201, "POST", path, auto)["network"].(object)["provider:segmentation_id"]; got != 200.0 {
+		t.Errorf("VLAN of a network after the network with the VLAN 200 was deleted: got %v, want 200", got)
+	}
+	elsewhere := c.must(201, "POST", path, onVLAN(""))["network"].(object)
+	if elsewhere["provider:physical_network"] != "p2" || elsewhere["provider:segmentation_id"] != 7.0 {
+		t.Errorf("VLAN network without a physical network: got %v, want the VLAN 7 of p2", elsewhere)
+	}
+	c.must(201, "POST", path, onVLAN(`,"provider:physical_network":"p2","provider:segmentation_id":4094`))
+}
+
+func TestNetwork_VLANErrors(t *testing.T) {
+	t.Parallel()
+	c := openWith(t, networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}}})
+	for more, want := range map[string]string{
+		`,"provider:physical_network":"p3"`:                                 "400 InvalidInput: Invalid input for operation: physical_network 'p3' unknown for VLAN provider network.",
+		`,"provider:physical_network":"p3","provider:segmentation_id":5`:    "400 InvalidInput: Invalid input for operation: physical_network 'p3' unknown for VLAN provider network.",
+		`,"provider:segmentation_id":5`:                                     "400 InvalidInput: Invalid input for operation: segmentation_id requires physical_network for VLAN provider network.",
+		`,"provider:physical_network":"p1","provider:segmentation_id":4095`: "400 InvalidInput: Invalid input for operation: segmentation_id out of range (1 through 4094).",
+	} {
+		t.Run(more, func(t *testing.T) {
+			if got := c.in(t).faultMessage("POST", "/v2.0/networks", onVLAN(more)); got != want {
+				t.Errorf("create a VLAN network with %s: want %s, got %s", more, want, got)
+			}
+		})
+	}
+
+	free := open(t) // without ranges, every physical network has all VLANs
+	if got := free.fault("POST", "/v2.0/networks", onVLAN("")); got != "503 NoNetworkAvailable" {
+		t.Errorf("create a VLAN network without a physical network and without ranges: got %s, want 503 NoNetworkAvailable", got)
+	}
+	n := free.must(201, "POST", "/v2.0/networks", onVLAN(`,"provider:physical_network":"any"`))["network"].(object)
+	if vlan := n["provider:segmentation_id"].(float64); vlan < 1 || vlan > network.MaxVLAN || n["provider:physical_network"] != "any" {
+		t.Errorf("VLAN network without ranges: got %v, want a VLAN from 1 to 4094 on the physical network", n)
 	}
 }
 

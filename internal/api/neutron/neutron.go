@@ -91,6 +91,8 @@ func toAPIError(err error) error {
 	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.InvalidDHCPAgent, network.QuotaNotFound,
 		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
 		status = http.StatusNotFound
+	case network.NoNetworkAvailable:
+		status = http.StatusServiceUnavailable
 	case network.RevisionMismatch:
 		status = http.StatusPreconditionFailed
 	}

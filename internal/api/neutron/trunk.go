@@ -77,9 +77,6 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 	{Name: "status", FilterField: "status"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// maxVLAN is the largest VLAN ID (IEEE 802.1Q).
-const maxVLAN = 4094
-
 // subports reads a list of subports. subports returns an error if two subports of the list have the same port or the same segmentation.
 func subports(raw json.RawMessage) ([]network.Subport, error) {
 	list, err := attribute.List(subport)(raw)
@@ -124,7 +121,7 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	if s.Type != network.VLAN {
 		return s, invalidInput("Unknown segmentation_type '%s'", s.Type)
 	}
-	if s.Segment < 1 || s.Segment > maxVLAN {
+	if s.Segment < 1 || s.Segment > network.MaxVLAN {
 		return s, invalidInput("Segmentation ID '%d' is not in range", s.Segment)
 	}
 	return s, nil

@@ -31,16 +31,17 @@ func newFixture(t *testing.T) *fixture {
 	startServer(t, s, url)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: rows}
 	st.reportAgents(t)
-	st.createNetwork(t)
+	st.createNetwork(t, network.VXLAN)
 	return st
 }
 
-// createNetwork creates the network of the fixture and a subnet on this network.
-func (st *fixture) createNetwork(t *testing.T) {
+// createNetwork creates the network of the fixture and a subnet on this network. A network of the type flat is on a physical network.
+func (st *fixture) createNetwork(t *testing.T, networkType string) {
 	t.Helper()
+	physical := map[string]string{network.Flat: "physnet"}[networkType]
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
 	project := "p1"
-	networks, err := st.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project}})
+	networks, err := st.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project, Type: &networkType, PhysicalNetwork: &physical}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,6 +110,7 @@ func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
+	st.createNetwork(t, network.Flat)
 	st.reportState(t, "NIC Switch agent", "cmp1", "new")
 	st.reportState(t, "NIC Switch agent", "cmp2", "new")
 	publisher := st.newPublisher(t)

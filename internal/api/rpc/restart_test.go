@@ -83,7 +83,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	startServerProcess(t, database, url)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: database}
 	st.reportAgents(t)
-	st.createNetwork(t)
+	st.createNetwork(t, network.VXLAN)
 	ports := st.createPorts(t, calls)
 	client := newRawClient(t, url)
 
@@ -135,7 +135,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
 	st.reportState(t, "DHCP agent", "net1", "new")
 	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
-	st.createNetwork(t)
+	st.createNetwork(t, network.VXLAN)
 	before := st.createPorts(t, 1)[0]
 	st.publishNetwork(t, publisher)
 	st.receiveAbout(t, "port_create_end", before.ID)

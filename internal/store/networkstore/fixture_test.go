@@ -45,7 +45,7 @@ func newFixture(t testing.TB, cidr string) fixture {
 // withNetwork returns a copy of the fixture with a new network and a new subnet of this network.
 func (fx fixture) withNetwork(cidr string) fixture {
 	fx.t.Helper()
-	nets, err := fx.Network.CreateNetworks(fx.t.Context(), []network.NetworkChange{{Project: ptr("p"), Name: ptr("blue")}})
+	nets, err := fx.Network.CreateNetworks(fx.t.Context(), []network.NetworkChange{{Project: ptr("p"), Name: ptr("blue"), Type: ptr(network.Flat), PhysicalNetwork: ptr(uuid.NewString())}})
 	if err != nil {
 		fx.t.Fatal(err)
 	}

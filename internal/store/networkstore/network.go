@@ -119,20 +119,17 @@ func (s *Store) CreateNetworks(ctx context.Context, drafts []network.NetworkChan
 
 func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
 	n := network.NewNetwork(uuid.New(), c)
-	if err := n.Check(); err != nil {
+	if err := n.Check(tx.config.VLANs); err != nil {
 		return n, err
 	}
 	if err := checkQuota(ctx, tx, network.QuotaNetworks, n.Project, 1); err != nil {
 		return n, err
 	}
-	if n.Type == network.VXLAN && n.Segment == nil {
-		vni, err := allocateVNI(ctx, tx)
-		if err != nil {
-			return n, err
-		}
-		n.Segment = &vni
+	n, err := allocateSegment(ctx, tx, n)
+	if err != nil {
+		return n, err
 	}
-	_, err := tx.Exec(ctx, `
+	_, err = tx.Exec(ctx, `
 		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment)
 		values (@id, @project, @name, @description, @admin_up, @shared, @external, @mtu, @port_security, @type, @physical_network, @segment)`, pgx.StrictNamedArgs{
 		"id":               n.ID,
@@ -160,23 +157,6 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 		return n, err
 	}
 	return n, recordChanges(ctx, tx, mirrorNetwork(n, journal.Create))
-}
-
-// allocateVNI returns the next unused VNI.
-func allocateVNI(ctx context.Context, tx *transaction) (int, error) {
-	for {
-		var vni int
-		var taken bool
-		if err := tx.QueryRow(ctx, `
-			with next as (select nextval('network_vni')::integer as vni)
-			select vni, exists (select from network where type = 'vxlan' and segment = vni)
-			from next`).Scan(&vni, &taken); err != nil {
-			return 0, fmt.Errorf("allocate VNI: %w", err)
-		}
-		if !taken {
-			return vni, nil
-		}
-	}
 }
 
 // UpdateNetwork changes a network. If `expect` is not nil, UpdateNetwork fails unless the network has the revision

@@ -23,7 +23,7 @@ var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
 		port.revision, port.epoch, port.vif_details, port.switch,
-		coalesce(nullif(port.project, ''), (select n.project from network n where n.id = port.network_id)), port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
+		coalesce(nullif(port.project, ''), (select n.project from network n where n.id = port.network_id)), (select n.type from network n where n.id = port.network_id), port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
 			where a.port_id = port.id),
@@ -101,7 +101,7 @@ const visiblePort = `(port.project = %[1]s or exists (select from network n wher
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings, watch []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
-		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.IgnoredReports, &p.Revision, &p.BindingRevision, &p.ControllerVIFDetails, &p.Switch, &p.QuotaProject, &p.CreatedAt, &p.UpdatedAt,
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.IgnoredReports, &p.Revision, &p.BindingRevision, &p.ControllerVIFDetails, &p.Switch, &p.QuotaProject, &p.NetworkType, &p.CreatedAt, &p.UpdatedAt,
 		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings, &watch}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
@@ -185,7 +185,7 @@ func (h *lockedPort) queueLock(batch *pgx.Batch, id uuid.UUID, c Config) {
 
 var lockedPortSelect = portSelect + `,
 			` + dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)") + `,
-			` + agentsOn("port.host", "port.network_id") + `,
+			` + agentsOn("port.host") + `,
 			clock_timestamp()` + portFrom
 
 func (h *lockedPort) scan(row pgx.Row, c Config) error {
@@ -232,16 +232,14 @@ func dhcpHosts(networkID, subnets string) string {
 				order by a.host)`, networkID, reportsPortReady("a"), subnets)
 }
 
-// agentsOn returns the SQL expression for the agents on a host, with the data that the binding of a port needs. The parameter
-// `on` is the SQL expression for the ID of the port's network.
-func agentsOn(host, on string) string {
+// agentsOn returns the SQL expression for the agents on a host, with the data that the binding of a port needs.
+func agentsOn(host string) string {
 	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
 					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
 					'smart_nic', a.configurations -> 'baremetal_smartnic' is not distinct from 'true',
-					'configurations', case a.agent_type when '%[4]s' then a.configurations when '%[6]s' then `+switchOf+` end,
-					'network_type', case a.agent_type when '%[4]s' then (select n.type from network n where n.id = %[3]s) end)), '[]')
+					'configurations', case a.agent_type when '%[3]s' then a.configurations when '%[5]s' then `+switchOf+` end)), '[]')
 				from agent a
-				where a.host = %[2]s and a.agent_type in %[5]s)`, int(network.AgentDownTime.Seconds()), host, on, network.ODLAgent, l2Agents, network.OVSAgent)
+				where a.host = %[2]s and a.agent_type in %[4]s)`, int(network.AgentDownTime.Seconds()), host, network.ODLAgent, l2Agents, network.OVSAgent)
 }
 
 // switchOf is the SQL expression for the switch configuration of the Open vSwitch agent in the alias a.
@@ -249,13 +247,13 @@ const switchOf = `jsonb_build_object('datapath_type', a.configurations -> 'datap
 						'ovs_hybrid_plug', a.configurations -> 'ovs_hybrid_plug', 'vhostuser_socket_dir', a.configurations -> 'vhostuser_socket_dir',
 						'ovs_capabilities', a.configurations -> 'ovs_capabilities')`
 
-// readHostAgents reads the agents on a host, for a port on the network.
-func readHostAgents(ctx context.Context, tx *transaction, host string, on uuid.UUID) ([]network.HostAgent, error) {
+// readHostAgents reads the agents on a host.
+func readHostAgents(ctx context.Context, tx *transaction, host string) ([]network.HostAgent, error) {
 	if host == "" {
 		return nil, nil
 	}
 	var agents []network.HostAgent
-	err := tx.QueryRow(ctx, `select `+agentsOn("$1", "$2"), host, on).Scan(&agents)
+	err := tx.QueryRow(ctx, `select `+agentsOn("$1"), host).Scan(&agents)
 	return agents, err
 }
 

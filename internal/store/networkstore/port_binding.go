@@ -12,7 +12,7 @@ import (
 // agent on the host can wire the port.
 func (s *Store) CreateBinding(ctx context.Context, id uuid.UUID, c network.BindingChange) (network.Port, error) {
 	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
-		agents, err := readHostAgents(ctx, tx, *c.Host, h.Network)
+		agents, err := readHostAgents(ctx, tx, *c.Host)
 		if err != nil {
 			return h.Port, err
 		}
@@ -23,7 +23,7 @@ func (s *Store) CreateBinding(ctx context.Context, id uuid.UUID, c network.Bindi
 // UpdateBinding changes the active or inactive binding of a port to a host.
 func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c network.BindingChange) (network.Port, error) {
 	return s.changeBindingOnHost(ctx, id, host, network.PortChange{VNIC: c.VNIC, Profile: c.Profile}, func(tx *transaction, h lockedPort) (network.Port, error) {
-		agents, err := readHostAgents(ctx, tx, host, h.Network)
+		agents, err := readHostAgents(ctx, tx, host)
 		if err != nil {
 			return h.Port, err
 		}
@@ -35,7 +35,7 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 // the port. If several concurrent calls of ActivateBinding name the same port and host, only one call succeeds.
 func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) (network.Port, error) {
 	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
-		agents, err := readHostAgents(ctx, tx, host, h.Network)
+		agents, err := readHostAgents(ctx, tx, host)
 		if err != nil {
 			return h.Port, err
 		}

@@ -43,6 +43,7 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 			return p, err
 		}
 	}
+	p.NetworkType = pc.network.Type
 	p = p.BindWith(pc.agents)
 	p, now, err := insertPort(ctx, tx, p, c)
 	if err != nil {
@@ -90,7 +91,7 @@ func readPortContext(ctx context.Context, tx *transaction, p network.Port) (pc p
 		QueryRow(func(row pgx.Row) error { return row.Scan(&pc.hasDHCPAgent) })
 	pc.projectContext.queue(batch, p.Project)
 	if p.Host != "" {
-		batch.Queue(`select `+agentsOn("$1", "$2"), p.Host, p.Network).QueryRow(func(row pgx.Row) error { return row.Scan(&pc.agents) })
+		batch.Queue(`select `+agentsOn("$1"), p.Host).QueryRow(func(row pgx.Row) error { return row.Scan(&pc.agents) })
 	}
 	if err = tx.SendBatch(ctx, batch).Close(); db.NoRows(err) {
 		err = networkNotFound(p.Network)

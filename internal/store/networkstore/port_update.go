@@ -144,7 +144,7 @@ func readDependencies(ctx context.Context, tx *transaction, p network.Port) (net
 	for i, a := range p.Addresses {
 		subnets[i] = a.Subnet
 	}
-	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3", "$1"), p.Network, subnets, p.Host).
+	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3"), p.Network, subnets, p.Host).
 		Scan(&dependencies.DHCPHosts, &dependencies.HostAgents)
 	if tx.config.NoDHCP {
 		dependencies.DHCPHosts = nil
