@@ -35,6 +35,11 @@ test: deps build ## run all tests with the race detector on real PostgreSQL and 
 interop-odl: deps ## run the tests with a real OpenDaylight: a story, and the comparison with the stub
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli go test -count 1 -timeout 20m -v -run OpenDaylight ./internal/devstack ./internal/interop
 
+.PHONY: interop
+interop: deps build ## run Tempest's suites of the Networking API with a real Keystone, print a table; TESTS=regexp selects tests
+	@go build -o bin/ ./internal/interop/tempest
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PROGRAMS=bin exec bin/tempest -run '$(TESTS)'
+
 .PHONY: soak
 soak: deps ## repeat the tests of concurrent writers and killed processes 1,000 times; ROUNDS=n sets the number
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \

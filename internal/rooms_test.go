@@ -203,6 +203,10 @@ var packageRules = map[string]packageRule{
 		always: []string{temporal},
 		why:    "creates a Temporal namespace for each test",
 	},
+	"internal/interop/tempest": {
+		may: []string{"internal/config", "internal/devstack", "internal/network"},
+		why: "runs Tempest against the program worker, so it shares no code with the API",
+	},
 	"internal/devstack/teststack": {may: []string{"internal/devstack"}, why: "starts one server of each kind for all tests of a package"},
 	"internal/api/osapi": {
 		may: []string{"internal/identity", "internal/store/db"},

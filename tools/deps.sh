@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, RabbitMQ,
-# the OpenStack clients, oslo.messaging, Neutron's agents, and Maven and a JDK for OpenDaylight's Neutron northbound.
+# the OpenStack clients, oslo.messaging, Neutron's agents, Python's venv for Tempest, and Maven and a JDK for OpenDaylight's Neutron
+# northbound.
 set -eu
 
 root=""
@@ -14,6 +15,7 @@ command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing="$missing rabbitmq-server"
 /usr/bin/python3 -c "import oslo_messaging" 2>/dev/null || missing="$missing python3-oslo.messaging"
+python3 -c "import ensurepip" 2>/dev/null || missing="$missing python3-venv"
 command -v mvn >/dev/null 2>&1 || missing="$missing maven"
 command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
 # Without root, the tests download PostgreSQL themselves, and the clients are installed in the user's cache.
