@@ -66,6 +66,7 @@ var extensions = []struct{ alias, name, description string }{
 	{"provider", "Provider Network", "Expose mapping of virtual networks to physical networks"},
 	{"revision-if-match", "If-Match constraints based on revision_number", "Extension indicating that If-Match based on revision_number is supported."},
 	{"quota-check-limit", "Quota engine limit check", "Support for checking the resource usage before applying a new quota limit"},
+	{"quota-check-limit-default", "Quota engine limit check by default", "By default, the quota engine checks the resource usage before applying a new quota limit"},
 	{"quota_details", "Quota details management support", "Expose functions for quotas usage statistics per project"},
 	{"quotas", "Quota management support", "Expose functions for quotas management per project"},
 	{"security-group", "security-group", "The security groups extension."},

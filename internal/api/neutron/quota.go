@@ -172,7 +172,7 @@ func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, che
 		}
 		limits[resource] = int64(limit)
 	}
-	flags := map[string]bool{}
+	flags := map[string]bool{"check_limit": true}
 	for _, name := range []string{"check_limit", "force"} {
 		if raw, ok := given[name]; ok {
 			if flags[name], err = attribute.Bool(raw); err != nil {

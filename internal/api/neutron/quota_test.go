@@ -64,10 +64,12 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 			}
 		})
 	}
-	if got := c.fault("PUT", "/v2.0/quotas/demo", `{"quota":{"port":5,"network":0,"check_limit":true}}`); got != "400 HTTPBadRequest" {
-		t.Errorf("set a limit below the current usage with check_limit: got %s, want 400 HTTPBadRequest", got)
+	for _, body := range []string{`"port":5,"network":0`, `"network":0,"check_limit":true`, `"network":0,"force":false`} {
+		if got := c.fault("PUT", "/v2.0/quotas/demo", `{"quota":{`+body+`}}`); got != "400 HTTPBadRequest" {
+			t.Errorf("set a limit below the current usage with %s: got %s, want 400 HTTPBadRequest", body, got)
+		}
 	}
-	for _, body := range []string{`"network":0,"check_limit":true,"force":true`, `"network":0`, `"network":0,"check_limit":"False"`, `"network":-1,"port":0,"check_limit":true`} {
+	for _, body := range []string{`"network":0,"check_limit":true,"force":true`, `"network":0,"force":true`, `"network":0,"check_limit":"False"`, `"network":-1,"port":0`} {
 		t.Run(body, func(t *testing.T) {
 			c := c.in(t)
 			c.must(200, "PUT", "/v2.0/quotas/demo", `{"quota":{`+body+`}}`)
