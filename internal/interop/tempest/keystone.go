@@ -21,7 +21,7 @@ var keystoneServer string
 type object = map[string]any
 
 // startKeystone creates Keystone's database with one administrator, starts Keystone and requests a token. Passwords are hashed with the
-// fewest rounds, because Tempest creates several users for each class of tests.
+// fewest rounds and database reads are cached, because Tempest creates several users for each class of tests.
 func (c *cloud) startKeystone() error {
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *cloud) startKeystone() error {
 		return err
 	}
 	conf := fmt.Sprintf("[DEFAULT]\nlog_file = %[1]s/log\n[database]\nconnection = sqlite:///%[1]s/database\n"+
-		"[fernet_tokens]\nkey_repository = %[1]s/keys\n[token]\nexpiration = 86400\n[identity]\npassword_hash_rounds = 4\n", dir)
+		"[fernet_tokens]\nkey_repository = %[1]s/keys\n[token]\nexpiration = 86400\n[identity]\npassword_hash_rounds = 4\n[cache]\nbackend = dogpile.cache.memory\n", dir)
 	file := filepath.Join(dir, "keystone.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return err
