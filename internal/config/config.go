@@ -123,6 +123,7 @@ type Port struct {
 type Networking struct {
 	Quota           map[string]int64 // default quota by resource; a resource that is not listed has no limit
 	VLANRanges      []VLANRange      // physical networks with VLANs; empty: every physical network has all VLANs
+	PhysicalMTU     int              // MTU of physical networks in bytes
 	TraditionalDHCP bool             // DHCP agents serve the networks
 	EnableNewAgents bool             // a new agent is enabled at its first report
 }

@@ -50,7 +50,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 		Journal:            config.Journal{Retention: 168 * time.Hour},
 		Lease:              config.Lease{BeforeEnd: time.Hour, RetryTimeout: 10 * time.Minute, HealingInterval: time.Hour},
 		History:            config.History{MaxAge: 720 * time.Hour, MaxRows: 5000000},
-		Networking: config.Networking{TraditionalDHCP: true, EnableNewAgents: true,
+		Networking: config.Networking{PhysicalMTU: 1500, TraditionalDHCP: true, EnableNewAgents: true,
 			Quota: map[string]int64{"network": 100, "subnet": 100, "port": 500, "security_group": 10, "security_group_rule": 100}},
 		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
 		Client:  config.Client{Token: "admin"},

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,7 +36,7 @@ type NetworkChange struct {
 	AdminUp         *bool
 	Shared          *bool
 	External        *bool
-	MTU             *int // 0: the default of the network type
+	MTU             *int // 0: the largest MTU of the network type
 	PortSecurity    *bool
 	Type            *string
 	PhysicalNetwork *string
@@ -51,12 +50,6 @@ const (
 	VLAN  = "vlan"
 	Flat  = "flat"
 	Local = "local"
-)
-
-// Default MTUs of networks: ethernetMTU for a network directly on Ethernet, tunnelMTU for a VXLAN network.
-const (
-	ethernetMTU = 1500
-	tunnelMTU   = 1450
 )
 
 // NewNetwork returns the network that a create request describes, with Neutron's defaults.
@@ -83,12 +76,6 @@ func (n Network) With(c NetworkChange) Network {
 		n.Segment = c.Segment
 	}
 	set(&n.Tags, c.Tags)
-	if n.MTU == 0 {
-		n.MTU = ethernetMTU
-		if n.Type == VXLAN {
-			n.MTU = tunnelMTU
-		}
-	}
 	return n
 }
 
@@ -117,17 +104,6 @@ func (n Network) Check(vlans VLANRanges) error {
 		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id prohibited for %s provider network.", n.Type)
 	case n.Segment != nil && (*n.Segment < 1 || *n.Segment > limit):
 		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id out of range (1 through %d).", limit)
-	}
-	return nil
-}
-
-// minIPv6MTU is the smallest MTU of a network with IPv6, in bytes (RFC 8200).
-const minIPv6MTU = 1280
-
-// CheckMTU returns a fault if the network's MTU is too small for one of the subnets.
-func (n Network) CheckMTU(subnets []Subnet) error {
-	if n.MTU < minIPv6MTU && slices.ContainsFunc(subnets, func(s Subnet) bool { return s.Version() == 6 }) {
-		return Faultf(MTUTooSmall, "MTU of %s is not valid, subnet requires a minimum of %d", n.ID, minIPv6MTU)
 	}
 	return nil
 }

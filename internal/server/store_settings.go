@@ -34,6 +34,7 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 			Policy:           blockPolicy(cfg.Port),
 			Quota:            cfg.Networking.Quota,
 			VLANs:            vlans,
+			PhysicalMTU:      cfg.Networking.PhysicalMTU,
 			NoDHCP:           !cfg.Networking.TraditionalDHCP,
 			DisableNewAgents: !cfg.Networking.EnableNewAgents,
 			NotifyAgents:     len(cfg.RabbitMQ) > 0,

@@ -47,7 +47,7 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "admin_state_up", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
 	{Name: "shared", SettableOn: attribute.OnWrite, AdminOnlyWrite: true, FalseAllowed: true, Set: attribute.Into(func(c *networkChange) **bool { return &c.Shared }, attribute.Bool), FilterField: "shared", FilterValue: attribute.FilterBool},
 	{Name: "router:external", SettableOn: attribute.OnWrite, AdminOnlyWrite: true, FalseAllowed: true, Set: attribute.Into(func(c *networkChange) **bool { return &c.External }, attribute.Bool), FilterField: "external", FilterValue: attribute.FilterBool},
-	{Name: "mtu", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **int { return &c.MTU }, mtu), FilterField: "mtu", FilterValue: attribute.FilterInt, Sortable: true},
+	{Name: "mtu", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **int { return &c.MTU }, attribute.Int(0, 65535)), FilterField: "mtu", FilterValue: attribute.FilterInt, Sortable: true},
 	{Name: "port_security_enabled", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **bool { return &c.PortSecurity }, attribute.Bool), FilterField: "port_security", FilterValue: attribute.FilterBool},
 	providerAttributes[0], providerAttributes[1], providerAttributes[2],
 	{Name: "segments", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: oneSegment},
@@ -56,14 +56,6 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
 	{Name: "subnets"}, {Name: "availability_zones"}, {Name: "ipv4_address_scope"}, {Name: "ipv6_address_scope"},
 	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
-}
-
-// mtu reads an MTU of 68 to 65535 bytes, or 0. If the requested MTU is 0, berth chooses the MTU.
-func mtu(raw json.RawMessage) (int, error) {
-	if n, err := attribute.Int(0, 0)(raw); err == nil {
-		return n, nil
-	}
-	return attribute.Int(68, 65535)(raw)
 }
 
 // oneSegment reads the provider attributes from a list of segments. oneSegment refuses a list with several segments, because a network in

@@ -20,10 +20,14 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	c := open(t)
 	flat := c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":0,"provider:network_type":"flat","provider:physical_network":"p"}}`)["network"].(object)
 	path := "/v2.0/networks/" + flat["id"].(string)
-	changed := c.must(200, "PUT", path, `{"network":{"mtu":9000}}`)["network"].(object)
+	changed := c.must(200, "PUT", path, `{"network":{"mtu":1400}}`)["network"].(object)
 	back := c.must(200, "PUT", path, `{"network":{"mtu":0}}`)["network"].(object)
-	if flat["mtu"] != 1500.0 || changed["mtu"] != 9000.0 || back["mtu"] != 1500.0 {
-		t.Errorf("MTU of the new network is %v, after setting 9000 %v, after setting 0 %v; want 1500, 9000, 1500", flat["mtu"], changed["mtu"], back["mtu"])
+	if flat["mtu"] != 1500.0 || changed["mtu"] != 1400.0 || back["mtu"] != 1500.0 {
+		t.Errorf("MTU of the new network is %v, after setting 1400 %v, after setting 0 %v; want 1500, 1400, 1500", flat["mtu"], changed["mtu"], back["mtu"])
+	}
+	want := "400 InvalidInput: Invalid input for operation: Requested MTU is too big, maximum is 1500."
+	if got := c.faultMessage("PUT", path, `{"network":{"mtu":1501}}`); got != want {
+		t.Errorf("set an MTU larger than that of physical networks: got %s, want %s", got, want)
 	}
 	for _, tc := range []struct{ body, want string }{
 		{`{"network":{"provider:network_type":"flat","provider:physical_network":"p"}}`, "409 FlatNetworkInUse"},

@@ -72,8 +72,8 @@ func TestSubnet_FilteredByTheNetworksShared(t *testing.T) {
 	}
 }
 
-// IPv6 requires an MTU of at least 1280 bytes.
-func TestSubnet_IPv6NeedsTheNetworksMTU(t *testing.T) {
+// IPv4 requires an MTU of at least 68 bytes, and IPv6 requires at least 1280 bytes.
+func TestSubnet_NeedsTheNetworksMTU(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":1279}}`)["network"].(object)["id"].(string)
@@ -90,8 +90,12 @@ func TestSubnet_IPv6NeedsTheNetworksMTU(t *testing.T) {
 	if got := c.faultMessage("PUT", "/v2.0/networks/"+net, `{"network":{"mtu":1279}}`); got != want {
 		t.Errorf("lower the MTU of a network with an IPv6 subnet to 1279: want %s, got %s", want, got)
 	}
-	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"mtu":67}}`); got != "400 HTTPBadRequest" {
-		t.Errorf("lower the MTU of a network to 67: got %s, want 400 HTTPBadRequest", got)
+	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"mtu":67}}`); got != "409 NetworkMTUSubnetConflict" {
+		t.Errorf("lower the MTU of a network with subnets to 67: got %s, want 409 NetworkMTUSubnetConflict", got)
+	}
+	net = c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":67}}`)["network"].(object)["id"].(string)
+	if got := c.fault("POST", "/v2.0/subnets", subnet(4, "10.0.0.0/24")); got != "409 NetworkMTUSubnetConflict" {
+		t.Errorf("create an IPv4 subnet on a network with the MTU 67: got %s, want 409 NetworkMTUSubnetConflict", got)
 	}
 }
 

@@ -458,7 +458,7 @@ create table network (
     tags text[] not null default '{}'::text[],
     constraint network_pkey PRIMARY KEY (id),
     constraint network_check CHECK (((segment IS NOT NULL) = (type = ANY (ARRAY['vxlan'::text, 'vlan'::text])))),
-    constraint network_mtu_check CHECK (((mtu >= 68) AND (mtu <= 65535))),
+    constraint network_mtu_check CHECK (((mtu >= 1) AND (mtu <= 65535))),
     constraint network_type_check CHECK ((type = ANY (ARRAY['vxlan'::text, 'vlan'::text, 'flat'::text, 'local'::text])))
 );
 

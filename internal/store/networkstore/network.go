@@ -122,10 +122,14 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if err := n.Check(tx.config.VLANs); err != nil {
 		return n, err
 	}
+	n, err := n.ResolveMTU(tx.config.PhysicalMTU)
+	if err != nil {
+		return n, err
+	}
 	if err := checkQuota(ctx, tx, network.QuotaNetworks, n.Project, 1); err != nil {
 		return n, err
 	}
-	n, err := allocateSegment(ctx, tx, n)
+	n, err = allocateSegment(ctx, tx, n)
 	if err != nil {
 		return n, err
 	}
@@ -172,6 +176,11 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 			return err
 		}
 		after = before.With(c)
+		if after.MTU != before.MTU {
+			if after, err = after.ResolveMTU(tx.config.PhysicalMTU); err != nil {
+				return err
+			}
+		}
 		if equal(before, after) {
 			return nil
 		}

@@ -22,6 +22,7 @@ type Config struct {
 	Policy           network.BlockPolicy // time limits of provisioning blocks
 	Quota            network.Quota       // default limits of projects
 	VLANs            network.VLANRanges  // VLANs for networks whose request names no segmentation ID
+	PhysicalMTU      int                 // MTU of physical networks in bytes; 0: 1500
 	NoDHCP           bool                // another system serves DHCP: networks get no DHCP agent, and ports do not wait for a DHCP agent
 	DisableNewAgents bool                // new agents stay disabled until an operator enables them
 	NotifyAgents     bool                // changes are enqueued as notifications for agents

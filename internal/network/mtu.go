@@ -1,0 +1,36 @@
+package network
+
+import "cmp"
+
+// defaultPhysicalMTU is the MTU of physical networks in bytes, unless the operator sets another one.
+const defaultPhysicalMTU = 1500
+
+// tunnelOverhead is the size in bytes of the headers that VXLAN adds to a frame.
+const tunnelOverhead = 50
+
+// minMTU are the smallest MTUs of a network with a subnet, in bytes, by IP version (RFC 791, RFC 8200).
+var minMTU = map[int]int{4: 68, 6: 1280}
+
+// ResolveMTU gives the network the largest MTU of its type if its MTU is 0, and returns a fault if its MTU is larger than that. If the
+// MTU of the physical networks is 0, it is 1500 bytes.
+func (n Network) ResolveMTU(physical int) (Network, error) {
+	largest := cmp.Or(physical, defaultPhysicalMTU)
+	if n.Type == VXLAN {
+		largest -= tunnelOverhead
+	}
+	if n.MTU > largest {
+		return n, Faultf(InvalidInput, "Invalid input for operation: Requested MTU is too big, maximum is %d.", largest)
+	}
+	n.MTU = cmp.Or(n.MTU, largest)
+	return n, nil
+}
+
+// CheckMTU returns a fault if the network's MTU is too small for one of the subnets.
+func (n Network) CheckMTU(subnets []Subnet) error {
+	for _, s := range subnets {
+		if smallest := minMTU[s.Version()]; n.MTU < smallest {
+			return Faultf(MTUTooSmall, "MTU of %s is not valid, subnet requires a minimum of %d", n.ID, smallest)
+		}
+	}
+	return nil
+}
