@@ -40,7 +40,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"POST", "/v2.0/networks", `{"network":{"name":"` + strings.Repeat("é", 256) + `"}}`, "400 HTTPBadRequest"},
 		{"POST", "/v2.0/networks", `{"network":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`, "413 HTTPRequestEntityTooLarge"},
 		{"POST", "/v2.0/networks", `{"network":{"admin_state_up":"maybe"}}`, "400 InvalidInput"},
-		{"POST", "/v2.0/networks", `{"network":{"mtu":1}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"mtu":-1}}`, "400 HTTPBadRequest"},
 		{"POST", "/v2.0/networks", `{"network":{"project_id":"a","tenant_id":"b"}}`, "400 HTTPBadRequest"},
 		{"POST", "/v2.0/networks", `{"network":{"provider:network_type":"tape"}}`, "400 InvalidInput"},
 		{"POST", "/v2.0/networks", `{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5000}}`, "400 InvalidInput"},

@@ -244,7 +244,7 @@ public_network_id = EXTERNAL
 api_extensions = EXTENSIONS
 ipv6_subnet_attributes = true
 [neutron_plugin_options]
-available_type_drivers = flat,vlan,vxlan,gre,geneve
+available_type_drivers = flat,local,vlan,vxlan
 provider_vlans = physnet1
 `)
 }
