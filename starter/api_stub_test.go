@@ -98,6 +98,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 		return s.history(parts[2], parts[3])
 	case parts[0] == "operator" && parts[2] == "projections":
 		return 200, cli.Object{"projections": []cli.Object{{"name": "executions", "compared_at": time.Now()}, {"name": "search attributes", "compared_at": time.Now()}}}
+	case parts[0] == "operator" && parts[2] == "candidates":
+		return s.explanation(r)
 	case parts[0] == "operator":
 		return s.migrate(int(cli.Integer(body["limit"])))
 	case parts[0] == "placement" && parts[1] == "allocations":
@@ -108,6 +110,21 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 		return s.rest(r, parts[1], parts[2:], body)
 	}
 	return 404, nil
+}
+
+// explanation answers the explanation of a query for candidates, with a limit if the query has one.
+func (s *apiStub) explanation(r *http.Request) (int, any) {
+	filter := func(name string, removed int, reason string) cli.Object {
+		return cli.Object{"filter": name, "providers": removed, "trees": removed, "examples": []cli.Object{{"uuid": "1", "name": "cmp-1", "reason": reason}}[:min(removed, 1)]}
+	}
+	candidates := cli.Object{"trees": 2, "returned": 2, "limit": nil, "cut": false}
+	if r.URL.Query().Get("limit") != "" {
+		candidates = cli.Object{"trees": 2, "returned": 1, "limit": 1, "cut": true}
+	}
+	return 200, cli.Object{"examined": cli.Object{"trees": 5, "providers": 6, "cut": candidates["cut"]}, "candidates": candidates,
+		"groups": []cli.Object{{"suffix": "_A", "resources": cli.Object{"VCPU": 4, "DISK_GB": 1}, "providers_left": 3, "trees_left": 2,
+			"filters": []cli.Object{filter("in_tree", 0, ""), filter("capacity", 3, "has 2 of 8 VCPU free, and 4 is requested")}}},
+		"trees": []cli.Object{filter("root_required", 0, ""), filter("groups", 3, "no provider of the tree is left for DISK_GB,VCPU of group _A")}}
 }
 
 // pause answers requests for the pause of the journal.

@@ -197,8 +197,10 @@ type ResourceAmount struct {
 // SearchResult is the result of a search for allocation candidates.
 type SearchResult struct {
 	Candidates []Candidate
-	slots      []slot
-	flat       bool
+	// Bounded means that a limit of the search other than the number of candidates has ended the search.
+	Bounded bool
+	slots   []slot
+	flat    bool
 }
 
 // Allocations returns the amounts that a candidate allocates from each provider. Allocations reuses the memory of the slice `portions` for

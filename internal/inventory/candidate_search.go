@@ -271,5 +271,5 @@ func (s *Search) addCandidate(w *walk) bool {
 
 // Result returns the allocation candidates found so far.
 func (s *Search) Result() *SearchResult {
-	return &SearchResult{Candidates: s.found, slots: s.slots, flat: s.query.SingleProviders}
+	return &SearchResult{Candidates: s.found, Bounded: s.choices < len(s.slots) || s.steps <= 0, slots: s.slots, flat: s.query.SingleProviders}
 }

@@ -38,12 +38,20 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 		blazar.New(a.leaseOptions(id)),
 		agent.New(a.store.Network, id),
 		journal.New(a.store.Journal, a.store.Mirror, id),
-		operator.New(a.store.Inventory, a.store.Outbox, a.store.Mirror, id, incomplete),
+		a.newOperatorAPI(id, incomplete),
 	}
 	for _, api := range apis {
 		api.Timeout, api.TrustedProxies = a.cfg.RequestTimeout, a.cfg.TrustedProxies
 	}
 	return apis
+}
+
+// newOperatorAPI returns the operators' API with the explanation of Placement's queries.
+func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
+	api := operator.New(a.store.Inventory, a.store.Outbox, a.store.Mirror, id, incomplete)
+	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/candidates/explain",
+		Handle: osapi.AdminOnly(placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)))})
+	return api
 }
 
 func (a *App) leaseOptions(id identity.Authenticator) blazar.Options {

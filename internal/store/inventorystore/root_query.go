@@ -40,7 +40,9 @@ func (r *treeReader) newRootQuery(size int) *rootQuery {
 		q.args = append(q.args, int64(seed))
 		key = fmt.Sprintf(`hashint8extended(r.id, $%d)`, 2+len(q.args))
 	}
-	if rarest := r.rarestRequirement(); len(r.inTreeRoots) > 0 && !r.hasSharingTree(r.inTreeRoots) {
+	if rarest := r.rarestRequirement(); r.everyTree {
+		// no condition
+	} else if len(r.inTreeRoots) > 0 && !r.hasSharingTree(r.inTreeRoots) {
 		and(`r.id = any($%d)`, r.inTreeRoots)
 	} else if rarest != nil {
 		and(`r.id in (select q.root_id from `+rarest.providers+` any($%d))`, rarest.values)

@@ -23,6 +23,7 @@ type treeReader struct {
 	inTreeRoots  []int64   // root IDs of the trees of in_tree
 	inTreeAbsent bool      // a tree of in_tree does not exist
 	sharingTrees []*inventory.Tree
+	everyTree    bool // read also the trees that cannot serve the request
 }
 
 // maxRareCount is the limit below which a resource class, trait or aggregate is rare: it is rare if fewer than maxRareCount providers have
