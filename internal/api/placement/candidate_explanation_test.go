@@ -77,8 +77,8 @@ func TestExplainCandidates_CountsWhatEachFilterRemoves(t *testing.T) {
 		t.Error(d)
 	}
 	for query, want := range map[string]map[string]any{
-		"resources=VCPU:4":         {"trees": 4.0, "returned": 4.0, "limit": nil, "cut": false},
-		"resources=VCPU:4&limit=4": {"trees": 4.0, "returned": 4.0, "limit": 4.0, "cut": false},
+		"resources=VCPU:4":                             {"trees": 4.0, "returned": 4.0, "limit": nil, "cut": false},
+		"resources=VCPU:4&limit=4":                     {"trees": 4.0, "returned": 4.0, "limit": 4.0, "cut": false},
 		"resources=VCPU:4&in_tree=" + uuid.NewString(): {"trees": 0.0, "returned": 0.0, "limit": nil, "cut": false},
 		"resources=VCPU:4&in_tree=" + good:             {"trees": 1.0, "returned": 1.0, "limit": nil, "cut": false},
 		"resources=VGPU:1":                             {"trees": 0.0, "returned": 0.0, "limit": nil, "cut": false},
