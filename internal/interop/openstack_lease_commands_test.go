@@ -12,7 +12,7 @@ var hostCommands = []commandCase{
 	{"reservation host create node-1", "error: ERROR: Host node-1 is registered already."},
 	{"reservation host create nobody", "error: ERROR: Host 'nobody' not found!"},
 	{"reservation host create node-2 --extra rack=r2 -f json -c rack", `Created a new host:|{|  "rack": "r2"|}`},
-	{"reservation host create node-3", "has: | hypervisor_hostname | node-3                     |"},
+	{"reservation host create node-3", "has: | hypervisor_hostname | node-3              |"},
 	{"reservation host list -f value", "1 node-1 8 16384 100|2 node-2 8 16384 100|3 node-3 8 16384 100"},
 	{"reservation host list --sort-by vcpus -f value -c hypervisor_hostname", "node-1|node-2|node-3"},
 	{"reservation host list --sort-by age", "error: Invalid sort option age"},
