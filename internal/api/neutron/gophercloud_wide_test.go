@@ -198,7 +198,7 @@ func (l library) ports(net, subnet string) (parent, sub string) {
 
 func (l library) trunk(parent, sub string) {
 	l.Helper()
-	name, no := "trunk", false
+	name, no, yes := "trunk", false, true
 	created, err := trunks.Create(l.ctx, l.client, trunks.CreateOpts{PortID: parent, Name: "t"}).Extract()
 	l.check("create trunk", err)
 	seven := trunks.Subport{PortID: sub, SegmentationType: "vlan", SegmentationID: 7}
@@ -217,6 +217,8 @@ func (l library) trunk(parent, sub string) {
 	changed, err := trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{Name: &name, AdminStateUp: &no, RevisionNumber: &less.RevisionNumber}).Extract()
 	l.check("update trunk", err)
 	l.same("changed trunk", []any{"trunk", false, "DOWN"}, []any{changed.Name, changed.AdminStateUp, changed.Status})
+	_, err = trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{AdminStateUp: &yes}).Extract() // a disabled trunk cannot be deleted
+	l.check("enable trunk", err)
 	l.check("delete trunk", trunks.Delete(l.ctx, l.client, created.ID).ExtractErr())
 }
 

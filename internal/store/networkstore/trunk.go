@@ -340,15 +340,3 @@ func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) er
 		return recordWithReferences(ctx, tx, mirrorTrunk(t, journal.Delete))
 	})
 }
-
-// portDeleteError converts the constraint violations of a port deletion to faults.
-func portDeleteError(err error, port uuid.UUID) error {
-	switch {
-	case db.Violates(err, "trunk_parent"):
-		return network.Faultf(network.PortIsParent, "Port %s is currently a parent port for a trunk.", port)
-	case db.Violates(err, "subport_member"):
-		return network.Faultf(network.PortIsSubport, "Port %s is currently a subport for a trunk.", port)
-	default:
-		return fmt.Errorf("delete port: %w", err)
-	}
-}
