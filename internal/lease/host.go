@@ -178,8 +178,10 @@ func CheckCapabilities(capabilities map[string]string) error {
 	const longest = 64
 	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
 		switch n := utf8.RuneCountInString(key); {
-		case n == 0 || n > longest:
-			return Faultf(MalformedParameter, "The name of a capability must have from 1 to %d characters.", longest)
+		case n > longest:
+			return Faultf(MalformedParameter, "Extra capability key too long: it must have at most %d characters.", longest)
+		case n == 0:
+			return Faultf(MalformedParameter, "An extra capability must have a key.")
 		case strings.ContainsRune(key+capabilities[key], 0):
 			return Faultf(MalformedParameter, "A capability must not contain a NUL character.")
 		case key == "id" || key == "hypervisor_hostname":

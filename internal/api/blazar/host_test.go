@@ -90,6 +90,7 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 			}
 		})
 	}
+	s.expectError(`{"name":"cmp-1","`+strings.Repeat("k", 65)+`":"x"}`, errorBody{400, "Extra capability key too long: it must have at most 64 characters.", 400.0})
 	properties := s.expect(200, "GET", "/v1/os-hosts/properties?detail=True&all=True", "").body["resource_properties"].([]any)
 	if d := cmp.Diff(map[string]any{"property": "gpu", "private": true, "values": []any{"False"}}, properties[0]); d != "" || len(properties) != 3 {
 		t.Errorf("list host properties with all=True: got %v, want 3 properties; the first property (-want +got):\n%s", properties, d)
