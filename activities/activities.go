@@ -17,6 +17,7 @@ import (
 
 	"berth/internal/coalesce"
 	"berth/internal/contract"
+	"berth/internal/delivery"
 	"berth/internal/journal"
 	"berth/internal/notify"
 	"berth/internal/store"
@@ -30,7 +31,7 @@ type Options struct {
 	// Notes, if set, delivers the notes (outbox rows) with which an activity wakes workflows. If the option Notes is nil, a relay
 	// delivers the notes of activities.
 	Notes NoteDeliverer
-	Nova  EventSender
+	Nova  delivery.EventSender
 	// Enforcement, if set, notifies the external enforcement service at BERTH_LEASE_ENFORCEMENT_URL of the end of leases.
 	Enforcement *notify.Enforcement
 	// Hypervisors, if set, lists Nova's hypervisors with their compute services and states.
@@ -48,7 +49,7 @@ type Options struct {
 	SnapshotByDefault bool
 	// Webhook receives the notifications of leases.
 	Webhook NotificationSender
-	Agents  AgentPublisher
+	Agents  delivery.AgentPublisher
 	// HistoryRetention is the maximum age and number of the entries that the generation history keeps.
 	HistoryRetention inventorystore.Retention
 	// JournalRetention is how long completed journal entries are kept; 0: forever.
@@ -112,16 +113,6 @@ func startHeartbeat(ctx context.Context) (stop func()) {
 		}
 	}()
 	return func() { close(ended) }
-}
-
-// ignoreCancellation returns a context that has the deadline of ctx, but does not end when the workflow cancels the activity. A delivery
-// sends a message with this context, so that a cancelled attempt learns whether the message arrived, and no message is sent twice.
-func ignoreCancellation(ctx context.Context) (context.Context, context.CancelFunc) {
-	uncancelled := context.WithoutCancel(ctx)
-	if end, ok := ctx.Deadline(); ok {
-		return context.WithDeadline(uncancelled, end)
-	}
-	return uncancelled, func() {}
 }
 
 // parseUUID parses a workflow's key as a UUID. A key that is not a UUID belongs to no row, so Temporal does not retry the activity after

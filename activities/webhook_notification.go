@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"berth/internal/delivery"
 	"berth/internal/lease"
 	"berth/internal/notify"
 )
@@ -65,7 +66,7 @@ func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notificati
 }
 
 func (a *Activities) sendNotice(ctx context.Context, n lease.Notification) error {
-	ctx, stop := ignoreCancellation(ctx)
+	ctx, stop := delivery.IgnoreCancellation(ctx)
 	defer stop()
 	return a.Webhook.Send(ctx, messageOf(n))
 }

@@ -111,10 +111,16 @@ var packageRules = map[string]packageRule{
 		why:    "Temporal replays workflows from their histories, so they are deterministic; activities do all I/O",
 	},
 	"activities": {
-		may:    []string{"internal/contract", "internal/coalesce", "internal/store", "internal/store/...", "internal/odl", "internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory"},
+		may:    []string{"internal/contract", "internal/coalesce", "internal/delivery", "internal/store", "internal/store/...", "internal/odl", "internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory"},
 		never:  []string{"net/http", "go.temporal.io/sdk/client", "go.temporal.io/sdk/workflow"},
 		always: []string{temporal},
 		why:    "accesses other services through the packages of their clients, and starts no workflow",
+	},
+	"internal/delivery": {
+		may:    []string{"internal/network", "internal/notify", "internal/store/networkstore"},
+		never:  []string{"net/http", temporal},
+		always: []string{prometheus},
+		why:    "sends recorded messages from activities, and without Temporal",
 	},
 	"internal/contract": {
 		never: []string{"net/http"},

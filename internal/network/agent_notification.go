@@ -39,6 +39,7 @@ type AgentNotification struct {
 	ResourceID uuid.UUID       `json:"Object"`
 	Data       json.RawMessage // for a deletion the last state, in the format of the Networking API
 	Age        time.Duration
+	Claimed    bool // a process sends the notification now, without Temporal
 }
 
 // PortSideEffects says which other hosts and which security groups the update of a port affects. A port notification contains

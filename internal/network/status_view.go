@@ -55,4 +55,6 @@ type NovaEvent struct {
 	Status string // completed or failed; empty for events without a status
 	Tag    string // UUID of the port
 	Age    time.Duration
+	// Claimed means that a process delivers the event now, without Temporal.
+	Claimed bool
 }

@@ -20,6 +20,7 @@ import (
 	"berth/internal/api/rpc"
 	"berth/internal/cloud"
 	"berth/internal/config"
+	"berth/internal/delivery"
 	"berth/internal/feedback"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
@@ -44,6 +45,7 @@ type App struct {
 	namespace      string                 // name of the Temporal namespace
 	relay          *relay.Relay           // runs with the role relay; delivers the notes of the activities with the role temporal
 	reconciler     *reconciler.Reconciler // runs with the role relay
+	direct         *delivery.Direct       // runs with the role relay
 	activities     *activities.Activities
 	cloud          *cloud.Cloud        // nil if neither Nova nor Neutron is configured
 	odl            *odl.Client         // nil if no controller is configured
@@ -113,6 +115,7 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry})
 	a.reconciler = reconciler.New(reconciler.Options{DB: a.store.DB, Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace,
 		EnsureSchedule: func(ctx context.Context) error { return createSweepSchedule(ctx, a.Temporal) }, Metrics: a.registry})
+	a.direct = delivery.NewDirect(delivery.Sender{Store: a.store.Network, Nova: options.Nova, Agents: options.Agents}, a.registry)
 	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
 	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval

@@ -27,8 +27,8 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	}
 }
 
-// startReconciler compares the rows with Temporal until stop is called. If the process does not have the role relay, startReconciler does
-// nothing.
+// startReconciler compares the rows with Temporal, and delivers without Temporal what is late, until stop is called. If the process does
+// not have the role relay, startReconciler does nothing.
 func (a *App) startReconciler(ctx context.Context) (stop func()) {
 	if !a.hasRole(config.Relay) {
 		return func() {}
@@ -36,6 +36,7 @@ func (a *App) startReconciler(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { a.reconciler.Run(ctx) })
+	wait.Go(func() { a.direct.Run(ctx) })
 	return func() {
 		cancel()
 		wait.Wait()
@@ -58,14 +59,14 @@ func (a *App) startFeedback(ctx context.Context) (stop func()) {
 }
 
 // startRPC runs the parts of the process that use RabbitMQ until stop is called. If the process has the role rpc, startRPC runs the server
-// that answers agents; if the process has the role temporal, startRPC runs the publisher of notifications to agents.
+// that answers agents; if the process has the role temporal or relay, startRPC runs the publisher of notifications to agents.
 func (a *App) startRPC(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	if a.rpcServer != nil {
 		wait.Go(func() { a.rpcServer.Run(ctx) })
 	}
-	if a.publisher != nil && a.hasRole(config.Temporal) {
+	if a.publisher != nil && (a.hasRole(config.Temporal) || a.hasRole(config.Relay)) {
 		wait.Go(func() { a.publisher.Run(ctx) })
 	}
 	return func() {

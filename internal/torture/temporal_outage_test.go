@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. After the restart of Temporal,
-// all ports must become ACTIVE.
+// TestWrites_SurviveTemporalOutage creates ports and sends agents' reports while Temporal is down. Nova must receive the events of the
+// ports during the outage, exactly once. After the restart of Temporal, all ports must become ACTIVE.
 func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	t.Parallel()
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: filepath.Dir(servertest.DataFolder(t))})
@@ -65,6 +65,12 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 		return fmt.Sprint(code, o, err)
 	})
 	s.AwaitNone("a delivery has failed", `select workflow_id from note where not exists (select from note where last_error <> '')`)
+	s.Await("Nova receives the events of all ports although Temporal is down", func() string {
+		if n := len(countNovaEvents(s, "network-vif-plugged")); n < len(ports) {
+			return fmt.Sprintf("the events of %d of %d ports", n, len(ports))
+		}
+		return ""
+	})
 	if err := temporal.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,7 @@ create table announcement (
     data jsonb not null,
     at timestamp with time zone not null default clock_timestamp(),
     told_at timestamp with time zone,
+    claimed_until timestamp with time zone,
     constraint announcement_pkey PRIMARY KEY (id)
 );
 
@@ -500,6 +501,7 @@ create table nova_event (
     status text not null,
     tag text not null,
     created_at timestamp with time zone not null default now(),
+    claimed_until timestamp with time zone,
     constraint nova_event_pkey PRIMARY KEY (id)
 );
 

@@ -12,6 +12,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/network"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -121,21 +122,20 @@ func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Ag
 
 // Notifications lists at most `limit` unsent notifications of a network, oldest first.
 func (s *Store) Notifications(ctx context.Context, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
-	rows, err := s.db.Query(ctx, `
-		select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age
-		from announcement
-		where network_id = $1 and told_at is null
-		order by id
-		limit $2`, id, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list notifications of network %s: %w", id, err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[network.AgentNotification])
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[network.AgentNotification], notificationSelect, id, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list notifications of network %s: %w", id, err)
 	}
 	return all, nil
 }
+
+const notificationSelect = `
+	select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age,
+		coalesce(claimed_until > clock_timestamp(), false) as claimed
+	from announcement
+	where network_id = $1 and told_at is null
+	order by id
+	limit $2`
 
 // ObjectVersions returns the versions of each object type that registered agents accept.
 func (s *Store) ObjectVersions(ctx context.Context) (map[string][]string, error) {

@@ -38,7 +38,7 @@ func replayNotifications(ctx context.Context, tx *transaction, within time.Durat
 	rows, err := tx.Query(ctx, `
 		with replayed as (
 			update announcement
-			set told_at = null, at = clock_timestamp()
+			set told_at = null, claimed_until = null, at = clock_timestamp()
 			where told_at > clock_timestamp() - $1::interval
 			returning network_id)
 		select distinct network_id

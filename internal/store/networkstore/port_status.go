@@ -210,7 +210,7 @@ func novaEvents(ctx context.Context, q db.Querier, port uuid.UUID) ([]network.No
 }
 
 const novaEventSelect = `
-	select id, server, name, status, tag, clock_timestamp() - created_at as age
+	select id, server, name, status, tag, clock_timestamp() - created_at as age, coalesce(claimed_until > clock_timestamp(), false) as claimed
 	from nova_event
 	where port_id = $1
 	order by id`

@@ -294,5 +294,5 @@ func queueNovaEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
 		insert into nova_event (port_id, server, name, status, tag)
 		values ($1, $2, $3, $4, $5)
 		on conflict (port_id, server) where name = 'network-changed' do update
-		set id = default`, port, e.Server, e.Name, e.Status, e.Tag)
+		set id = default, claimed_until = null`, port, e.Server, e.Name, e.Status, e.Tag)
 }

@@ -1,0 +1,7 @@
+-- +goose Up
+-- Until this time, a process delivers the row without Temporal; nobody else delivers the row meanwhile.
+alter table nova_event add column claimed_until timestamptz;
+alter table announcement add column claimed_until timestamptz;
+-- +goose Down
+alter table announcement drop column claimed_until;
+alter table nova_event drop column claimed_until;
