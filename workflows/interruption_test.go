@@ -47,17 +47,33 @@ func (s *scenario) signalUntilAnswer(name string, arg any) error {
 	}
 }
 
-// sendConcurrently sends signals 0 to n-1 from 8 senders. Each sender sends its signals in order. sendConcurrently fails
-// the test if Temporal refuses a signal.
+// messagesPerBurst is more than the number of messages after which a delivery is interrupted.
+const messagesPerBurst = 600
+
+// sendConcurrently sends signals 0 to n-1 in bursts. After each burst, sendConcurrently waits until the workflow has continued as new:
+// Temporal prefers signals to the task of the workflow that receives them, so a storm without a pause can delay the task until its end.
+// sendConcurrently fails the test if Temporal refuses a signal.
 func (s *scenario) sendConcurrently(n int, name string, arg func(i int) any) {
+	s.t.Helper()
+	for from := 0; from < n; from += messagesPerBurst {
+		run := s.currentRun()
+		s.sendBurst(from, min(from+messagesPerBurst, n), name, arg)
+		if from+messagesPerBurst <= n {
+			s.waitUntil("is of another run", func(contract.Why) bool { return s.currentRun() != run })
+		}
+	}
+}
+
+// sendBurst sends the signals from `from` to end-1 from 8 senders. Each sender sends its signals in order.
+func (s *scenario) sendBurst(from, end int, name string, arg func(i int) any) {
 	s.t.Helper()
 	const senders = 8
 	var wait sync.WaitGroup
 	for sender := range senders {
 		wait.Go(func() {
-			for i := sender; i < n; i += senders {
+			for i := from + sender; i < end; i += senders {
 				if err := s.signalUntilAnswer(name, arg(i)); err != nil {
-					s.t.Errorf("signal %d of %d: got error %v, want Temporal to accept it", i, n, err)
+					s.t.Errorf("signal %d: got error %v, want Temporal to accept it", i, err)
 					return
 				}
 			}

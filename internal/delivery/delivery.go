@@ -38,7 +38,9 @@ type UnknownServerError struct {
 	Age    time.Duration // of the event
 }
 
-func (e *UnknownServerError) Error() string { return "Nova does not know the server " + e.Server + " yet" }
+func (e *UnknownServerError) Error() string {
+	return "Nova does not know the server " + e.Server + " yet"
+}
 
 // Sender sends what the store has recorded. A message is sent before its row is deleted or marked. A crash may therefore cause a Sender to
 // send a message twice, but never to lose a message. The calls to the other service have the deadline of the caller's context, but do not

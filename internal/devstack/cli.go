@@ -42,10 +42,16 @@ type TemporalPrograms struct {
 	SQLTool string // creates and updates the database schema
 }
 
-// TemporalServer builds the version of the Temporal server that the source tree pins, and returns its paths. Go caches the binaries. The
-// build takes minutes; meanwhile TemporalCLI passes a message to `progress` every ten seconds.
-func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
-	module, err := toolModule("server")
+// The folders in tools with a module that pins a version of the Temporal server.
+const (
+	ProductionServer = "server"   // the version of the deployment files
+	DevServer        = "temporal" // the version of the CLI's dev server, of which the build of the CLI has compiled most packages
+)
+
+// TemporalServer builds the version of the Temporal server that a module of the source tree pins, and returns its paths. Go caches the
+// binaries. The build takes minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
+func TemporalServer(ctx context.Context, pinned string, progress func(string)) (TemporalPrograms, error) {
+	module, err := toolModule(pinned)
 	if err != nil {
 		return TemporalPrograms{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"fmt"
 	"net"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,22 +37,21 @@ const (
 	visibilityDatabase = "temporal_visibility"
 )
 
-// historyShards is the number of Temporal's history shards. historyShards is small because the server runs on one machine.
-const historyShards = "4"
-
 // namespace is the Temporal namespace of berth's workflows.
 const namespace = "default"
 
-// portVariables are the environment variables with the ports of Temporal's services. The frontend's variable comes first.
-var portVariables = []string{"FRONTEND_GRPC_PORT", "FRONTEND_HTTP_PORT", "FRONTEND_MEMBERSHIP_PORT", "HISTORY_GRPC_PORT",
-	"HISTORY_MEMBERSHIP_PORT", "MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT", "WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT"}
+// services are the services of the server. The frontend, which comes first, also serves HTTP.
+var services = []string{"frontend", "history", "matching", "worker"}
+
+// portCount is the number of ports of a server: two of each service, and the frontend's HTTP port.
+var portCount = 2*len(services) + 1
 
 // postgresTemporal is a Temporal server that stores all its data in PostgreSQL, as in production.
 type postgresTemporal struct {
 	programs TemporalPrograms
 	dir      string
 	database *url.URL // as the server's role
-	ports    []int    // frontend first
+	ports    []int    // the frontend's port comes first
 }
 
 // StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL. StartTemporalOnPostgres registers the
@@ -82,10 +83,13 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	for attempt := 1; ; attempt++ {
 		var err error
-		if s.ports, err = freePorts(len(portVariables)); err != nil {
+		if s.ports, err = freePorts(portCount); err != nil {
 			return nil, err
 		}
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))
+		if err := s.writeConfig(address); err != nil {
+			return nil, err
+		}
 		t := &Temporal{Address: address, options: TemporalOptions{Dir: s.dir}, command: s.command}
 		t.ready = func(ctx context.Context) error { return registered(ctx, address) }
 		if err = t.run(ctx); err == nil {
@@ -103,7 +107,7 @@ func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.settings(), []byte("frontend.namespaceRPS:\n- value: 100000\n"), 0o644); err != nil {
+	if err := s.writeDynamicConfig(); err != nil {
 		return err
 	}
 	c, err := p.connect(ctx, "postgres")
@@ -140,7 +144,43 @@ func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 	return nil
 }
 
-func (s *postgresTemporal) settings() string { return filepath.Join(s.dir, "dynamic.yaml") }
+func (s *postgresTemporal) dynamicConfig() string { return filepath.Join(s.dir, "dynamic.yaml") }
+
+// writeDynamicConfig writes the same dynamic configuration that the dev server has.
+func (s *postgresTemporal) writeDynamicConfig() error {
+	var lines strings.Builder
+	for _, setting := range dynamicConfig {
+		name, value, _ := strings.Cut(setting, "=")
+		fmt.Fprintf(&lines, "%s:\n- value: %s\n", name, value)
+	}
+	return os.WriteFile(s.dynamicConfig(), []byte(lines.String()), 0o644)
+}
+
+//go:embed temporal_server.yaml
+var serverConfig string
+
+var serverConfigTemplate = template.Must(template.New("").Parse(serverConfig))
+
+// writeConfig writes the configuration of a server that listens on s.ports.
+func (s *postgresTemporal) writeConfig(address string) error {
+	type service struct {
+		Name                   string
+		GRPC, Membership, HTTP int
+	}
+	var all []service
+	for i, name := range services {
+		all = append(all, service{Name: name, GRPC: s.ports[2*i], Membership: s.ports[2*i+1]})
+	}
+	all[0].HTTP = s.ports[portCount-1]
+	password, _ := s.database.User.Password()
+	var config bytes.Buffer
+	err := serverConfigTemplate.Execute(&config, map[string]any{"Database": s.database, "Password": password, "Services": all, "Frontend": address,
+		"Databases": map[string]string{"executions": temporalDatabase, "visibility": visibilityDatabase}, "DynamicConfig": s.dynamicConfig()})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, serverEnvironment+".yaml"), config.Bytes(), 0o600) // contains the password
+}
 
 // setPassword gives Temporal's role in PostgreSQL a new random password.
 func (s *postgresTemporal) setPassword(ctx context.Context, c *pgx.Conn) error {
@@ -172,17 +212,14 @@ func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, a
 	return nil
 }
 
-// command returns the command that runs the server. The environment of the command has only the server's settings.
+// serverEnvironment is the name of the server's configuration file without the extension.
+const serverEnvironment = "berth"
+
+// command returns the command that runs the server. The command has no environment variables but HOME, so that the configuration file has
+// all settings.
 func (s *postgresTemporal) command() *exec.Cmd {
-	password, _ := s.database.User.Password()
-	cmd := exec.Command(s.programs.Server, "--allow-no-auth", "start")
-	cmd.Env = []string{"HOME=" + s.dir, "DB=postgres12_pgx", "POSTGRES_SEEDS=" + s.database.Hostname(), "DB_PORT=" + s.database.Port(),
-		"POSTGRES_USER=" + temporalRole, "POSTGRES_PWD=" + password, "DBNAME=" + temporalDatabase, "VISIBILITY_DBNAME=" + visibilityDatabase,
-		"NUM_HISTORY_SHARDS=" + historyShards, "BIND_ON_IP=127.0.0.1", "LOG_LEVEL=warn",
-		"DYNAMIC_CONFIG_FILE_PATH=" + s.settings()}
-	for i, name := range portVariables {
-		cmd.Env = append(cmd.Env, name+"="+strconv.Itoa(s.ports[i]))
-	}
+	cmd := exec.Command(s.programs.Server, "--root", s.dir, "--config", ".", "--env", serverEnvironment, "--allow-no-auth", "start")
+	cmd.Env = []string{"HOME=" + s.dir}
 	return cmd
 }
 

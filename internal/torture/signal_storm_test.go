@@ -20,12 +20,31 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// sendStorm sends signals to a workflow from 8 senders: 2,000 signals, or 50 signals per round of `make soak`. sendStorm repeats a
-// signal whose call timed out. sendStorm fails the test if Temporal refuses a signal, and returns the number of signals.
-func sendStorm(t *testing.T, c client.Client, id, name string, arg any) int {
+// sendStorm sends signals to a workflow: 1,800 signals, or 45 signals per round of `make soak`. sendStorm sends them in bursts of more signals
+// than the number after which a delivery is interrupted, and waits after each burst until the workflow has continued as new: Temporal prefers
+// signals to the task of the workflow that receives them, so a storm without a pause can delay the task until its end. sendStorm returns the
+// number of signals.
+func sendStorm(t *testing.T, s *servertest.Deployment, c client.Client, id, name string, arg any) int {
+	t.Helper()
+	const burst = 600
+	n := max(burst, 45*storetest.Rounds(t, 40)/burst*burst)
+	for sent := 0; sent < n; sent += burst {
+		run := runID(s, c, id)
+		sendBurst(t, c, burst, id, name, arg)
+		s.Await("the workflow continues as new", func() string {
+			if runID(s, c, id) != run {
+				return ""
+			}
+			return "it is still the same run"
+		})
+	}
+	return n
+}
+
+// sendBurst sends n signals from 8 senders. sendBurst repeats a signal whose call timed out, and fails the test if Temporal refuses a signal.
+func sendBurst(t *testing.T, c client.Client, n int, id, name string, arg any) {
 	t.Helper()
 	const senders = 8
-	n := 50 * storetest.Rounds(t, 40) / senders * senders
 	var wait sync.WaitGroup
 	for range senders {
 		wait.Go(func() {
@@ -46,7 +65,6 @@ func sendStorm(t *testing.T, c client.Client, id, name string, arg any) int {
 		})
 	}
 	wait.Wait()
-	return n
 }
 
 // checkHistories checks that no run of a workflow, from the given first run on, is near Temporal's limits of 10,000 signals and of the
@@ -122,7 +140,7 @@ func TestSignalStorm_NoReportLostWhileNovaIsAway(t *testing.T) {
 	})
 	first := firstRun(t, c, id)
 
-	n := sendStorm(t, c, id, contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "elsewhere"})
+	n := sendStorm(t, s, c, id, contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "elsewhere"})
 	for entity, host := range map[string]string{"L2": "cmp-1", "DHCP": "net-1"} {
 		if err := c.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: host}); err != nil {
 			t.Fatal(err)
@@ -178,7 +196,7 @@ func TestSignalStorm_NotificationsArriveAfterRabbitMQOutage(t *testing.T) {
 	})
 	first := firstRun(t, c, id)
 
-	sendStorm(t, c, id, contract.SignalChanged, nil)
+	sendStorm(t, s, c, id, contract.SignalChanged, nil)
 	if err := broker.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
