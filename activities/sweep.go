@@ -50,7 +50,7 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	if result.TrimmedHistory, err = a.trimHistory(ctx); err != nil {
 		return result, err
 	}
-	if _, err := a.Store.Network.TrimNotifications(ctx, trimBatch); err != nil {
+	if _, err := a.Store.Notifications.Trim(ctx, trimBatch); err != nil {
 		return result, err
 	}
 	result.TrimmedEntries, err = a.trimJournal(ctx)

@@ -117,7 +117,7 @@ var packageRules = map[string]packageRule{
 		why:    "accesses other services through the packages of their clients, and starts no workflow",
 	},
 	"internal/delivery": {
-		may:    []string{"internal/network", "internal/notify", "internal/store/networkstore"},
+		may:    []string{"internal/network", "internal/notify", "internal/store/networkstore", "internal/store/notificationstore"},
 		never:  []string{"net/http", temporal},
 		always: []string{prometheus},
 		why:    "sends recorded messages from activities, and without Temporal",
@@ -138,7 +138,7 @@ var packageRules = map[string]packageRule{
 	"internal/journal": {pure: true, why: "a rules package: it builds the requests to the controller and sends none"},
 	"internal/store": {
 		may: []string{"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/inventorystore",
-			"internal/store/networkstore", "internal/store/leasestore", "internal/store/mirrorstore"},
+			"internal/store/networkstore", "internal/store/notificationstore", "internal/store/leasestore", "internal/store/mirrorstore"},
 		why: "opens all stores on one database and reads no row itself",
 	},
 	"internal/store/db": {
@@ -150,7 +150,8 @@ var packageRules = map[string]packageRule{
 	"internal/store/journalstore":   storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox"),
 	"internal/store/inventorystore": storeRule("internal/coalesce", "internal/inventory", "internal/store/db"),
 	"internal/store/networkstore": storeRule("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
-		"internal/store/db", "internal/store/outbox", "internal/store/journalstore"),
+		"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/notificationstore"),
+	"internal/store/notificationstore": storeRule("internal/contract", "internal/network", "internal/store/db", "internal/store/outbox"),
 	"internal/store/leasestore": storeRule("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",
 		"internal/store/outbox", "internal/store/inventorystore"),
 	"internal/store/mirrorstore": storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
@@ -223,7 +224,7 @@ var packageRules = map[string]packageRule{
 	"internal/api/blazar":    apiRule("internal/lease", "leasestore"),
 	"internal/api/agent":     apiRule("internal/network", "networkstore"),
 	"internal/api/rpc": {
-		may:    []string{"internal/api/rpc/oslomsg", "internal/store/networkstore", "internal/store/db", "internal/network", "internal/network/attribute"},
+		may:    []string{"internal/api/rpc/oslomsg", "internal/store/networkstore", "internal/store/notificationstore", "internal/store/db", "internal/network", "internal/network/attribute"},
 		always: []string{prometheus},
 		why:    "implements the agents' RPC methods: decodes a request, calls the store, encodes the result; internal/api/rpc/oslomsg implements the protocol",
 	},

@@ -15,6 +15,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/notify"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/notificationstore"
 )
 
 // EventSender sends external events to Nova.
@@ -46,15 +47,16 @@ func (e *UnknownServerError) Error() string {
 // send a message twice, but never to lose a message. The calls to the other service have the deadline of the caller's context, but do not
 // end when the context is cancelled, so that a cancelled caller learns whether the message arrived.
 type Sender struct {
-	Store  *networkstore.Store
-	Nova   EventSender
-	Agents AgentPublisher
+	Events   *networkstore.Store      // the recorded events for Nova
+	Recorded *notificationstore.Store // the recorded notifications to agents
+	Nova     EventSender
+	Agents   AgentPublisher
 }
 
 // NovaEvents sends the events of a port to Nova, oldest first. NovaEvents returns ErrClaimed, an *UnknownServerError, or an error of the
 // database or of Nova. NovaEvents drops events that Nova rejects permanently.
 func (s Sender) NovaEvents(ctx context.Context, port uuid.UUID) error {
-	recorded, err := s.Store.NovaEvents(ctx, port)
+	recorded, err := s.Events.NovaEvents(ctx, port)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []n
 	delivered := slices.DeleteFunc(ids, func(id int64) bool {
 		return slices.ContainsFunc(undelivered, func(e network.NovaEvent) bool { return e.ID == id })
 	})
-	if err := s.Store.DeleteNovaEvents(ctx, delivered); err != nil || len(undelivered) == 0 {
+	if err := s.Events.DeleteNovaEvents(ctx, delivered); err != nil || len(undelivered) == 0 {
 		return err
 	}
 	return &UnknownServerError{Server: undelivered[0].Server, Age: undelivered[0].Age}
@@ -102,7 +104,7 @@ const notificationBatch = 100
 // Notifications publishes the notifications of a network to the agents, oldest first, until no notification is left. Notifications returns
 // ErrClaimed, or an error of the database or of RabbitMQ.
 func (s Sender) Notifications(ctx context.Context, id uuid.UUID) error {
-	return s.publishAll(ctx, func() ([]network.AgentNotification, error) { return s.Store.Notifications(ctx, id, notificationBatch) })
+	return s.publishAll(ctx, func() ([]network.AgentNotification, error) { return s.Recorded.Unsent(ctx, id, notificationBatch) })
 }
 
 func (s Sender) publishAll(ctx context.Context, next func() ([]network.AgentNotification, error)) error {
@@ -124,7 +126,7 @@ func (s Sender) publish(ctx context.Context, due []network.AgentNotification) er
 	ctx, stop := IgnoreCancellation(ctx)
 	defer stop()
 	published, err := s.Agents.Publish(ctx, due)
-	if err := errors.Join(s.Store.MarkNotificationsSent(context.WithoutCancel(ctx), published), err); err != nil {
+	if err := errors.Join(s.Recorded.MarkSent(context.WithoutCancel(ctx), published), err); err != nil {
 		return fmt.Errorf("publish notifications: %w", err)
 	}
 	return nil

@@ -49,8 +49,8 @@ func NewDirect(s Sender, metrics prometheus.Registerer) *Direct {
 // Run delivers until ctx ends.
 func (d *Direct) Run(ctx context.Context) {
 	kinds := []kind{
-		{"nova", d.sender.Store.LatePorts, d.novaEvents},
-		{"agents", d.sender.Store.LateNetworks, d.notifications},
+		{"nova", d.sender.Events.LatePorts, d.novaEvents},
+		{"agents", d.sender.Recorded.LateNetworks, d.notifications},
 	}
 	var loops sync.WaitGroup
 	for _, k := range kinds {
@@ -115,7 +115,7 @@ func (d *Direct) attempt(ctx context.Context, k kind, id uuid.UUID) {
 }
 
 func (d *Direct) novaEvents(ctx context.Context, port uuid.UUID) error {
-	events, err := d.sender.Store.ClaimNovaEvents(ctx, port, claimTime)
+	events, err := d.sender.Events.ClaimNovaEvents(ctx, port, claimTime)
 	if err != nil {
 		return err
 	}
@@ -124,6 +124,6 @@ func (d *Direct) novaEvents(ctx context.Context, port uuid.UUID) error {
 
 func (d *Direct) notifications(ctx context.Context, id uuid.UUID) error {
 	return d.sender.publishAll(ctx, func() ([]network.AgentNotification, error) {
-		return d.sender.Store.ClaimNotifications(ctx, id, claimTime, notificationBatch)
+		return d.sender.Recorded.Claim(ctx, id, claimTime, notificationBatch)
 	})
 }

@@ -151,5 +151,5 @@ func (a *App) newPublisher() (*rpc.Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewPublisher(rpc.Options{Store: a.store.Network, Brokers: a.cfg.RabbitMQ, TLS: tls, Metrics: a.registry}), nil
+	return rpc.NewPublisher(rpc.Options{Store: a.store.Network, Notifications: a.store.Notifications, Brokers: a.cfg.RabbitMQ, TLS: tls, Metrics: a.registry}), nil
 }

@@ -1,6 +1,6 @@
 // Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and each table belongs to
 // one of these packages. The package outbox owns the notes, journalstore the journal, and inventorystore providers and
-// allocations. The package networkstore owns networks and ports, leasestore leases and hosts, and mirrorstore the runs that
+// allocations. The package networkstore owns networks and ports, notificationstore the notifications to agents, leasestore leases and hosts, and mirrorstore the runs that
 // compare the controller with the database. Each call of an exported method of a Store is one transaction. A function of a store
 // with a db.Tx parameter runs in its caller's transaction. No store calls Temporal or another service.
 package store
@@ -14,18 +14,20 @@ import (
 	"berth/internal/store/leasestore"
 	"berth/internal/store/mirrorstore"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
 )
 
 // Store contains every store of one database.
 type Store struct {
-	DB        *db.DB
-	Outbox    *outbox.Store
-	Journal   *journalstore.Store
-	Inventory *inventorystore.Store
-	Network   *networkstore.Store
-	Lease     *leasestore.Store
-	Mirror    *mirrorstore.Store
+	DB            *db.DB
+	Outbox        *outbox.Store
+	Journal       *journalstore.Store
+	Inventory     *inventorystore.Store
+	Network       *networkstore.Store
+	Lease         *leasestore.Store
+	Notifications *notificationstore.Store
+	Mirror        *mirrorstore.Store
 }
 
 // Config contains the operator's settings of the stores.
@@ -41,13 +43,14 @@ func Open(ctx context.Context, url string, c Config) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		DB:        d,
-		Outbox:    outbox.New(d, journalstore.Workflows, networkstore.Workflows, leasestore.Workflows, mirrorstore.Workflows),
-		Journal:   journalstore.New(d),
-		Inventory: inventorystore.New(d),
-		Network:   networkstore.New(d, c.Network),
-		Lease:     leasestore.New(d, c.Lease),
-		Mirror:    mirrorstore.New(d),
+		DB:            d,
+		Outbox:        outbox.New(d, journalstore.Workflows, networkstore.Workflows, notificationstore.Workflows, leasestore.Workflows, mirrorstore.Workflows),
+		Journal:       journalstore.New(d),
+		Inventory:     inventorystore.New(d),
+		Network:       networkstore.New(d, c.Network),
+		Lease:         leasestore.New(d, c.Lease),
+		Notifications: notificationstore.New(d),
+		Mirror:        mirrorstore.New(d),
 	}, nil
 }
 

@@ -108,7 +108,7 @@ func (st *fixture) portStatus(t *testing.T, id uuid.UUID) string {
 // publishNetwork publishes the stored notifications about the fixture's network.
 func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
-	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
+	due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	if err != nil || len(published) != len(due) {
 		t.Fatalf("publish the notifications about the network: published %d of %d, error %v; want all", len(published), len(due), err)
 	}
-	if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
+	if err := st.Notifications.MarkSent(t.Context(), published); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -125,7 +125,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	for _, id := range []uuid.UUID{{}, st.network.ID} {
-		due, err := st.Network.Notifications(t.Context(), id, 1000)
+		due, err := st.Notifications.Unsent(t.Context(), id, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
+		if err := st.Notifications.MarkSent(t.Context(), published); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +143,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
-	c := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Brokers: []string{st.url}})
+	c := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Notifications: st.Notifications, Brokers: []string{st.url}})
 	t.Cleanup(c.Close)
 	return c
 }

@@ -153,7 +153,7 @@ func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	}
 
 	// The agent gets another notification, requests the details, and reports again.
-	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
+	due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) != 1 || due[0].ResourceID != id {
 		t.Fatalf("notifications after the ignored report: got %v, error %v; want one about the port", due, err)
 	}

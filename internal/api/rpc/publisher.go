@@ -9,19 +9,21 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
+	"berth/internal/store/notificationstore"
 )
 
 // Publisher publishes notifications to agents over RabbitMQ.
 type Publisher struct {
-	handlers *handlers
-	wire     *oslomsg.Publisher
-	metrics  publisherMetrics
-	mu       sync.Mutex // held while a batch is published, so that notifications keep their order
+	notifications *notificationstore.Store
+	handlers      *handlers
+	wire          *oslomsg.Publisher
+	metrics       publisherMetrics
+	mu            sync.Mutex // held while a batch is published, so that notifications keep their order
 }
 
 // NewPublisher returns a publisher without a connection; the publisher connects to RabbitMQ when it is used for the first time.
 func NewPublisher(o Options) *Publisher {
-	p := &Publisher{handlers: &handlers{Store: o.Store}, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
+	p := &Publisher{handlers: &handlers{Store: o.Store}, notifications: o.Notifications, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
 	p.metrics = newPublisherMetrics(p.Connected)
 	if o.Metrics != nil {
 		p.metrics.register(o.Metrics)

@@ -84,5 +84,5 @@ func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, second
 // the loss of the connection, or less than AgentDownTime before the loss.
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
-	return p.handlers.Store.ReplayNotifications(ctx, time.Since(lostAt)+network.AgentDownTime)
+	return p.notifications.Replay(ctx, time.Since(lostAt)+network.AgentDownTime)
 }

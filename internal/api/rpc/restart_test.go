@@ -128,7 +128,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	s := storetest.New(t)
 	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	startServer(t, s, url)
-	publisher := rpc.NewPublisher(rpc.Options{Store: s.Network, Brokers: []string{url}})
+	publisher := rpc.NewPublisher(rpc.Options{Store: s.Network, Notifications: s.Notifications, Brokers: []string{url}})
 	t.Cleanup(publisher.Close)
 	runUntilEnd(t, publisher.Run)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
@@ -144,7 +144,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	broker.Kill()
 	eventually(t, "the publisher notices the lost connection", func() bool { return !publisher.Connected() })
 	meanwhile := st.createPorts(t, 1)[0]
-	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
+	due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) == 0 {
 		t.Fatalf("read the stored notifications about a port that was created during the outage: got %d, error %v; want at least one", len(due), err)
 	}
@@ -156,16 +156,16 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	}
 
 	eventually(t, "the notifications that may be lost are due again", func() bool {
-		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
+		due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 		return err == nil && len(due) > 0 && due[0].ID < 3
 	})
 	eventually(t, "the notifications about both ports are published", func() bool { // the agent reconnects only after some time
-		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
+		due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		published, err := publisher.Publish(t.Context(), due)
-		if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
+		if err := st.Notifications.MarkSent(t.Context(), published); err != nil {
 			t.Fatal(err)
 		}
 		return err == nil

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/store/networkstore"
+	"berth/internal/store/notificationstore"
 )
 
 // The RabbitMQ topics to which agents send their RPC calls.
@@ -24,11 +25,12 @@ const exchange = "neutron"
 
 // Options configure a Server or a Publisher.
 type Options struct {
-	Store   *networkstore.Store
-	Brokers []string              // URLs of the nodes of one RabbitMQ cluster
-	Host    string                // name of this process for calls to topic.host; a Publisher needs none
-	TLS     *tls.Config           // for amqps URLs; nil: the system's certificate authorities
-	Metrics prometheus.Registerer // may be nil
+	Store         *networkstore.Store
+	Notifications *notificationstore.Store // needed only by a Publisher
+	Brokers       []string                 // URLs of the nodes of one RabbitMQ cluster
+	Host          string                   // name of this process for calls to topic.host; a Publisher needs none
+	TLS           *tls.Config              // for amqps URLs; nil: the system's certificate authorities
+	Metrics       prometheus.Registerer    // may be nil
 }
 
 func (o Options) broker() oslomsg.Broker { return oslomsg.Broker{URLs: o.Brokers, TLS: o.TLS} }

@@ -12,6 +12,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
 )
 
@@ -147,7 +148,7 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
 			// A revived agent that kept running does not synchronize all its state, so the agent needs the
 			// notifications that it missed.
-			if err := replayNotifications(ctx, tx, silent+network.AgentDownTime); err != nil {
+			if err := notificationstore.Replay(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
 			}
 		case st.Type == network.DHCPAgent:

@@ -9,37 +9,18 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/network"
-	"berth/internal/store/db"
-	"berth/internal/store/outbox"
+	"berth/internal/store/notificationstore"
 )
 
-// enqueueNotifications writes agent notifications in the caller's transaction, and nudges the workflows that publish the
-// notifications. enqueueNotifications does nothing if the configuration disables agent notifications.
+// enqueueNotifications records agent notifications in the caller's transaction. enqueueNotifications does nothing if the
+// configuration disables agent notifications.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.AgentNotification) error {
-	if !tx.config.NotifyAgents || len(all) == 0 {
+	if !tx.config.NotifyAgents {
 		return nil
 	}
-	batch := &pgx.Batch{}
-	var nudges []contract.Nudge
-	for _, a := range all {
-		if a.Data == nil {
-			a.Data = json.RawMessage(`null`)
-		}
-		batch.Queue(`
-			insert into announcement (network_id, kind, event, object_id, data)
-			values ($1, $2, $3, $4, $5)`, a.Network, a.Resource, a.Event, a.ResourceID, a.Data)
-		n := notificationNudge(a.Network)
-		if !slices.ContainsFunc(nudges, func(o contract.Nudge) bool { return o.ID == n.ID }) {
-			nudges = append(nudges, n)
-		}
-	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("enqueue notifications: %w", err)
-	}
-	return outbox.Enqueue(ctx, tx, nudges...)
+	return notificationstore.Append(ctx, tx, all...)
 }
 
 // enqueueChangeNotifications enqueues notifications for journal changes. enqueueChangeNotifications excludes port updates, for
@@ -119,23 +100,6 @@ func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Ag
 	return enqueueNotifications(ctx, tx, network.AgentNotification{Resource: network.ResourceDHCPAgent, Event: network.EventUpdated, ResourceID: a.ID,
 		Data: encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp})})
 }
-
-// Notifications lists at most `limit` unsent notifications of a network, oldest first.
-func (s *Store) Notifications(ctx context.Context, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
-	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[network.AgentNotification], notificationSelect, id, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list notifications of network %s: %w", id, err)
-	}
-	return all, nil
-}
-
-const notificationSelect = `
-	select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age,
-		coalesce(claimed_until > clock_timestamp(), false) as claimed
-	from announcement
-	where network_id = $1 and told_at is null
-	order by id
-	limit $2`
 
 // ObjectVersions returns the versions of each object type that registered agents accept.
 func (s *Store) ObjectVersions(ctx context.Context) (map[string][]string, error) {

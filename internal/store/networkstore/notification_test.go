@@ -17,7 +17,7 @@ import (
 // notifications as sent.
 func takeNotifications(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	t.Helper()
-	due, err := s.Network.Notifications(t.Context(), id, 100)
+	due, err := s.Notifications.Unsent(t.Context(), id, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func takeNotifications(t *testing.T, s *store.Store, id uuid.UUID) (all []string
 	for i, a := range due {
 		all, ids[i] = append(all, a.Resource+" "+a.Event), a.ID
 	}
-	if err := s.Network.MarkNotificationsSent(t.Context(), ids); err != nil {
+	if err := s.Notifications.MarkSent(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -109,7 +109,7 @@ func TestNotification_Replay(t *testing.T) {
 	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '10 minutes' where network_id = $1`, early)
 	want := func(what string, within time.Duration, atEarly, atLate []string) {
 		t.Helper()
-		if err := s.Network.ReplayNotifications(t.Context(), within); err != nil {
+		if err := s.Notifications.Replay(t.Context(), within); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([][]string{atEarly, atLate}, [][]string{takeNotifications(t, s, early), takeNotifications(t, s, late)}); diff != "" {
@@ -124,7 +124,7 @@ func TestNotification_Replay(t *testing.T) {
 		t.Errorf("nudged workflows after two replays: got %d, error %v; want one for each of the 2 networks", notes, err)
 	}
 	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '2 hours' where network_id = $1`, early)
-	if n, err := s.Network.TrimNotifications(t.Context(), 10); err != nil || n != 1 {
+	if n, err := s.Notifications.Trim(t.Context(), 10); err != nil || n != 1 {
 		t.Errorf("trim the notifications: got %d deleted, error %v; want 1", n, err)
 	}
 	want("replay of one day", 24*time.Hour, nil, []string{"network created"})

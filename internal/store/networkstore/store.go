@@ -58,8 +58,4 @@ var Workflows = []outbox.Source{
 		select distinct 'port/' || port_id, 'port ' || port_id, jsonb_build_object('resource', 'port', 'status', 'DELETED')
 		from nova_event e
 		where not exists (select from port p where p.id = e.port_id)`},
-	{Workflow: contract.Announce, Rows: `
-		select distinct 'announce/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'announcement')
-		from announcement
-		where told_at is null`},
 }

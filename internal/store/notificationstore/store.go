@@ -1,0 +1,174 @@
+// Package notificationstore stores the notifications to Neutron's agents: which ones are unsent, which ones a process sends now, and for a
+// while the sent ones, because RabbitMQ or an agent may lose them.
+package notificationstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+// retention is how long sent notifications are kept. An agent that was disconnected for longer does not receive the notifications that it
+// missed.
+const retention = time.Hour
+
+// Store reads and writes notifications.
+type Store struct{ db *db.DB }
+
+// New returns a Store on a database.
+func New(d *db.DB) *Store { return &Store{d} }
+
+// Workflows lists the SQL query for the networks whose notifications are unsent.
+var Workflows = []outbox.Source{
+	{Workflow: contract.Announce, Rows: `
+		select distinct 'announce/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'announcement')
+		from announcement
+		where told_at is null`},
+}
+
+// Append records notifications in the caller's transaction, and nudges the workflows that publish them.
+func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) error {
+	if len(all) == 0 {
+		return nil
+	}
+	batch := &pgx.Batch{}
+	var nudges []contract.Nudge
+	for _, a := range all {
+		if a.Data == nil {
+			a.Data = json.RawMessage(`null`)
+		}
+		batch.Queue(`
+			insert into announcement (network_id, kind, event, object_id, data)
+			values ($1, $2, $3, $4, $5)`, a.Network, a.Resource, a.Event, a.ResourceID, a.Data)
+		n := nudge(a.Network)
+		if !slices.ContainsFunc(nudges, func(o contract.Nudge) bool { return o.ID == n.ID }) {
+			nudges = append(nudges, n)
+		}
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("record notifications: %w", err)
+	}
+	return outbox.Enqueue(ctx, tx, nudges...)
+}
+
+// nudge starts or nudges the workflow that publishes a network's notifications.
+func nudge(id uuid.UUID) contract.Nudge {
+	return contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(id.String()), Summary: "agent notifications about network " + id.String(),
+		Attributes: contract.Attributes{Resource: "announcement"}}
+}
+
+const unsentSelect = `
+	select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age,
+		coalesce(claimed_until > clock_timestamp(), false) as claimed
+	from announcement
+	where network_id = $1 and told_at is null
+	order by id
+	limit $2`
+
+// Unsent lists at most `limit` unsent notifications of a network, oldest first.
+func (s *Store) Unsent(ctx context.Context, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
+	return unsent(ctx, s.db, unsentSelect, id, limit)
+}
+
+func unsent(ctx context.Context, q db.Querier, sql string, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
+	all, err := db.QueryAll(ctx, q, pgx.RowToStructByName[network.AgentNotification], sql, id, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list notifications of network %s: %w", id, err)
+	}
+	return all, nil
+}
+
+// Claim lists at most `limit` unsent notifications of a network, oldest first. If none of them is claimed, Claim claims all of them for the
+// given time; otherwise it claims none.
+func (s *Store) Claim(ctx context.Context, id uuid.UUID, claim time.Duration, limit int) (all []network.AgentNotification, err error) {
+	err = s.db.InTx(ctx, func(tx db.Tx) error {
+		all, err = unsent(ctx, tx, unsentSelect+` for update`, id, limit)
+		if err != nil || slices.ContainsFunc(all, func(a network.AgentNotification) bool { return a.Claimed }) {
+			return err
+		}
+		ids := make([]int64, len(all))
+		for i, a := range all {
+			ids[i] = a.ID
+		}
+		_, err = tx.Exec(ctx, `update announcement set claimed_until = clock_timestamp() + $2::interval where id = any($1)`, ids, claim)
+		return err
+	})
+	return all, err
+}
+
+// LateNetworks lists the networks that have unclaimed notifications that are older than `age`, and a note that Temporal has not accepted.
+// LateNetworks reads at most `limit` notifications, oldest first. A network may be listed several times.
+func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
+	all, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
+		select network_id
+		from announcement
+		where told_at is null and at < clock_timestamp() - $1::interval and (claimed_until is null or claimed_until < clock_timestamp())
+			and `+outbox.Exists(`'announce/' || network_id`)+`
+		order by id
+		limit $2`, age, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list networks with late notifications: %w", err)
+	}
+	return all, nil
+}
+
+// MarkSent marks notifications as sent. Sent notifications are kept for `retention`, so that they can be replayed.
+func (s *Store) MarkSent(ctx context.Context, ids []int64) error {
+	if _, err := s.db.Exec(ctx, `update announcement set told_at = clock_timestamp() where id = any($1)`, ids); err != nil {
+		return fmt.Errorf("mark notifications sent: %w", err)
+	}
+	return nil
+}
+
+// Replay marks the notifications that were sent during the last `within` as unsent, because notifications may be lost when the broker or an
+// agent's connection fails. Sending a notification again is safe, because each notification contains the current state of its object.
+func (s *Store) Replay(ctx context.Context, within time.Duration) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error { return Replay(ctx, tx, within) })
+}
+
+// Replay does the same as Store.Replay in the caller's transaction.
+func Replay(ctx context.Context, tx db.Tx, within time.Duration) error {
+	networks, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
+		with replayed as (
+			update announcement
+			set told_at = null, claimed_until = null, at = clock_timestamp()
+			where told_at > clock_timestamp() - $1::interval
+			returning network_id)
+		select distinct network_id
+		from replayed
+		order by network_id`, within)
+	if err != nil {
+		return fmt.Errorf("replay notifications: %w", err)
+	}
+	nudges := make([]contract.Nudge, len(networks))
+	for i, id := range networks {
+		nudges[i] = nudge(id)
+	}
+	return outbox.Enqueue(ctx, tx, nudges...)
+}
+
+// Trim deletes at most `limit` notifications that were sent longer than `retention` ago.
+func (s *Store) Trim(ctx context.Context, limit int) (int64, error) {
+	tag, err := s.db.Exec(ctx, `
+		delete from announcement
+		where id in (
+			select id
+			from announcement
+			where told_at < clock_timestamp() - $1::interval
+			limit $2
+			for update skip locked)`, retention, limit)
+	if err != nil {
+		return 0, fmt.Errorf("trim notifications: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
