@@ -56,7 +56,7 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 		"network create 0 parents at 1", "subnet create 1 parents at 0",
 		"security_group create 0 parents at 1", "security_group_rule create 1 parents at 1", "security_group_rule create 1 parents at 1",
 		"security_group_rule create 1 parents at 1", "security_group_rule create 1 parents at 1",
-		"port create 3 parents at 1", "port update 3 parents at 2", "port delete 3 parents at 3", "subnet delete 1 parents at 0", "network delete 0 parents at 1",
+		"port create 3 parents at 1", "port update 3 parents at 2", "port delete 3 parents at 3", "subnet delete 1 parents at 0", "network delete 0 parents at 2",
 	}, got); d != "" {
 		t.Error(d)
 	}
