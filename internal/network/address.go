@@ -169,3 +169,41 @@ func NewMAC() string {
 	n := rand.Uint32N(1 << 24)
 	return net.HardwareAddr{0xfa, 0x16, 0x3e, byte(n >> 16), byte(n >> 8), byte(n)}.String()
 }
+
+// MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a subnet, the result names the
+// address that the port had before the change in this subnet. If the request names no fixed IPs, MergeFixedIPs returns the addresses that the
+// port had before and that do not derive from the MAC.
+func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []FixedIP {
+	automatic := func(id uuid.UUID) bool {
+		return slices.ContainsFunc(subnets, func(s Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })
+	}
+	var merged []FixedIP
+	if fixed == nil {
+		for _, a := range before.Addresses {
+			if !automatic(a.Subnet) {
+				merged = append(merged, FixedIP(a))
+			}
+		}
+		return merged
+	}
+	merged = slices.Clone(*fixed)
+	taken := map[netip.Addr]bool{}
+	for i, f := range merged {
+		taken[f.IP] = true
+		at := slices.IndexFunc(before.Addresses, func(a Address) bool { return a.IP == f.IP && automatic(a.Subnet) })
+		if at >= 0 { // the address derives from the MAC, which may change
+			merged[i] = FixedIP{Subnet: before.Addresses[at].Subnet}
+		}
+	}
+	for i, f := range merged {
+		if f.IP.IsValid() || automatic(f.Subnet) {
+			continue
+		}
+		at := slices.IndexFunc(before.Addresses, func(a Address) bool { return a.Subnet == f.Subnet && !taken[a.IP] })
+		if at >= 0 {
+			merged[i].IP = before.Addresses[at].IP
+			taken[merged[i].IP] = true
+		}
+	}
+	return merged
+}

@@ -245,3 +245,20 @@ func (p Port) distributedStatus() string {
 	}
 	return status
 }
+
+// CheckBoundChange returns a fault if the port differs from its previous state `before` in attributes that cannot change while the port is
+// bound.
+func (p Port) CheckBoundChange(before Port) error {
+	if !before.Bound() || p.Host == "" {
+		return nil
+	}
+	if before.MAC != p.MAC {
+		return Faultf(PortBound, "Unable to complete operation on port %s, port is already bound, port type: %s, old_mac %s, new_mac %s.",
+			before.ID, before.VIF, before.MAC, p.MAC)
+	}
+	if before.VNIC != p.VNIC {
+		return Faultf(PortBound, "Unable to complete operation on port %s, port is already bound, its vnic_type %s cannot become %s.",
+			before.ID, before.VNIC, p.VNIC)
+	}
+	return nil
+}

@@ -185,7 +185,7 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 	if err != nil {
 		return err
 	}
-	requests, err := requestedAddresses(ctx, tx, *p, subnets, mergeFixedIPs(subnets, before, *p, fixed))
+	requests, err := requestedAddresses(ctx, tx, *p, subnets, p.MergeFixedIPs(before, subnets, fixed))
 	if err != nil {
 		return err
 	}
@@ -223,44 +223,6 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 		p.Addresses = append(p.Addresses, got...)
 	}
 	return nil
-}
-
-// mergeFixedIPs returns the requested fixed IPs. If an item of the request names only a subnet, the result names the port's
-// current address in this subnet. If the request names no fixed IPs, mergeFixedIPs returns the port's current addresses that
-// do not derive from the port's MAC.
-func mergeFixedIPs(subnets []network.Subnet, before, p network.Port, fixed *[]network.FixedIP) []network.FixedIP {
-	automatic := func(id uuid.UUID) bool {
-		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })
-	}
-	var merged []network.FixedIP
-	if fixed == nil {
-		for _, a := range before.Addresses {
-			if !automatic(a.Subnet) {
-				merged = append(merged, network.FixedIP(a))
-			}
-		}
-		return merged
-	}
-	merged = slices.Clone(*fixed)
-	taken := map[netip.Addr]bool{}
-	for i, f := range merged {
-		taken[f.IP] = true
-		at := slices.IndexFunc(before.Addresses, func(a network.Address) bool { return a.IP == f.IP && automatic(a.Subnet) })
-		if at >= 0 { // the address derives from the MAC, which may change
-			merged[i] = network.FixedIP{Subnet: before.Addresses[at].Subnet}
-		}
-	}
-	for i, f := range merged {
-		if f.IP.IsValid() || automatic(f.Subnet) {
-			continue
-		}
-		at := slices.IndexFunc(before.Addresses, func(a network.Address) bool { return a.Subnet == f.Subnet && !taken[a.IP] })
-		if at >= 0 {
-			merged[i].IP = before.Addresses[at].IP
-			taken[merged[i].IP] = true
-		}
-	}
-	return merged
 }
 
 // AddressesTaken counts the allocated addresses of each subnet of the networks.

@@ -56,7 +56,7 @@ func changePort(ctx context.Context, tx *transaction, before lockedPort, c netwo
 	if err != nil {
 		return p, err
 	}
-	if err := checkBoundPortChange(before.Port, p); err != nil {
+	if err := p.CheckBoundChange(before.Port); err != nil {
 		return p, err
 	}
 	if p, err = applySecurityGroups(ctx, tx, p, c); err != nil {
@@ -118,22 +118,6 @@ func recordPortChange(ctx context.Context, tx *transaction, before, after networ
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, portNudge(after, false))
-}
-
-// checkBoundPortChange fails if a change concerns attributes that cannot change while the port is bound.
-func checkBoundPortChange(before, after network.Port) error {
-	if !before.Bound() || after.Host == "" {
-		return nil
-	}
-	if before.MAC != after.MAC {
-		return network.Faultf(network.PortBound, "Unable to complete operation on port %s, port is already bound, port type: %s, old_mac %s, new_mac %s.",
-			before.ID, before.VIF, before.MAC, after.MAC)
-	}
-	if before.VNIC != after.VNIC {
-		return network.Faultf(network.PortBound, "Unable to complete operation on port %s, port is already bound, its vnic_type %s cannot become %s.",
-			before.ID, before.VNIC, after.VNIC)
-	}
-	return nil
 }
 
 // readDependencies reads the agents that a changed port depends on. When readDependencies runs, the port's row still has the
