@@ -15,6 +15,16 @@ const (
 	DHCPAgent      = "DHCP agent"
 )
 
+// L3Agent is the type of the agents that serve routers. berth has no routers, but shows the availability zones of these agents.
+const L3Agent = "L3 agent"
+
+// AvailabilityZone is an availability zone of networks or routers. The agents that report the zone serve the objects in it.
+type AvailabilityZone struct {
+	Name      string
+	Resource  string // "network" or "router"
+	Available bool   // an agent in the zone is enabled
+}
+
 // AgentDownTime is Neutron's agent_down_time: an agent counts as alive if its last report is at most AgentDownTime old.
 const AgentDownTime = 75 * time.Second
 
@@ -27,7 +37,8 @@ type Agent struct {
 	Topic          string
 	Description    string
 	AdminUp        bool
-	Alive          bool // the last report is younger than AgentDownTime
+	Alive          bool   // the last report is younger than AgentDownTime
+	Zone           string // availability zone; empty: the agent reports none
 	Configurations json.RawMessage
 	CreatedAt      time.Time
 	StartedAt      time.Time
@@ -42,6 +53,7 @@ type AgentState struct {
 	Host             string
 	Binary           string
 	Topic            string
+	Zone             string // availability zone; empty: the report contains none
 	Configurations   json.RawMessage
 	ResourceVersions map[string]string // versions of the RPC objects that the agent accepts; nil if the report does not contain the versions
 }

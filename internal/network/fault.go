@@ -29,6 +29,7 @@ const (
 	IPAddressGenerationFailure    Kind = "IpAddressGenerationFailure"
 	VLANInUse                     Kind = "VlanIdInUse"
 	TunnelInUse                   Kind = "TunnelIdInUse"
+	AvailabilityZoneNotFound      Kind = "AvailabilityZoneNotFound"
 	NoNetworkAvailable            Kind = "NoNetworkAvailable"
 	FlatInUse                     Kind = "FlatNetworkInUse"
 	NetworkInUse                  Kind = "NetworkInUse"

@@ -21,6 +21,8 @@ type Network struct {
 	PhysicalNetwork string // provider:physical_network; empty for tunnels
 	Segment         *int   // provider:segmentation_id: VNI or VLAN ID
 	Subnets         []uuid.UUID
+	ZoneHints       []string // availability zones whose DHCP agents may serve the network; empty: every zone
+	Zones           []string // availability zones of the DHCP agents that host the network
 	Tags            []string
 	Revision        int64
 	CreatedAt       time.Time
@@ -42,6 +44,7 @@ type NetworkChange struct {
 	PhysicalNetwork *string
 	Segment         *int
 	Tags            *[]string
+	ZoneHints       *[]string
 }
 
 // Provider network types.
@@ -54,7 +57,12 @@ const (
 
 // NewNetwork returns the network that a create request describes, with Neutron's defaults.
 func NewNetwork(id uuid.UUID, c NetworkChange) Network {
-	return Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, Tags: []string{}}.With(c)
+	return Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, Tags: []string{}, ZoneHints: []string{}}.With(c)
+}
+
+// ZoneNotFound returns the fault for an availability zone that no DHCP agent reports.
+func ZoneNotFound(zone string) *Fault {
+	return Faultf(AvailabilityZoneNotFound, "AvailabilityZone %s could not be found.", zone)
 }
 
 // OpenToAllProjects reports whether other projects may create ports on the network.
@@ -76,6 +84,7 @@ func (n Network) With(c NetworkChange) Network {
 		n.Segment = c.Segment
 	}
 	set(&n.Tags, c.Tags)
+	set(&n.ZoneHints, c.ZoneHints)
 	return n
 }
 

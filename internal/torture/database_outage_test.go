@@ -78,7 +78,7 @@ func processesOf(t *testing.T, parent string) []int {
 
 // routesWithoutDatabase are the routes that do not read the database, with their statuses.
 var routesWithoutDatabase = []string{
-	"GET /networking/: 200", "GET /networking/v2.0: 200", "GET /networking/v2.0/: 200", "GET /networking/v2.0/availability_zones: 200",
+	"GET /networking/: 200", "GET /networking/v2.0: 200", "GET /networking/v2.0/: 200",
 	"GET /networking/v2.0/extensions: 200", "GET /networking/v2.0/extensions/{alias}: 200", "GET /networking/v2.0/quotas/project: 200",
 	"GET /networking/v2.0/quotas/tenant: 200", "GET /networking/v2.0/quotas/{project}/default: 200", "GET /placement/: 200",
 	"GET /reservation/: 300", "GET /reservation/versions: 300",

@@ -82,6 +82,7 @@ type stateBody struct {
 	Host           string          `json:"host"`
 	Binary         string          `json:"binary"`
 	Topic          string          `json:"topic"`
+	Zone           string          `json:"availability_zone"`
 	Configurations json.RawMessage `json:"configurations"`
 }
 
@@ -94,7 +95,7 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	if err := osapi.Decode(r, &b); err != nil {
 		return 0, nil, err
 	}
-	for _, f := range []struct{ name, value string }{{"agent_type", b.Type}, {"host", b.Host}, {"binary", b.Binary}, {"topic", b.Topic}} {
+	for _, f := range []struct{ name, value string }{{"agent_type", b.Type}, {"host", b.Host}, {"binary", b.Binary}, {"topic", b.Topic}, {"availability_zone", b.Zone}} {
 		if len(f.value) > 255 || strings.ContainsRune(f.value, 0) {
 			return 0, nil, badRequest("Invalid input: '%s' is longer than 255 bytes or contains a NUL character.", f.name)
 		}
@@ -106,7 +107,7 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	status, err := g.store.ReportState(r.Context(), network.AgentState{Type: b.Type, Host: b.Host, Binary: b.Binary, Topic: b.Topic, Configurations: configurations})
+	status, err := g.store.ReportState(r.Context(), network.AgentState{Type: b.Type, Host: b.Host, Binary: b.Binary, Topic: b.Topic, Zone: b.Zone, Configurations: configurations})
 	return http.StatusOK, stateAnswer{status}, err
 }
 

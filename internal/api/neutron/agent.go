@@ -47,8 +47,9 @@ var agentAttributes = []attribute.Definition[network.Agent, agentChange]{
 	{Name: "topic", FilterField: "topic", Sortable: true},
 	{Name: "admin_state_up", SettableOn: attribute.OnUpdate, Set: attribute.Into(func(c *agentChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
 	{Name: "description", SettableOn: attribute.OnUpdate, Set: attribute.Into(func(c *agentChange) **string { return &c.Description }, attribute.NullIsEmpty(attribute.Text(255))), FilterField: "description"},
+	{Name: "availability_zone", FilterField: "zone"},
 	{Name: "alive", FilterField: "alive", FilterValue: attribute.FilterBool},
-	{Name: "configurations"}, {Name: "availability_zone"}, {Name: "resources_synced"},
+	{Name: "configurations"}, {Name: "resources_synced"},
 	{Name: "created_at"}, {Name: "started_at"}, {Name: "heartbeat_timestamp"},
 	{Name: heldAttribute}, {Name: awaitedAttribute},
 }
@@ -64,7 +65,7 @@ func viewAgent(a network.Agent, _ identity.Caller) object {
 	moment := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
 	return object{
 		"id": a.ID, "agent_type": a.Type, "host": a.Host, "binary": a.Binary, "topic": a.Topic, "description": nullIfEmpty(a.Description),
-		"admin_state_up": a.AdminUp, "alive": a.Alive, "configurations": a.Configurations, "availability_zone": nil,
+		"admin_state_up": a.AdminUp, "alive": a.Alive, "configurations": a.Configurations, "availability_zone": nullIfEmpty(a.Zone),
 		"resources_synced": nil, "created_at": moment(a.CreatedAt), "started_at": moment(a.StartedAt),
 		"heartbeat_timestamp": moment(a.HeartbeatAt), heldAttribute: a.ServedCount, awaitedAttribute: a.AwaitingPorts,
 	}

@@ -20,7 +20,6 @@ func discovery() []osapi.Route {
 		get("/v2.0/", true, listResources),
 		get("/v2.0/extensions", false, listExtensions),
 		get("/v2.0/extensions/{alias}", false, showExtension),
-		get("/v2.0/availability_zones", false, emptyCollection("availability_zones")),
 	}
 }
 
@@ -47,6 +46,8 @@ func listResources(r *http.Request) (int, any, error) {
 var extensions = []struct{ alias, name, description string }{
 	{"agent", "agent", "The agent management extension."},
 	{"allowed-address-pairs", "Allowed Address Pairs", "Provides allowed address pairs"},
+	{"availability_zone", "Availability Zone", "The availability zone extension."},
+	{"availability_zone_filter", "Availability Zone Filter Extension", "Add filter parameters to AvailabilityZone resource"},
 	{"binding", "Port Binding", "Expose port bindings of a virtual port to external application"},
 	{"binding-extended", "Port Bindings Extended", "Expose port bindings of a virtual port to external application"},
 	{"dhcp_agent_scheduler", "DHCP Agent Scheduler", "Schedule networks among dhcp agents"},
@@ -58,6 +59,7 @@ var extensions = []struct{ alias, name, description string }{
 	{"multi-provider", "Multi Provider Network", "Expose mapping of virtual networks to multiple physical networks"},
 	{"net-mtu", "Network MTU", "Provides MTU attribute for a network resource."},
 	{"net-mtu-writable", "Network MTU (writable)", "Provides a writable MTU attribute for a network resource."},
+	{"network_availability_zone", "Network Availability Zone", "Availability zone support for network."},
 	{"network-ip-availability", "Network IP Availability", "Provides IP availability data for each network and subnet."},
 	{"pagination", "Pagination support", "Extension that indicates that pagination is enabled."},
 	{"port-mac-address-regenerate", "Port MAC address regenerate", "Network port MAC address regenerate"},
@@ -102,12 +104,4 @@ func showExtension(r *http.Request) (int, any, error) {
 		}
 	}
 	return 0, nil, osapi.Fault(http.StatusNotFound, "ExtensionNotFound", "Extension with alias %s does not exist", pathValue(r, "alias"))
-}
-
-// emptyCollection returns a handler that answers with an empty list. The handler is for collections that clients list but that have no
-// members in berth.
-func emptyCollection(collection string) osapi.Handler {
-	return func(*http.Request) (int, any, error) {
-		return http.StatusOK, object{collection: []any{}}, nil
-	}
 }

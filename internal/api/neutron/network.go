@@ -51,7 +51,7 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "port_security_enabled", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **bool { return &c.PortSecurity }, attribute.Bool), FilterField: "port_security", FilterValue: attribute.FilterBool},
 	providerAttributes[0], providerAttributes[1], providerAttributes[2],
 	{Name: "segments", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: oneSegment},
-	{Name: "availability_zone_hints", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[networkChange]},
+	{Name: "availability_zone_hints", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *networkChange) **[]string { return &c.ZoneHints }, zoneHints)},
 	{Name: "status", FilterField: "status", Sortable: true},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
 	{Name: "subnets"}, {Name: "availability_zones"}, {Name: "ipv4_address_scope"}, {Name: "ipv6_address_scope"},
@@ -86,8 +86,8 @@ func viewNetwork(n network.Network, requester identity.Caller) object {
 	o := object{
 		"id": n.ID, "name": n.Name, "description": n.Description, "project_id": n.Project, "tenant_id": n.Project,
 		"admin_state_up": n.AdminUp, "status": network.Active, "shared": n.Shared, "router:external": n.External, "mtu": n.MTU,
-		"port_security_enabled": n.PortSecurity, "subnets": n.Subnets, "availability_zone_hints": []string{},
-		"availability_zones": []string{}, "ipv4_address_scope": nil, "ipv6_address_scope": nil,
+		"port_security_enabled": n.PortSecurity, "subnets": n.Subnets, "availability_zone_hints": n.ZoneHints,
+		"availability_zones": n.Zones, "ipv4_address_scope": nil, "ipv6_address_scope": nil,
 	}
 	if requester.Admin() {
 		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, nullIfEmpty(n.PhysicalNetwork), n.Segment

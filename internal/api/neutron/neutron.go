@@ -36,6 +36,7 @@ func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 		securityGroups(s).tagRoutes(),
 		trunkSubports{s}.routes(),
 		ipAvailability{s}.routes(),
+		availabilityZones{s}.routes(),
 		bindings{s}.routes(),
 		a.routes(),
 	)
@@ -89,7 +90,8 @@ func toAPIError(err error) error {
 		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow:
 		status = http.StatusBadRequest
 	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.InvalidDHCPAgent, network.QuotaNotFound,
-		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
+		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound,
+		network.AvailabilityZoneNotFound:
 		status = http.StatusNotFound
 	case network.NoNetworkAvailable:
 		status = http.StatusServiceUnavailable

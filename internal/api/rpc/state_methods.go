@@ -23,6 +23,7 @@ type reportStateArgs struct {
 			Host           string            `json:"host"`
 			Binary         string            `json:"binary"`
 			Topic          string            `json:"topic"`
+			Zone           string            `json:"availability_zone"`
 			Configurations map[string]any    `json:"configurations"`
 			Versions       map[string]string `json:"resource_versions"`
 		} `json:"agent_state"`
@@ -39,7 +40,7 @@ func (h *handlers) reportState(ctx context.Context, a reportStateArgs) (any, err
 	if s.Type == "" || s.Host == "" {
 		return nil, oslomsg.NewTypeError("an agent's state has an agent_type and a host")
 	}
-	for _, text := range []string{s.Type, s.Host, s.Binary, s.Topic} {
+	for _, text := range []string{s.Type, s.Host, s.Binary, s.Topic, s.Zone} {
 		if len(text) > maxName {
 			return nil, oslomsg.NewTypeError("'%s' is longer than %d bytes", oslomsg.Truncate(text), maxName)
 		}
@@ -56,6 +57,6 @@ func (h *handlers) reportState(ctx context.Context, a reportStateArgs) (any, err
 	if err != nil {
 		return nil, oslomsg.NewTypeError("the configurations cannot be stored: %s", err)
 	}
-	return h.Store.ReportState(ctx, network.AgentState{Type: s.Type, Host: s.Host, Binary: s.Binary, Topic: s.Topic,
+	return h.Store.ReportState(ctx, network.AgentState{Type: s.Type, Host: s.Host, Binary: s.Binary, Topic: s.Topic, Zone: s.Zone,
 		Configurations: configurations, ResourceVersions: s.Versions})
 }

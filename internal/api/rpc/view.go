@@ -39,7 +39,7 @@ func viewNetwork(n network.Network) object {
 		"admin_state_up": n.AdminUp, "status": network.Active, "shared": n.Shared, "mtu": n.MTU, "router:external": n.External,
 		"port_security_enabled": n.PortSecurity, "subnets": n.Subnets, "provider:network_type": n.Type,
 		"provider:physical_network": nullIfEmpty(n.PhysicalNetwork), "provider:segmentation_id": n.Segment,
-		"availability_zone_hints": []string{}, "availability_zones": []string{}}, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
+		"availability_zone_hints": n.ZoneHints, "availability_zones": n.Zones}, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 }
 
 func viewSubnet(s network.Subnet) object {

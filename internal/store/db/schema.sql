@@ -26,6 +26,7 @@ create table agent (
     started_at timestamp with time zone not null default now(),
     heartbeat_at timestamp with time zone not null,
     versions jsonb not null default '{}'::jsonb,
+    availability_zone text not null default ''::text,
     constraint agent_pkey PRIMARY KEY (id),
     constraint agent_identity UNIQUE (agent_type, host)
 );
@@ -457,6 +458,7 @@ create table network (
     created_at timestamp with time zone not null default now(),
     updated_at timestamp with time zone not null default now(),
     tags text[] not null default '{}'::text[],
+    availability_zone_hints text[] not null default '{}'::text[],
     constraint network_pkey PRIMARY KEY (id),
     constraint network_check CHECK (((segment IS NOT NULL) = (type = ANY (ARRAY['vxlan'::text, 'vlan'::text])))),
     constraint network_mtu_check CHECK (((mtu >= 1) AND (mtu <= 65535))),

@@ -17,7 +17,7 @@ import (
 )
 
 var agentSelect = `
-	select id, agent_type as type, host, binary_name as binary, topic, description, admin_up,
+	select id, agent_type as type, host, binary_name as binary, topic, description, admin_up, availability_zone as zone,
 		heartbeat_at > clock_timestamp() - $1::interval as alive,
 		configurations, created_at, started_at, heartbeat_at,
 		case
@@ -51,6 +51,7 @@ var agentColumns = map[string]db.Column{
 	"topic":       {Expr: "agent.topic", Cast: "text[]"},
 	"description": {Expr: "agent.description", Cast: "text[]"},
 	"admin_up":    {Expr: "agent.admin_up", Cast: "boolean[]"},
+	"zone":        {Expr: "agent.availability_zone", Cast: "text[]"},
 	"alive":       {Expr: "(heartbeat_at > clock_timestamp() - $1::interval)", Cast: "boolean[]"},
 	"network":     {Test: "exists (select from dhcp_binding d where d.agent_id = agent.id and d.network_id = any(%s))", Cast: "uuid[]", Unsorted: true},
 }
@@ -182,8 +183,8 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 		versions = encoded(st.ResourceVersions)
 	}
 	err = tx.QueryRow(ctx, `
-		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, admin_up, versions, heartbeat_at)
-		values (@id, @agent_type, @host, @binary_name, @topic, @configurations, @admin_up, coalesce(@versions::jsonb, '{}'), clock_timestamp())
+		insert into agent as a (id, agent_type, host, binary_name, topic, availability_zone, configurations, admin_up, versions, heartbeat_at)
+		values (@id, @agent_type, @host, @binary_name, @topic, @zone, @configurations, @admin_up, coalesce(@versions::jsonb, '{}'), clock_timestamp())
 		on conflict on constraint agent_identity do nothing
 		returning true`, pgx.StrictNamedArgs{
 		"id":             uuid.New(),
@@ -191,6 +192,7 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 		"host":           st.Host,
 		"binary_name":    st.Binary,
 		"topic":          st.Topic,
+		"zone":           st.Zone,
 		"configurations": st.Configurations,
 		"admin_up":       !tx.config.DisableNewAgents,
 		"versions":       versions,
@@ -210,13 +212,14 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 	}
 	if _, err := tx.Exec(ctx, `
 		update agent
-		set binary_name = @binary_name, topic = @topic, configurations = @configurations, heartbeat_at = clock_timestamp(),
+		set binary_name = @binary_name, topic = @topic, availability_zone = coalesce(nullif(@zone, ''), availability_zone), configurations = @configurations, heartbeat_at = clock_timestamp(),
 			started_at = case when @alive then started_at else clock_timestamp() end, versions = coalesce(@versions::jsonb, versions)
 		where agent_type = @agent_type and host = @host`, pgx.StrictNamedArgs{
 		"agent_type":     st.Type,
 		"host":           st.Host,
 		"binary_name":    st.Binary,
 		"topic":          st.Topic,
+		"zone":           st.Zone,
 		"configurations": st.Configurations,
 		"alive":          alive,
 		"versions":       versions,

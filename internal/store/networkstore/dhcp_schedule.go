@@ -10,8 +10,8 @@ import (
 	"berth/internal/network"
 )
 
-// scheduleNetwork assigns a network without a DHCP agent to the live agent with the fewest networks, excluding the given
-// agent. An advisory lock serializes concurrent calls of scheduleNetwork for one network.
+// scheduleNetwork assigns a network without a DHCP agent to the live agent with the fewest networks in the availability zones that the
+// network requests, excluding the given agent. An advisory lock serializes concurrent calls of scheduleNetwork for one network.
 func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -29,8 +29,9 @@ func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID
 	if _, err := enqueueHostingNotifications(ctx, tx, network.EventCreated, `
 		insert into dhcp_binding (network_id, agent_id)
 		select $1, a.id
-		from agent a
-		where a.agent_type = $2 and a.admin_up and a.heartbeat_at > clock_timestamp() - $3::interval and a.id <> $4
+		from agent a, network n
+		where n.id = $1 and a.agent_type = $2 and a.admin_up and a.heartbeat_at > clock_timestamp() - $3::interval and a.id <> $4
+			and `+mayHost("a", "n")+`
 			and not exists (select from dhcp_binding where network_id = $1)
 		order by (select count(*) from dhcp_binding d where d.agent_id = a.id), a.id
 		limit 1
@@ -56,7 +57,8 @@ func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID)
 	return recheckDHCPPorts(ctx, tx, id)
 }
 
-// assignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host.
+// assignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host, if the agent is in an
+// availability zone that the network requests.
 func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -65,7 +67,7 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 		insert into dhcp_binding (network_id, agent_id)
 		select n.id, a.id
 		from network n, agent a
-		where a.agent_type = $1 and a.host = $2 and a.admin_up
+		where a.agent_type = $1 and a.host = $2 and a.admin_up and `+mayHost("a", "n")+`
 			and exists (select from subnet s where s.network_id = n.id and s.dhcp)
 			and not exists (select from dhcp_binding d where d.network_id = n.id)
 		order by n.id
@@ -86,15 +88,16 @@ func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	}
 	if _, err := enqueueHostingNotifications(ctx, tx, network.EventCreated, `
 		with living as materialized (
-			select id, host
+			select id, host, availability_zone
 			from agent
 			where agent_type = $1 and admin_up and heartbeat_at > clock_timestamp() - $3::interval),
 		left_behind as (
 			select d.network_id, d.agent_id
 			from dhcp_binding d
 			join agent a on a.id = d.agent_id
+			join network n on n.id = d.network_id
 			where a.heartbeat_at <= clock_timestamp() - $3::interval
-				and exists (select from living where living.host = $2)
+				and exists (select from living where living.host = $2 and `+mayHost("living", "n")+`)
 				and not exists (
 					select from dhcp_binding o
 					join agent l on l.id = o.agent_id

@@ -14,7 +14,14 @@ import (
 
 const networkSelect = `
 	select id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment,
-		array(select s.id from subnet s where s.network_id = network.id order by s.id) as subnets, tags, revision, created_at, updated_at
+		array(select s.id from subnet s where s.network_id = network.id order by s.id) as subnets, availability_zone_hints as zone_hints,
+		array(
+			select distinct a.availability_zone
+			from dhcp_binding d
+			join agent a on a.id = d.agent_id
+			where d.network_id = network.id and a.availability_zone <> ''
+			order by a.availability_zone) as zones,
+		tags, revision, created_at, updated_at
 	from network`
 
 var networkColumns = db.Tagged("network", map[string]db.Column{
@@ -129,13 +136,16 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if err := checkQuota(ctx, tx, network.QuotaNetworks, n.Project, 1); err != nil {
 		return n, err
 	}
+	if err := checkZones(ctx, tx, n.ZoneHints); err != nil {
+		return n, err
+	}
 	n, err = allocateSegment(ctx, tx, n)
 	if err != nil {
 		return n, err
 	}
 	_, err = tx.Exec(ctx, `
-		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment)
-		values (@id, @project, @name, @description, @admin_up, @shared, @external, @mtu, @port_security, @type, @physical_network, @segment)`, pgx.StrictNamedArgs{
+		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment, availability_zone_hints)
+		values (@id, @project, @name, @description, @admin_up, @shared, @external, @mtu, @port_security, @type, @physical_network, @segment, @zone_hints)`, pgx.StrictNamedArgs{
 		"id":               n.ID,
 		"project":          n.Project,
 		"name":             n.Name,
@@ -148,6 +158,7 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 		"type":             n.Type,
 		"physical_network": n.PhysicalNetwork,
 		"segment":          n.Segment,
+		"zone_hints":       n.ZoneHints,
 	})
 	switch {
 	case db.Violates(err, "network_segment"):

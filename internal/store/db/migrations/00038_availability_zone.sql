@@ -1,0 +1,7 @@
+-- +goose Up
+-- The availability zone that a networking agent reports, and the zones whose DHCP agents may serve a network; empty: none, and every zone.
+alter table agent add column availability_zone text not null default '';
+alter table network add column availability_zone_hints text[] not null default '{}';
+-- +goose Down
+alter table network drop column availability_zone_hints;
+alter table agent drop column availability_zone;

@@ -1,0 +1,52 @@
+package networkstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/network"
+)
+
+// AvailabilityZones lists the availability zones that DHCP agents and L3 agents report, ordered by name.
+func (s *Store) AvailabilityZones(ctx context.Context) ([]network.AvailabilityZone, error) {
+	rows, err := s.db.Query(ctx, `
+		select availability_zone as name, case agent_type when $1 then 'network' else 'router' end as resource, bool_or(admin_up) as available
+		from agent
+		where availability_zone <> '' and agent_type in ($1, $2)
+		group by availability_zone, agent_type
+		order by name, resource`, network.DHCPAgent, network.L3Agent)
+	if err != nil {
+		return nil, fmt.Errorf("list availability zones: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[network.AvailabilityZone])
+}
+
+// checkZones fails if no DHCP agent reports one of the availability zones.
+func checkZones(ctx context.Context, tx *transaction, zones []string) error {
+	if len(zones) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `select distinct availability_zone from agent where agent_type = $1`, network.DHCPAgent)
+	if err != nil {
+		return fmt.Errorf("find availability zones: %w", err)
+	}
+	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("find availability zones: %w", err)
+	}
+	for _, zone := range zones {
+		if !slices.Contains(known, zone) {
+			return network.ZoneNotFound(zone)
+		}
+	}
+	return nil
+}
+
+// mayHost returns the SQL condition that a DHCP agent is in one of the availability zones that a network requests, if the network requests
+// any. The parameters are the SQL aliases of the agent and of the network.
+func mayHost(agent, net string) string {
+	return fmt.Sprintf(`(%[2]s.availability_zone_hints = '{}' or %[1]s.availability_zone = any(%[2]s.availability_zone_hints))`, agent, net)
+}
