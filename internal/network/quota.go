@@ -44,3 +44,15 @@ func (q Quota) CheckUsage(used map[string]int64) error {
 	}
 	return nil
 }
+
+// WithDefaults returns the limits of a project that sets the limits `own`: the limits in q apply to the other resources.
+func (q Quota) WithDefaults(own Quota) Quota {
+	all := Quota{}
+	for _, resource := range QuotaResources() {
+		all[resource] = q.Limit(resource)
+		if limit, ok := own[resource]; ok {
+			all[resource] = limit
+		}
+	}
+	return all
+}

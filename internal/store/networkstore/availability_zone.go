@@ -3,11 +3,11 @@ package networkstore
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/network"
+	"berth/internal/store/db"
 )
 
 // AvailabilityZones lists the availability zones that DHCP agents and L3 agents report, ordered by name.
@@ -26,23 +26,20 @@ func (s *Store) AvailabilityZones(ctx context.Context) ([]network.AvailabilityZo
 
 // checkZones fails if no DHCP agent reports one of the availability zones.
 func checkZones(ctx context.Context, tx *transaction, zones []string) error {
-	if len(zones) == 0 {
+	var missing string
+	err := tx.QueryRow(ctx, `
+		select zone
+		from unnest($1::text[]) with ordinality as hint (zone, place)
+		where not exists (select from agent where agent_type = $2 and availability_zone = zone)
+		order by place`, zones, network.DHCPAgent).Scan(&missing)
+	switch {
+	case db.NoRows(err):
 		return nil
-	}
-	rows, err := tx.Query(ctx, `select distinct availability_zone from agent where agent_type = $1`, network.DHCPAgent)
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("find availability zones: %w", err)
+	default:
+		return network.ZoneNotFound(missing)
 	}
-	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("find availability zones: %w", err)
-	}
-	for _, zone := range zones {
-		if !slices.Contains(known, zone) {
-			return network.ZoneNotFound(zone)
-		}
-	}
-	return nil
 }
 
 // mayHost returns the SQL condition that a DHCP agent is in one of the availability zones that a network requests, if the network requests

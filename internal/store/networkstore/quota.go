@@ -51,31 +51,19 @@ func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project str
 }
 
 // DefaultQuota returns the limits of a project that has no quota of its own.
-func (s *Store) DefaultQuota() network.Quota { return s.withDefaults(nil) }
-
-// withDefaults fills the limits that a project does not set with the defaults.
-func (s *Store) withDefaults(own network.Quota) network.Quota {
-	q := network.Quota{}
-	for _, resource := range network.QuotaResources() {
-		q[resource] = s.config.Quota.Limit(resource)
-		if limit, ok := own[resource]; ok {
-			q[resource] = limit
-		}
-	}
-	return q
-}
+func (s *Store) DefaultQuota() network.Quota { return s.config.Quota.WithDefaults(nil) }
 
 // Quota returns the effective limits of a project.
 func (s *Store) Quota(ctx context.Context, project string) (network.Quota, error) {
 	all, err := s.projectQuotas(ctx, []string{project})
-	return s.withDefaults(all[project]), err
+	return s.config.Quota.WithDefaults(all[project]), err
 }
 
 // Quotas returns the effective limits of each project that has a quota of its own.
 func (s *Store) Quotas(ctx context.Context) (map[string]network.Quota, error) {
 	all, err := s.projectQuotas(ctx, nil)
 	for project, own := range all {
-		all[project] = s.withDefaults(own)
+		all[project] = s.config.Quota.WithDefaults(own)
 	}
 	return all, err
 }
