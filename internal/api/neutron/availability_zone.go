@@ -2,7 +2,6 @@ package neutron
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -50,7 +49,7 @@ const maxZoneHints = 255
 func zoneHints(raw json.RawMessage) ([]string, error) {
 	list, err := attribute.Distinct(attribute.List(attribute.NotEmpty(attribute.Text(maxZoneHints))))(raw)
 	if text, _ := json.Marshal(list); err == nil && len(text) > maxZoneHints {
-		err = errors.New("Too many availability_zone_hints specified")
+		err = attribute.Refusal("Too many availability_zone_hints specified")
 	}
 	return list, err
 }

@@ -3,7 +3,6 @@ package neutron
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 
@@ -84,9 +83,9 @@ func subports(raw json.RawMessage) ([]network.Subport, error) {
 		for _, o := range list[:i] {
 			switch {
 			case s.Port == o.Port:
-				return nil, fmt.Errorf("Non unique UUID for subport: '%s'", s.Port)
+				return nil, attribute.Refusal("Non unique UUID for subport: '%s'", s.Port)
 			case s.Segment != 0 && s.Type == o.Type && s.Segment == o.Segment:
-				return nil, fmt.Errorf("Segmentation ID '%d' for '%s' is not unique", s.Segment, s.Port)
+				return nil, attribute.Refusal("Segmentation ID '%d' for '%s' is not unique", s.Segment, s.Port)
 			}
 		}
 	}
@@ -101,10 +100,10 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 		return s, err
 	}
 	if _, ok := m["port_id"]; !ok {
-		return s, errors.New("A valid port UUID must be specified")
+		return s, attribute.Refusal("A valid port UUID must be specified")
 	}
 	if s.Port, err = attribute.UUID(m["port_id"]); err != nil {
-		return s, fmt.Errorf("Invalid UUID for subport: '%s'", attribute.Excerpt(m["port_id"]))
+		return s, attribute.Refusal("Invalid UUID for subport: '%s'", attribute.Excerpt(m["port_id"]))
 	}
 	if len(m) == 1 {
 		return s, nil
@@ -113,7 +112,7 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 		return s, nil
 	}
 	if err != nil || s.Type == "" || m["segmentation_id"] == nil || attribute.IsNull(m["segmentation_id"]) {
-		return s, fmt.Errorf(missingSegmentation, attribute.Excerpt(raw))
+		return s, attribute.Refusal(missingSegmentation, attribute.Excerpt(raw))
 	}
 	if s.Segment, err = attribute.Int(math.MinInt, math.MaxInt)(m["segmentation_id"]); err != nil {
 		return s, invalidInput("Invalid subport details: segmentation_id '%s' is not an integer", attribute.Excerpt(m["segmentation_id"]))

@@ -195,7 +195,7 @@ func Distinct[T comparable](read func(json.RawMessage) ([]T, error)) func(json.R
 			}
 		}
 		if err == nil && len(duplicates) > 0 {
-			err = fmt.Errorf("Duplicate items in the list: '%s'", strings.Join(duplicates, ", "))
+			err = Refusal("Duplicate items in the list: '%s'", strings.Join(duplicates, ", "))
 		}
 		return list, err
 	}
@@ -278,3 +278,10 @@ func IPVersion(raw json.RawMessage) (int, error) {
 	}
 	return n, err
 }
+
+// Refusal returns an error with a text of Neutron. Such a text may begin with a capital letter.
+func Refusal(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
