@@ -75,6 +75,38 @@ func (p Port) HasAutoAddressIn(s Subnet) bool {
 	return s.IsAutoAddress() && !slices.Contains(routerInterfaceOwners, p.DeviceOwner)
 }
 
+// CandidateSubnets returns the subnets of the network from which the port may get addresses: the subnets without service types, and the
+// subnets one of whose service types is the device owner of the port. A DHCP port also gets addresses from every subnet with DHCP. The
+// subnets with service types come first. CandidateSubnets returns a fault if the network has only other subnets.
+func (p Port) CandidateSubnets(subnets []Subnet) ([]Subnet, error) {
+	var typed, untyped []Subnet
+	for _, s := range subnets {
+		switch {
+		case len(s.ServiceTypes) == 0:
+			untyped = append(untyped, s)
+		case slices.Contains(s.ServiceTypes, p.DeviceOwner) || p.DeviceOwner == DeviceOwnerDHCP && s.DHCP:
+			typed = append(typed, s)
+		}
+	}
+	candidates := append(typed, untyped...)
+	if len(candidates) == 0 && len(subnets) > 0 {
+		return nil, Faultf(NoMatchingSubnet, "No valid service subnet for the given device owner, network %s, service type %s.", p.Network, p.DeviceOwner)
+	}
+	return candidates, nil
+}
+
+// CandidateSubnetsForUpdate returns the candidate subnets of a port that is updated, and the subnets in which the port already has addresses.
+func (p Port) CandidateSubnetsForUpdate(before Port, subnets []Subnet) ([]Subnet, error) {
+	candidates, err := p.CandidateSubnets(subnets)
+	for _, s := range subnets {
+		held := slices.ContainsFunc(before.Addresses, func(a Address) bool { return a.Subnet == s.ID })
+		if held && !slices.ContainsFunc(candidates, func(o Subnet) bool { return o.ID == s.ID }) {
+			candidates, err = append(candidates, s), nil
+		}
+	}
+	return candidates, err
+}
+
 // DefaultAddressRequests returns the address requests of a port whose create request has no `fixed_ips`: one address request for each IP
 // version of the network's subnets.
 func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {

@@ -22,41 +22,43 @@ type Route struct {
 
 // Subnet is a Neutron subnet: an address block on a network.
 type Subnet struct {
-	ID          uuid.UUID
-	Network     uuid.UUID
-	Project     string
-	Name        string
-	Description string
-	CIDR        netip.Prefix
-	Gateway     netip.Addr // invalid: none
-	DHCP        bool
-	Pools       []Pool
-	DNS         []string
-	Routes      []Route
-	RAMode      string // ipv6_ra_mode; empty: none
-	AddressMode string // ipv6_address_mode; empty: none
-	Tags        []string
-	Revision    int64
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	ID           uuid.UUID
+	Network      uuid.UUID
+	Project      string
+	Name         string
+	Description  string
+	CIDR         netip.Prefix
+	Gateway      netip.Addr // invalid: none
+	DHCP         bool
+	Pools        []Pool
+	DNS          []string
+	Routes       []Route
+	RAMode       string   // ipv6_ra_mode; empty: none
+	AddressMode  string   // ipv6_address_mode; empty: none
+	ServiceTypes []string // device owners of the ports that get addresses from the subnet; empty: every port
+	Tags         []string
+	Revision     int64
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
 }
 
 // SubnetChange contains the attributes of a subnet that a request sets; an attribute whose field is nil does not change.
 type SubnetChange struct {
-	Network     *uuid.UUID
-	Project     *string
-	Name        *string
-	Description *string
-	IPVersion   *int
-	CIDR        *netip.Prefix
-	Gateway     *netip.Addr // points to the invalid address for no gateway
-	DHCP        *bool
-	Pools       *[]Pool
-	DNS         *[]string
-	Routes      *[]Route
-	RAMode      *string
-	AddressMode *string
-	Tags        *[]string
+	Network      *uuid.UUID
+	Project      *string
+	Name         *string
+	Description  *string
+	IPVersion    *int
+	CIDR         *netip.Prefix
+	Gateway      *netip.Addr // points to the invalid address for no gateway
+	DHCP         *bool
+	Pools        *[]Pool
+	DNS          *[]string
+	Routes       *[]Route
+	RAMode       *string
+	AddressMode  *string
+	Tags         *[]string
+	ServiceTypes *[]string
 }
 
 // IPv6 modes in which hosts derive their addresses from their MAC.
@@ -82,7 +84,7 @@ func (s Subnet) IsAutoAddress() bool {
 
 // NewSubnet returns the subnet that a create request describes, with Neutron's defaults, or a fault.
 func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
-	s := Subnet{ID: id, DHCP: true, Tags: []string{}}
+	s := Subnet{ID: id, DHCP: true, Tags: []string{}, ServiceTypes: []string{}}
 	if c.CIDR == nil {
 		return s, Faultf(BadRequest, "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
 	}
@@ -122,6 +124,7 @@ func (s Subnet) With(c SubnetChange) (Subnet, error) {
 	set(&s.DNS, c.DNS)
 	set(&s.Routes, c.Routes)
 	set(&s.Tags, c.Tags)
+	set(&s.ServiceTypes, c.ServiceTypes)
 	return s, s.check()
 }
 

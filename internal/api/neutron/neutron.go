@@ -87,7 +87,7 @@ func toAPIError(err error) error {
 		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AllocationOnAutoAddressSubnet, network.AddressPairWithoutIP, network.AddressPairsExhausted, network.DuplicateAddressPair,
 		network.SegmentsAndProvider, network.GroupsNeedPortSecurity, network.RuleProtocol, network.RuleEtherType, network.RuleNoEtherType, network.RuleCIDR, network.RuleRemotes,
 		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,
-		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow:
+		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow, network.InvalidServiceType, network.ServiceTypeNoText:
 		status = http.StatusBadRequest
 	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.InvalidDHCPAgent, network.QuotaNotFound,
 		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound,

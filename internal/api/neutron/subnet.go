@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -57,7 +59,7 @@ var subnetAttributes = []attribute.Definition[network.Subnet, subnetChange]{
 	{Name: "ipv6_ra_mode", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *subnetChange) **string { return &c.RAMode }, ipv6Mode), FilterField: "ra_mode", Sortable: true},
 	{Name: "ipv6_address_mode", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *subnetChange) **string { return &c.AddressMode }, ipv6Mode), FilterField: "address_mode", Sortable: true},
 	{Name: "subnetpool_id", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[subnetChange], FilterField: "subnetpool", Sortable: true},
-	{Name: "service_types", SettableOn: attribute.OnWrite, Set: attribute.OnlyEmpty[subnetChange]},
+	{Name: "service_types", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **[]string { return &c.ServiceTypes }, attribute.NullIsEmptyList(attribute.Distinct(attribute.List(serviceType))))},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
 	{Name: "shared", FilterField: "shared", FilterValue: attribute.FilterBool}, // only a filter, by the attribute of the network
 	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
@@ -70,7 +72,7 @@ func viewSubnet(s network.Subnet, _ identity.Caller) object {
 		"id": s.ID, "network_id": s.Network, "name": s.Name, "description": s.Description, "project_id": s.Project,
 		"tenant_id": s.Project, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": nil, "allocation_pools": s.Pools,
 		"enable_dhcp": s.DHCP, "dns_nameservers": s.DNS, "host_routes": s.Routes, "ipv6_ra_mode": nullIfEmpty(s.RAMode),
-		"ipv6_address_mode": nullIfEmpty(s.AddressMode), "subnetpool_id": nil, "service_types": []string{},
+		"ipv6_address_mode": nullIfEmpty(s.AddressMode), "subnetpool_id": nil, "service_types": s.ServiceTypes,
 	}
 	if s.Gateway.IsValid() {
 		o["gateway_ip"] = s.Gateway
@@ -111,6 +113,21 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 	}
 	r.NextHop, err = attribute.Address(m["nexthop"])
 	return r, err
+}
+
+// ownerPrefixes are the prefixes of the device owners that can be the service type of a subnet.
+var ownerPrefixes = []string{"network:", "neutron:", "compute:", "baremetal:", "manila:"}
+
+// serviceType reads a device owner, whose ports get addresses from the subnet.
+func serviceType(raw json.RawMessage) (string, error) {
+	s, err := attribute.Text(255)(raw)
+	switch {
+	case err != nil:
+		err = network.Faultf(network.ServiceTypeNoText, "Subnet service type %s is not a string.", attribute.Excerpt(raw))
+	case !slices.ContainsFunc(ownerPrefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) }):
+		err = network.Faultf(network.InvalidServiceType, "Subnet service type %s does not correspond to a valid device owner.", attribute.Excerpt(raw))
+	}
+	return s, err
 }
 
 // nameserver reads the IP address of a DNS server and returns the address as text.

@@ -148,3 +148,67 @@ func TestSubnet_DeleteRacesWithPortDelete(t *testing.T) {
 		c.must(204, "DELETE", "/v2.0/networks/"+net, "")
 	}
 }
+
+// A port gets addresses from the subnets whose service types include its device owner, before the subnets without service types.
+func TestSubnet_ServiceTypesChooseThePorts(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, plain := c.createNetwork("10.0.0.0/24")
+	subnet := func(net, cidr, types string) string {
+		t.Helper()
+		return c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":%q,"service_types":%s}}`, net, cidr, types))["subnet"].(object)["id"].(string)
+	}
+	gateways := subnet(net, "10.1.0.0/24", `["network:router_gateway","compute:special"]`)
+	subnetOf := func(p object) string { return p["fixed_ips"].([]any)[0].(object)["subnet_id"].(string) }
+	owned := func(owner string) string { return `,"device_owner":"` + owner + `"` }
+
+	for owner, want := range map[string]string{"": plain, "compute:nova": plain, "compute:special": gateways, "network:router_gateway": gateways, "network:dhcp": gateways} {
+		t.Run(owner, func(t *testing.T) {
+			p := c.in(t).port(net, owned(owner))
+			if got := subnetOf(p); got != want || len(p["fixed_ips"].([]any)) != 1 {
+				t.Errorf("subnet of a port with the device owner %q: got %v, want only %s", owner, p["fixed_ips"], want)
+			}
+		})
+	}
+	named := fmt.Sprintf(`{"port":{"network_id":%q,"device_owner":"compute:nova","fixed_ips":[{"subnet_id":%q}]}}`, net, gateways)
+	if got := c.fault("POST", "/v2.0/ports", named); got != "400 InvalidInput" {
+		t.Errorf("create a port that names a subnet with other service types: got %s, want 400 InvalidInput", got)
+	}
+
+	held := c.port(net, owned("compute:special"))
+	path := "/v2.0/ports/" + held["id"].(string)
+	if p := c.must(200, "PUT", path, `{"port":{"device_owner":"compute:nova","fixed_ips":[{"subnet_id":"`+gateways+`"}]}}`)["port"].(object); subnetOf(p) != gateways {
+		t.Errorf("a port keeps its address when its device owner changes: got %v, want the subnet %s", p["fixed_ips"], gateways)
+	}
+
+	changed := c.must(200, "PUT", "/v2.0/subnets/"+plain, `{"subnet":{"service_types":["compute:nova"]}}`)["subnet"].(object)
+	if d := cmp.Diff([]any{"compute:nova"}, changed["service_types"]); d != "" {
+		t.Errorf("service types of the subnet (-want +got):\n%s", d)
+	}
+	want := "409 IpAddressGenerationFailureNoMatchingSubnet: No valid service subnet for the given device owner, network " + net + ", service type baremetal:x."
+	if got := c.faultMessage("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"device_owner":"baremetal:x"}}`, net)); got != want {
+		t.Errorf("create a port for which no subnet is: want %s, got %s", want, got)
+	}
+	c.must(200, "PUT", "/v2.0/subnets/"+plain, `{"subnet":{"service_types":null}}`)
+	if got := subnetOf(c.port(net, owned("baremetal:x"))); got != plain {
+		t.Errorf("subnet of a port after the service types were removed: got %s, want %s", got, plain)
+	}
+}
+
+func TestSubnet_InvalidServiceTypes(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	_, subnet := c.createNetwork("10.0.0.0/24")
+	for types, want := range map[string]string{
+		`["moon:x"]`:                "400 InvalidSubnetServiceType: Subnet service type moon:x does not correspond to a valid device owner.",
+		`[7]`:                       "400 InvalidInputSubnetServiceType: Subnet service type 7 is not a string.",
+		`["compute:x","compute:x"]`: "400 HTTPBadRequest: Invalid input for service_types. Reason: Duplicate items in the list: 'compute:x'.",
+		`"compute:x"`:               "400 HTTPBadRequest: Invalid input for service_types. Reason: 'compute:x' is not a list.",
+	} {
+		t.Run(types, func(t *testing.T) {
+			if got := c.in(t).faultMessage("PUT", "/v2.0/subnets/"+subnet, `{"subnet":{"service_types":`+types+`}}`); got != want {
+				t.Errorf("set the service types %s: want %s, got %s", types, want, got)
+			}
+		})
+	}
+}

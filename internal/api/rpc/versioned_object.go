@@ -41,6 +41,6 @@ func subnetObject(s network.Subnet, version string) object {
 	return attribute.Versioned(typeSubnet, version, withStandardAttributes(object{"id": s.ID, "project_id": s.Project, "name": s.Name, "network_id": s.Network,
 		"segment_id": nil, "subnetpool_id": nil, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": nullIfInvalid(s.Gateway), "allocation_pools": pools,
 		"enable_dhcp": s.DHCP, "shared": false, "dns_nameservers": nameservers, "dns_publish_fixed_ip": false, "host_routes": routes,
-		"ipv6_ra_mode": nullIfEmpty(s.RAMode), "ipv6_address_mode": nullIfEmpty(s.AddressMode), "service_types": []string{}},
+		"ipv6_ra_mode": nullIfEmpty(s.RAMode), "ipv6_address_mode": nullIfEmpty(s.AddressMode), "service_types": s.ServiceTypes},
 		s.Description, s.Revision, formatTime(s.CreatedAt), formatTime(s.UpdatedAt)))
 }

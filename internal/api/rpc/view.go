@@ -53,7 +53,7 @@ func viewSubnet(s network.Subnet) object {
 	return addStandardAttributes(object{"id": s.ID, "name": s.Name, "description": s.Description, "project_id": s.Project, "tenant_id": s.Project,
 		"network_id": s.Network, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": nullIfInvalid(s.Gateway), "enable_dhcp": s.DHCP,
 		"allocation_pools": pools, "host_routes": routes, "dns_nameservers": emptyIfNil(s.DNS), "ipv6_ra_mode": nullIfEmpty(s.RAMode),
-		"ipv6_address_mode": nullIfEmpty(s.AddressMode), "subnetpool_id": nil, "shared": false, "service_types": []string{}},
+		"ipv6_address_mode": nullIfEmpty(s.AddressMode), "subnetpool_id": nil, "shared": false, "service_types": s.ServiceTypes},
 		s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
 }
 

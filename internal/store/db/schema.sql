@@ -793,6 +793,7 @@ create table subnet (
     created_at timestamp with time zone not null default now(),
     updated_at timestamp with time zone not null default now(),
     tags text[] not null default '{}'::text[],
+    service_types text[] not null default '{}'::text[],
     constraint subnet_pkey PRIMARY KEY (id)
 );
 

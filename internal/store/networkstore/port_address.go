@@ -185,6 +185,11 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 	if err != nil {
 		return err
 	}
+	if fixed != nil {
+		if subnets, err = p.CandidateSubnetsForUpdate(before, subnets); err != nil {
+			return err
+		}
+	}
 	requests, err := requestedAddresses(ctx, tx, *p, subnets, p.MergeFixedIPs(before, subnets, fixed))
 	if err != nil {
 		return err

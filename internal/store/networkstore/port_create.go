@@ -49,9 +49,13 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 	if err != nil {
 		return p, err
 	}
-	requests := p.DefaultAddressRequests(pc.subnets)
+	candidates, err := p.CandidateSubnets(pc.subnets)
+	if err != nil {
+		return p, err
+	}
+	requests := p.DefaultAddressRequests(candidates)
 	if c.FixedIPs != nil {
-		if requests, err = requestedAddresses(ctx, tx, p, pc.subnets, *c.FixedIPs); err != nil {
+		if requests, err = requestedAddresses(ctx, tx, p, candidates, *c.FixedIPs); err != nil {
 			return p, err
 		}
 	}

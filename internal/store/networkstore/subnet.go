@@ -15,7 +15,7 @@ import (
 )
 
 const subnetSelect = `
-	select id, network_id as network, project, name, description, cidr, host(gateway)::inet as gateway, dhcp, pools, dns, routes, ra_mode, address_mode, tags, revision, created_at, updated_at
+	select id, network_id as network, project, name, description, cidr, host(gateway)::inet as gateway, dhcp, pools, dns, routes, ra_mode, address_mode, service_types, tags, revision, created_at, updated_at
 	from subnet`
 
 var subnetColumns = db.Tagged("subnet", map[string]db.Column{
@@ -108,21 +108,22 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 			"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.", s.CIDR, s.Network)
 	}
 	if _, err := tx.Exec(ctx, `
-		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
-		values (@id, @network_id, @project, @name, @description, @cidr, @gateway::text::inet, @dhcp, @pools, @dns, @routes, @ra_mode, @address_mode)`, pgx.StrictNamedArgs{
-		"id":           s.ID,
-		"network_id":   s.Network,
-		"project":      s.Project,
-		"name":         s.Name,
-		"description":  s.Description,
-		"cidr":         s.CIDR,
-		"gateway":      inetParam(s.Gateway),
-		"dhcp":         s.DHCP,
-		"pools":        encoded(db.OrEmpty(s.Pools)),
-		"dns":          db.OrEmpty(s.DNS),
-		"routes":       encoded(db.OrEmpty(s.Routes)),
-		"ra_mode":      s.RAMode,
-		"address_mode": s.AddressMode,
+		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode, service_types)
+		values (@id, @network_id, @project, @name, @description, @cidr, @gateway::text::inet, @dhcp, @pools, @dns, @routes, @ra_mode, @address_mode, @service_types)`, pgx.StrictNamedArgs{
+		"id":            s.ID,
+		"network_id":    s.Network,
+		"project":       s.Project,
+		"name":          s.Name,
+		"description":   s.Description,
+		"cidr":          s.CIDR,
+		"gateway":       inetParam(s.Gateway),
+		"dhcp":          s.DHCP,
+		"pools":         encoded(db.OrEmpty(s.Pools)),
+		"dns":           db.OrEmpty(s.DNS),
+		"routes":        encoded(db.OrEmpty(s.Routes)),
+		"ra_mode":       s.RAMode,
+		"address_mode":  s.AddressMode,
+		"service_types": s.ServiceTypes,
 	}); err != nil {
 		return s, fmt.Errorf("create subnet: %w", err)
 	}
@@ -180,7 +181,7 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		}
 		tag, err := tx.Exec(ctx, `
 			update subnet
-			set name = @name, description = @description, gateway = @gateway::text::inet, dhcp = @dhcp, pools = @pools, dns = @dns, routes = @routes, tags = @tags,
+			set name = @name, description = @description, gateway = @gateway::text::inet, dhcp = @dhcp, pools = @pools, dns = @dns, routes = @routes, service_types = @service_types, tags = @tags,
 				revision = revision + 1, updated_at = now()
 			where id = @id and revision = @expected_revision`, pgx.StrictNamedArgs{
 			"id":                id,
@@ -191,6 +192,7 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 			"pools":             encoded(db.OrEmpty(after.Pools)),
 			"dns":               db.OrEmpty(after.DNS),
 			"routes":            encoded(db.OrEmpty(after.Routes)),
+			"service_types":     after.ServiceTypes,
 			"tags":              after.Tags,
 			"expected_revision": before.Revision,
 		})
