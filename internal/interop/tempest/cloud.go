@@ -25,8 +25,8 @@ const password = "secret"
 
 // agents are the agents of the cloud. They send only heartbeats, so that berth schedules networks to the DHCP agents and binds ports.
 var agents = []object{
-	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-1"},
-	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-2"},
+	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-1", "availability_zone": "nova"},
+	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-2", "availability_zone": "nova"},
 	{"agent_type": "Open vSwitch agent", "binary": "neutron-openvswitch-agent", "topic": "N/A", "host": "cmp-1"},
 }
 
@@ -246,5 +246,6 @@ ipv6_subnet_attributes = true
 [neutron_plugin_options]
 available_type_drivers = flat,local,vlan,vxlan
 provider_vlans = physnet1
+agent_availability_zone = nova
 `)
 }
