@@ -123,7 +123,8 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	options.MaxEntryFailures = cfg.ODL.RetryCount
 	options.HistoryRetention = inventorystore.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
 	registerJournalMetrics(&options, a.odl, a.registry)
-	a.registry.MustRegister(newJournalCollector(a.store), newProjectionCollector(a.store.Outbox), newNoteCollector(a.store.Outbox), newAuditCollector(a.store.Mirror))
+	a.registry.MustRegister(newJournalCollector(a.store), newProjectionCollector(a.store.Outbox), newNoteCollector(a.store.Outbox), newAuditCollector(a.store.Mirror),
+		newLeaseCollector(a.store.Lease))
 	a.activities = activities.New(options)
 	if a.feedback, err = newFeedbackListener(cfg.ODL, a.odl, a.store); err != nil {
 		return err

@@ -163,7 +163,8 @@ func (d *randomDeployment) listExecutions(ctx context.Context, query string, w *
 }
 
 // driftGauges are the metrics that say how far something outside of the rows differs from the rows.
-var driftGauges = []string{"berth_unattended_rows", "berth_orphan_executions", "berth_due_late_seconds"}
+var driftGauges = []string{"berth_unattended_rows", "berth_orphan_executions", "berth_due_late_seconds", "berth_search_attribute_drift",
+	"berth_hosts_quarantined", "berth_host_pool_changes", "berth_reservation_leftovers", "berth_lease_steps_interrupted"}
 
 func (d *randomDeployment) readGauges(ctx context.Context, w *observation) error {
 	for _, p := range d.processes {

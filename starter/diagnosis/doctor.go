@@ -73,6 +73,7 @@ func checks() []check {
 		{"executions", checkProjection("executions")},
 		{"attribute values", checkProjection("search attributes")},
 		{"leases", checkLeases},
+		{"hosts", checkHosts},
 		{"OpenDaylight", checkODL},
 		{"journal", checkJournal},
 		{"controller audit", checkAudit},

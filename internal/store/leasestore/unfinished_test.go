@@ -1,0 +1,46 @@
+package leasestore_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/lease"
+	"berth/internal/store/leasestore"
+	"berth/internal/store/storetest"
+)
+
+func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 3)
+	unfinished := func() leasestore.Unfinished {
+		t.Helper()
+		u, err := e.Lease.Unfinished(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	storetest.Exec(t, e.url, `delete from host_pooling`)
+	if d := cmp.Diff(leasestore.Unfinished{}, unfinished()); d != "" {
+		t.Errorf("unfinished work without leases (-want +got): %s", d)
+	}
+
+	failed := e.failEnd(e.createInStatus(lease.Active)) // keeps its host
+	storetest.Exec(t, e.url, `
+		insert into reservation_failure (reservation_id, party, call, error, since, last_at, attempts)
+		values ($1, 'nova', 'PUT', 'status 500', now(), now(), 1)`, failed.Reservations[0].ID)
+	storetest.Exec(t, e.url, `insert into host_pooling (service_name) values ('cmp-1')`)
+	storetest.Exec(t, e.url, `
+		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
+		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now())`)
+	e.startDue(e.createLease(hostsDraft(1, 2, 1, 1)))
+	if started, _, err := e.Lease.BeginDueLeases(t.Context(), true); len(started) != 1 || err != nil {
+		t.Fatalf("begin the due steps: got %d, error %v; want 1", len(started), err)
+	}
+	e.batchTimesOver()
+
+	if d := cmp.Diff(leasestore.Unfinished{Quarantined: 1, PoolChanges: 1, Leftovers: 1, Interrupted: 1, FailingCalls: 1}, unfinished()); d != "" {
+		t.Errorf("unfinished work (-want +got): %s", d)
+	}
+}
