@@ -85,7 +85,8 @@ var routesWithoutDatabase = []string{
 }
 
 // requiredQueries are the queries of routes that refuse a request without a query.
-var requiredQueries = map[string]string{"/placement/allocation_candidates": "?resources=VCPU:1", "/placement/usages": "?project_id=demo"}
+var requiredQueries = map[string]string{"/placement/allocation_candidates": "?resources=VCPU:1", "/placement/usages": "?project_id=demo",
+	"/operator/v1/candidates/explain": "?resources=VCPU:1"}
 
 // expectUnavailable sends an example of each route's requests. Each route must answer 503 with Retry-After in the format of its API, or say
 // that the change may have been made. expectUnavailable returns the routes that answered otherwise, with their statuses.
