@@ -115,8 +115,10 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 	return r, err
 }
 
-// ownerPrefixes are the prefixes of the device owners that can be the service type of a subnet.
-var ownerPrefixes = []string{"network:", "neutron:", "compute:", "baremetal:", "manila:"}
+// ownerPrefixes are the prefixes of the device owners that can be the service type of a subnet. neutron-lib also accepts every text that
+// begins with a character of "compute:" (validate_subnet_service_types adds the characters of this prefix and not the prefix), and clients
+// depend on it.
+var ownerPrefixes = append(strings.Split("compute:", ""), "network:", "neutron:", "baremetal:")
 
 // serviceType reads a device owner, whose ports get addresses from the subnet.
 func serviceType(raw json.RawMessage) (string, error) {

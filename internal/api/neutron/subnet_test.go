@@ -200,7 +200,7 @@ func TestSubnet_InvalidServiceTypes(t *testing.T) {
 	c := open(t)
 	_, subnet := c.createNetwork("10.0.0.0/24")
 	for types, want := range map[string]string{
-		`["moon:x"]`:                "400 InvalidSubnetServiceType: Subnet service type moon:x does not correspond to a valid device owner.",
+		`["web:x"]`:                 "400 InvalidSubnetServiceType: Subnet service type web:x does not correspond to a valid device owner.",
 		`[7]`:                       "400 InvalidInputSubnetServiceType: Subnet service type 7 is not a string.",
 		`["compute:x","compute:x"]`: "400 HTTPBadRequest: Invalid input for service_types. Reason: Duplicate items in the list: 'compute:x'.",
 		`"compute:x"`:               "400 HTTPBadRequest: Invalid input for service_types. Reason: 'compute:x' is not a list.",
