@@ -35,7 +35,7 @@ func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryPr
 // while the controller was unavailable; Temporal retries it until none is left.
 func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	defer startHeartbeat(ctx)()
-	if wait, why := a.ODL.BreakerWait(); wait > 0 { // the first attempt has stored the failure in the row
+	if wait, why := a.ODL.BreakerWait(); wait > 0 { // TryEntry, which made the first attempt, has stored its failure in the row
 		return contract.EntryProgress{}, controllerUnavailable(wait, "%s", why)
 	}
 	ctx, cancel := context.WithTimeout(ctx, LongCallTimeout)

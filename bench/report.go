@@ -69,7 +69,7 @@ type report struct {
 	Figures  []result         `json:"figures"`
 }
 
-// resultOf sums the rounds of a figure. If the earlier results contain a successful result of the figure's baseline, resultOf also
+// resultOf adds up the samples of all rounds of a measurement (a figure). If the earlier results contain a successful result of the figure's baseline, resultOf also
 // computes the ratio of the figure to its baseline.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)

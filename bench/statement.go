@@ -46,7 +46,7 @@ func (s *stack) configure(ctx context.Context, settings ...string) error {
 			return err
 		}
 	}
-	pause(ctx, 300*time.Millisecond) // every PostgreSQL backend reloads the settings before its next statement
+	pause(ctx, 300*time.Millisecond) // pg_reload_conf returns before the PostgreSQL backends have the new settings
 	return nil
 }
 

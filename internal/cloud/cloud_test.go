@@ -136,7 +136,7 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 	first.ID = uuid.New()
 	s.apply(first)
 	s.remove(first)                                // creates the freepool
-	s.nova.AddServer(notifytest.Server{Host: "a"}) // a server that the reservation deletes
+	s.nova.AddServer(notifytest.Server{Host: "a"}) // the start of the reservation must delete this server
 
 	for range 2 {
 		if m := s.apply(c); m.Revision != 3 || m.AggregateID == nil {

@@ -12,8 +12,9 @@ const (
 	lateAfter = 3 * time.Second
 	// lateRepeat is the time after which the reconciler nudges the workflow of a row again if the step is still overdue.
 	lateRepeat = 30 * time.Second
-	// maxLate is the maximum number of rows that one search nudges, and maxLateKnown the number that it remembers. A few nudges are enough,
-	// because the workflow of one lease performs the steps of all leases that are due.
+	// maxLate is the maximum number of workflows that one search nudges. A few nudges are enough, because the workflow of one lease performs
+	// the steps of all leases that are due. maxLateKnown is the maximum number of nudged rows that the reconciler remembers, so that it does
+	// not nudge their workflows again before lateRepeat.
 	maxLate      = 10
 	maxLateKnown = 1000
 )

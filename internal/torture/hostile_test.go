@@ -178,7 +178,7 @@ func (h *hostileClient) attack(a attack) int {
 			h.t.Errorf("send the request %s: got status %d, body %.300s; want an error in the format of the API: %v", a, status, body, err)
 		}
 	}
-	var touched int64 // the number of write statements; if it is unchanged, the digests are unchanged too
+	var touched int64 // the number of write statements since the start; without a new one, the tables are unchanged
 	if err := h.conn.QueryRow(h.t.Context(), `select last_value + is_called::int from touched`).Scan(&touched); err != nil {
 		h.t.Fatal(err)
 	}

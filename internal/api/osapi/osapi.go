@@ -37,7 +37,7 @@ type Route struct {
 	Method    string
 	Path      string // below the API's prefix; "/" is the prefix itself
 	Handle    Handler
-	Open      bool // the path needs no credentials, not even for the 405 of another method
+	Open      bool // a request needs no credentials, even if it gets 405 because the path does not have its method
 	LargeBody bool // the body may have MaxBatch instead of MaxBody bytes
 	// Repeatable means that a client may repeat the request although the outcome of the first request is unknown. Methods that are
 	// idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every route.

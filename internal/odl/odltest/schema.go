@@ -58,7 +58,8 @@ func orNull(kind attributeKind, name string) []schemaAttribute {
 	return single(schemaAttribute{name: name, kind: kind, orNull: true})
 }
 
-// withDefault returns the single attribute of a list with a value that it has after a create, or always.
+// withDefault returns the list with the default values of its only attribute: onCreate applies if a create omits the attribute, and `always`
+// if any write omits the attribute.
 func withDefault(list []schemaAttribute, onCreate, always any) []schemaAttribute {
 	list[0].onCreate, list[0].always = onCreate, always
 	return list

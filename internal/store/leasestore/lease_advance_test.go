@@ -119,7 +119,7 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	}
 
 	e.expectStatus(starting, lease.Terminated)
-	e.expectStatus(next, lease.Active) // in the same sweep, right after
+	e.expectStatus(next, lease.Active) // the sweep that has ended `starting` has also started `next`
 	e.advance(0)
 }
 

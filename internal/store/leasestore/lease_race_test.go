@@ -249,7 +249,7 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			for done := 0; done < 2; { // stop after two empty sweeps: a locked lease is skipped once
+			for done := 0; done < 2; { // one empty sweep is not enough: a sweep skips the leases that another worker has locked
 				n, err := e.sweep(nil)
 				if err != nil {
 					t.Error(err)

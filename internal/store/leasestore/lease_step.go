@@ -115,7 +115,8 @@ func clearFailures(ctx context.Context, tx *transaction, all []transition) error
 	return nil
 }
 
-// checkAllocated returns db.ErrConflict if Placement does not contain all resources of the starting leases' reservations.
+// checkAllocated returns db.ErrConflict if Placement lacks a resource that a reservation of the starting leases needs,
+// for example the inventory of a reserved host.
 func checkAllocated(ctx context.Context, tx *transaction, started []*transition) error {
 	var all []leaseReservation
 	for _, o := range started {

@@ -16,8 +16,8 @@ import (
 // RepairFindings records a journal entry for each finding, and returns one outcome per finding: the number of the recorded
 // entry, or the reason why no entry is recorded. All findings of one call must have the same object type. If the object of
 // a finding has journal entries after `since`, or no longer matches the finding, RepairFindings skips the object, because
-// the finding is out of date. If the parameter `exactly` is true, RepairFindings also skips an object whose expected data
-// differ from the data of the finding.
+// the finding is out of date. If the parameter `exactly` is true, RepairFindings also skips an object whose rows have
+// changed since the audit recorded the finding.
 func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil

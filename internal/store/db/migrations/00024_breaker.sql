@@ -3,8 +3,8 @@
 create table mirror_breaker (
     controller  text        primary key, -- URL of its northbound
     open        boolean     not null,
-    since       timestamptz not null, -- is it open, or closed
-    probe_at    timestamptz not null  -- while it is open: nobody sends anything before
+    since       timestamptz not null, -- time of the last change of `open`
+    probe_at    timestamptz not null  -- while the breaker is open, no process sends a request before this time
 );
 -- +goose Down
 drop table mirror_breaker;
