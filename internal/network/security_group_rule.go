@@ -79,6 +79,30 @@ func (r SecurityRule) protocolNumber() (number int, ok bool) {
 	return number, err == nil && number >= 0 && number <= 255
 }
 
+// EqualProtocols returns the values of Protocol that name the same protocol as the rule: "tcp" and "6" are the same protocol.
+func (r SecurityRule) EqualProtocols() []string {
+	number, known := r.protocolNumber()
+	if !known {
+		return []string{r.Protocol}
+	}
+	equal := []string{strconv.Itoa(number)}
+	for name, its := range protocolNumbers {
+		if its == number {
+			equal = append(equal, name)
+		}
+	}
+	return slices.Sorted(slices.Values(equal))
+}
+
+// EqualRemoteIPs returns the texts of RemoteIP that match the same addresses as the rule: a prefix of length 0 matches the same addresses as
+// no prefix. The text of no prefix is "".
+func (r SecurityRule) EqualRemoteIPs() []string {
+	if !r.RemoteIP.IsValid() || r.RemoteIP.Bits() == 0 {
+		return []string{"", "0.0.0.0/0", "::/0"}
+	}
+	return []string{r.RemoteIP.String()}
+}
+
 // canonical returns the rule in the form in which Neutron stores it: ICMP for IPv6 has a name and a number of its own, and a range of
 // all ports is no range.
 func (r SecurityRule) canonical() SecurityRule {

@@ -83,6 +83,47 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 }
 
+// Rules are equal if they allow the same traffic: a protocol has a name and a number, and a prefix of length 0 means the same as no prefix.
+func TestSecurityGroupRule_EqualRulesConflict(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	const path = "/v2.0/security-group-rules"
+	for _, pair := range []struct{ first, second, want string }{
+		{`"protocol":"tcp"`, `"protocol":"6"`, "409 SecurityGroupRuleExists"},
+		{`"protocol":17`, `"protocol":"UDP"`, "409 SecurityGroupRuleExists"},
+		{`"protocol":"tcp","port_range_min":80,"port_range_max":80`, `"protocol":6,"port_range_min":80,"port_range_max":80`, "409 SecurityGroupRuleExists"},
+		{`"ethertype":"IPv6","protocol":"icmp"`, `"ethertype":"IPv6","protocol":"58"`, "409 SecurityGroupRuleExists"},
+		{`"protocol":"tcp"`, `"protocol":"6","remote_ip_prefix":"0.0.0.0/0"`, "409 SecurityGroupRuleExists"},
+		{`"ethertype":"IPv6","remote_ip_prefix":"::/0"`, `"ethertype":"IPv6"`, "409 SecurityGroupRuleExists"},
+		{`"protocol":"tcp","description":"a"`, `"protocol":"tcp","description":"b"`, "409 SecurityGroupRuleExists"},
+		{`"protocol":"tcp"`, `"protocol":"17"`, ""},
+		{`"protocol":"tcp"`, `"protocol":"6","port_range_min":80,"port_range_max":80`, ""},
+		{`"protocol":"tcp","remote_ip_prefix":"0.0.0.0/0"`, `"protocol":"tcp","remote_ip_prefix":"10.0.0.0/8"`, ""},
+		{`"ethertype":"IPv6","protocol":"tcp"`, `"protocol":"tcp"`, ""},
+	} {
+		t.Run(pair.first+" and "+pair.second, func(t *testing.T) {
+			c := c.in(t)
+			group := c.group("web")
+			rule := func(attributes string) string {
+				return fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress",%s}}`, group, attributes)
+			}
+			first := c.must(201, "POST", path, rule(pair.first))["security_group_rule"].(object)
+
+			if pair.want == "" {
+				c.must(201, "POST", path, rule(pair.second))
+				return
+			}
+			if got := c.fault("POST", path, rule(pair.second)); got != pair.want {
+				t.Errorf("create an equal rule: want %s, got %s", pair.want, got)
+			}
+			refused := c.must(409, "POST", path, rule(pair.second))["NeutronError"].(object)
+			if want := fmt.Sprintf("Security group rule already exists. Rule id is %s.", first["id"]); refused["message"] != want {
+				t.Errorf("message about the equal rule: want %q, got %q", want, refused["message"])
+			}
+		})
+	}
+}
+
 // The protocols that only IPv6 has are refused for IPv4, by name and by number.
 func TestSecurityGroupRule_ProtocolsOfIPv6Only(t *testing.T) {
 	t.Parallel()

@@ -104,35 +104,31 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	return r, err
 }
 
-// insertRule inserts a rule of a locked group. insertRule returns an error if the group already has an identical rule.
+// insertRule inserts a rule of a locked group. insertRule returns a fault if the group already has an equal rule.
 func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) error {
 	remote := ""
 	if r.RemoteIP.IsValid() {
 		remote = r.RemoteIP.String()
 	}
-	tag, err := tx.Exec(ctx, `
-		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
-		values (@id, @group_id, @project, @description, @direction, @ethertype, @protocol, @port_min, @port_max, @remote_ip, @remote_group)
-		on conflict do nothing`, pgx.StrictNamedArgs{
-		"id":           r.ID,
-		"group_id":     r.Group,
-		"project":      r.Project,
-		"description":  r.Description,
-		"direction":    r.Direction,
-		"ethertype":    r.EtherType,
-		"protocol":     r.Protocol,
-		"port_min":     r.PortMin,
-		"port_max":     r.PortMax,
-		"remote_ip":    remote,
-		"remote_group": r.RemoteGroup,
-	})
+	equal, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
+		select id from security_group_rule
+		where group_id = $1 and direction = $2 and ethertype = $3 and protocol = any($4)
+			and port_min is not distinct from $5 and port_max is not distinct from $6 and remote_ip = any($7) and remote_group is not distinct from $8`,
+		r.Group, r.Direction, r.EtherType, r.EqualProtocols(), r.PortMin, r.PortMax, r.EqualRemoteIPs(), r.RemoteGroup)
+	if err == nil && len(equal) > 0 {
+		return network.Faultf(network.RuleExists, "Security group rule already exists. Rule id is %s.", equal[0])
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, `
+			insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			r.ID, r.Group, r.Project, r.Description, r.Direction, r.EtherType, r.Protocol, r.PortMin, r.PortMax, remote, r.RemoteGroup)
+	}
 	switch {
 	case db.Violates(err, "security_group_rule_remote_group_fkey"):
 		return groupNotFound(*r.RemoteGroup)
 	case err != nil:
 		return fmt.Errorf("create security group rule: %w", err)
-	case tag.RowsAffected() == 0:
-		return network.Faultf(network.RuleExists, "Security group %s already has such a rule.", r.Group)
 	default:
 		return nil
 	}
