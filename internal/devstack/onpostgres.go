@@ -50,21 +50,21 @@ var portCount = 2*len(services) + 1
 type postgresTemporal struct {
 	programs TemporalPrograms
 	dir      string
+	dynamic  []string // dynamic configuration: name=value
 	database *url.URL // as the server's role
 	ports    []int    // the frontend's port comes first
 }
+
+// productionConfig is the dynamic configuration of a server that is measured. Only the limit of requests differs from the defaults.
+var productionConfig = []string{"frontend.namespaceRPS=100000"}
 
 // StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL. StartTemporalOnPostgres registers the
 // namespace "default" and berth's search attributes. The folder `dir` holds the server's configuration and log. The server listens on free
 // ports.
 func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir string, p *Postgres) (*Temporal, error) {
-	dir, err := filepath.Abs(dir)
+	s, err := preparePostgresTemporal(ctx, programs, dir, p, productionConfig)
 	if err != nil {
 		return nil, err
-	}
-	s := &postgresTemporal{programs: programs, dir: dir}
-	if err := s.prepare(ctx, p); err != nil {
-		return nil, fmt.Errorf("prepare Temporal's databases: %w", err)
 	}
 	t, err := s.start(ctx)
 	if err != nil {
@@ -77,6 +77,18 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 		return nil, err
 	}
 	return t, nil
+}
+
+func preparePostgresTemporal(ctx context.Context, programs TemporalPrograms, dir string, p *Postgres, dynamic []string) (*postgresTemporal, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &postgresTemporal{programs: programs, dir: dir, dynamic: dynamic}
+	if err := s.prepare(ctx, p); err != nil {
+		return nil, fmt.Errorf("prepare Temporal's databases: %w", err)
+	}
+	return s, nil
 }
 
 // start runs the server on free ports. If another process takes one of the ports first, start tries other ports.
@@ -102,7 +114,7 @@ func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	}
 }
 
-// prepare creates Temporal's role, databases and schemas in PostgreSQL, or updates them from an earlier version.
+// prepare writes the dynamic configuration, and creates or updates Temporal's role, databases and schemas in PostgreSQL.
 func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
@@ -121,6 +133,11 @@ func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 	if err := s.setPassword(ctx, c); err != nil {
 		return err
 	}
+	return s.createDatabases(ctx, c)
+}
+
+// createDatabases creates Temporal's databases unless they exist, and brings their schemas up to date.
+func (s *postgresTemporal) createDatabases(ctx context.Context, c *pgx.Conn) error {
 	for _, d := range []struct{ name, schema string }{
 		{temporalDatabase, "postgresql/v12/temporal"},
 		{visibilityDatabase, "postgresql/v12/visibility"},
@@ -146,10 +163,9 @@ func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 
 func (s *postgresTemporal) dynamicConfig() string { return filepath.Join(s.dir, "dynamic.yaml") }
 
-// writeDynamicConfig writes the same dynamic configuration that the dev server has.
 func (s *postgresTemporal) writeDynamicConfig() error {
 	var lines strings.Builder
-	for _, setting := range dynamicConfig {
+	for _, setting := range s.dynamic {
 		name, value, _ := strings.Cut(setting, "=")
 		fmt.Fprintf(&lines, "%s:\n- value: %s\n", name, value)
 	}

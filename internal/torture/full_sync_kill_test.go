@@ -2,16 +2,10 @@ package torture
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
-
-	"berth/internal/devstack"
 	"berth/internal/odl/odltest"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
@@ -41,16 +35,7 @@ func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	})
 	t.Run("Temporal", func(t *testing.T) {
 		t.Parallel()
-		temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: filepath.Dir(servertest.DataFolder(t))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(temporal.Kill)
-		temporalClient, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer temporalClient.Close()
+		temporal, temporalClient := startOwnTemporal(t)
 		servertest.PauseSweep(t, temporalClient)
 		checkFullSyncContinues(servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address), func(*servertest.Worker) {
 			temporal.Kill()

@@ -3,7 +3,6 @@ package torture
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"berth/internal/devstack"
 	"berth/internal/server/servertest"
@@ -25,8 +23,8 @@ import (
 type randomDeployment struct {
 	*servertest.Deployment
 	postgres    *devstack.Postgres
-	temporal    *devstack.Temporal
-	temporalDir string
+	temporal    *devstack.TestTemporal
+	copied      bool // the fault "Temporal restored from a copy" has made a copy
 	rabbit      *devstack.RabbitMQ
 	client      client.Client // connected with Temporal without a link
 	slowLink    link          // between all processes of berth and Temporal
@@ -57,31 +55,24 @@ func newRandomDeployment(t *testing.T, roles ...string) *randomDeployment {
 	return d
 }
 
-// startServers starts PostgreSQL, Temporal and RabbitMQ at the same time.
+// startServers starts PostgreSQL, Temporal and RabbitMQ.
 func (d *randomDeployment) startServers(t *testing.T, dir string) {
 	t.Helper()
-	d.temporalDir = filepath.Join(dir, "temporal")
 	var starts sync.WaitGroup
-	errs := make([]error, 2)
-	starts.Go(func() {
-		d.temporal, errs[0] = devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: d.temporalDir})
+	var err error
+	t.Cleanup(func() {
+		starts.Wait()
+		if d.rabbit != nil {
+			d.rabbit.Kill()
+		}
 	})
-	starts.Go(func() { d.rabbit, errs[1] = devstack.StartRabbitMQ(t.Context(), filepath.Join(dir, "rabbitmq")) })
+	starts.Go(func() { d.rabbit, err = devstack.StartRabbitMQ(t.Context(), filepath.Join(dir, "rabbitmq")) })
+	d.temporal, d.client = startOwnTemporal(t)
 	d.postgres = startOwnPostgres(t)
 	starts.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(d.temporal.Kill)
-	t.Cleanup(d.rabbit.Kill)
-	var err error
-	if d.client, err = client.DialContext(t.Context(), client.Options{HostPort: d.temporal.Address,
-		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))}); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.client.Close)
 }
 
 // urls returns the URLs of the processes with the role.

@@ -2,12 +2,9 @@ package torture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +77,7 @@ var faultKinds = []faultKind{
 	}},
 	{name: "Temporal emptied", weight: 1, longest: 3 * time.Second, optional: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
 		d.temporal.Kill()
-		return d.startTemporalAfterDataLoss, d.removeTemporalData()
+		return d.startTemporalAfterDataLoss, d.temporal.EraseData(d.Context())
 	}},
 	{name: "Temporal restored from a copy", weight: 1, longest: 3 * time.Second, optional: true, begin: func(d *randomDeployment, _ *rand.Rand) (func() error, error) {
 		d.temporal.Kill()
@@ -146,43 +143,13 @@ func (d *randomDeployment) lockTable(table string) (unlock func() error, err err
 	return unlock, err
 }
 
-// temporalData returns the files of Temporal's database.
-func (d *randomDeployment) temporalData() []string {
-	files, _ := filepath.Glob(filepath.Join(d.temporalDir, "temporal.db*"))
-	return files
-}
-
-func (d *randomDeployment) removeTemporalData() (err error) {
-	for _, f := range d.temporalData() {
-		err = errors.Join(err, os.Remove(f))
-	}
-	return err
-}
-
-// restoreTemporalData replaces Temporal's database by the copy that an earlier fault of this kind has made, and makes the copy the first
-// time.
+// restoreTemporalData replaces Temporal's data by the copy that an earlier fault of this kind has made, and makes the copy the first time.
 func (d *randomDeployment) restoreTemporalData() error {
-	folder := filepath.Join(d.temporalDir, "copy")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
+	if d.copied {
+		return d.temporal.RestoreData(d.Context())
 	}
-	from, _ := filepath.Glob(filepath.Join(folder, "temporal.db*"))
-	to := d.temporalDir
-	if len(from) == 0 {
-		from, to = d.temporalData(), folder
-	} else if err := d.removeTemporalData(); err != nil {
-		return err
-	}
-	for _, f := range from {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(f)), raw, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	d.copied = true
+	return d.temporal.CopyData(d.Context())
 }
 
 // startTemporalAfterDataLoss starts Temporal with other data. The signals that no workflow has handled are lost with the earlier data, so the

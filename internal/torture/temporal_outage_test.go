@@ -2,15 +2,9 @@ package torture
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
-	"path/filepath"
 	"testing"
 
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
-
-	"berth/internal/devstack"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
 )
@@ -19,16 +13,7 @@ import (
 // ports during the outage, exactly once. After the restart of Temporal, all ports must become ACTIVE.
 func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	t.Parallel()
-	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: filepath.Dir(servertest.DataFolder(t))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(temporal.Kill)
-	temporalClient, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer temporalClient.Close()
+	temporal, temporalClient := startOwnTemporal(t)
 	servertest.PauseSweep(t, temporalClient)
 	s := servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address)
 	c := s.StartWorker("api,relay,temporal")

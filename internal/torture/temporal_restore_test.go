@@ -1,9 +1,9 @@
 package torture
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,76 +24,39 @@ import (
 // ownTemporal is a deployment with its own Temporal server, whose data a test can damage.
 type ownTemporal struct {
 	*servertest.Deployment
-	server *devstack.Temporal
+	server *devstack.TestTemporal
 	client client.Client
-	dir    string // of the server's database
 }
 
 func newOwnTemporal(t *testing.T) *ownTemporal {
 	t.Helper()
-	dir := filepath.Dir(servertest.DataFolder(t))
-	server, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: dir})
+	server, c := startOwnTemporal(t)
+	return &ownTemporal{servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+server.Address), server, c}
+}
+
+// startOwnTemporal starts a Temporal server for the test alone, and connects with it.
+func startOwnTemporal(t *testing.T) (*devstack.TestTemporal, client.Client) {
+	t.Helper()
+	server, err := devstack.StartTestTemporal(t.Context(), filepath.Join(filepath.Dir(servertest.DataFolder(t)), "temporal"), func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Kill)
+	t.Cleanup(server.Close)
 	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return &ownTemporal{servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+server.Address), server, c, dir}
+	return server, c
 }
 
-// files returns the files of the server's database.
-func (o *ownTemporal) files() []string {
-	o.Helper()
-	found, err := filepath.Glob(filepath.Join(o.dir, "temporal.db*"))
-	if err != nil || len(found) == 0 {
-		o.Fatalf("list the files of Temporal's database: got %v, error %v; want files", found, err)
-	}
-	return found
-}
-
-// backUp stops the server, copies its database, and starts the server again.
-func (o *ownTemporal) backUp() {
+// whileStopped stops the server, calls f, and starts the server again.
+func (o *ownTemporal) whileStopped(f func(context.Context) error) {
 	o.Helper()
 	o.server.Stop()
-	for _, f := range o.files() {
-		o.copyFile(f, f+".backup")
-	}
-	o.start()
-}
-
-// replace stops the server, deletes its database, and starts the server again: with the backup, or empty without one.
-func (o *ownTemporal) replace(restore bool) {
-	o.Helper()
-	o.server.Stop()
-	for _, f := range o.files() {
-		if original, ok := strings.CutSuffix(f, ".backup"); ok && restore {
-			o.copyFile(f, original)
-		} else if !ok {
-			if err := os.Remove(f); err != nil {
-				o.Fatal(err)
-			}
-		}
-	}
-	o.start()
-}
-
-func (o *ownTemporal) copyFile(from, to string) {
-	o.Helper()
-	content, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, content, 0o600)
-	}
-	if err != nil {
+	if err := f(o.Context()); err != nil {
 		o.Fatal(err)
 	}
-}
-
-func (o *ownTemporal) start() {
-	o.Helper()
 	if err := o.server.Start(o.Context()); err != nil {
 		o.Fatal(err)
 	}
@@ -174,14 +137,14 @@ func TestTemporalRestoredFromBackup_RowsGetTheirExecutionsAgain(t *testing.T) {
 	before := createWaitingPort(c)
 	o.AwaitMirrored()
 	o.awaitOpen(contract.PortID(before))
-	o.backUp()
+	o.whileStopped(o.server.CopyData)
 	c.AwaitReady()
 	after := createWaitingPort(c)
 	starting := createLeaseOf(c, "node-1", 30*time.Second, 24*time.Hour)
 	later := createLeaseOf(c, "node-2", 12*time.Hour, 24*time.Hour)
 	o.awaitOpen(contract.PortID(after), leaseWorkflow(starting), leaseWorkflow(later))
 
-	o.replace(true)
+	o.whileStopped(o.server.RestoreData)
 
 	begin := time.Now()
 	o.awaitOpen(contract.PortID(before), contract.PortID(after), leaseWorkflow(later))
@@ -207,7 +170,7 @@ func TestTemporalReplacedByEmptyOne_WorkContinuesWithoutRestart(t *testing.T) {
 	c.CreateNetwork("pending")
 	o.awaitOpen(contract.PortID(port), leaseWorkflow(starting))
 
-	o.replace(false)
+	o.whileStopped(o.server.EraseData)
 	begin := time.Now()
 	o.Controller.ClearFaults()
 

@@ -59,11 +59,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer postgres.Stop()
-	temporal, stopTemporal, err := startTemporal(ctx, dir)
+	temporal, err := devstack.StartTestTemporal(ctx, filepath.Join(dir, "temporal"), progress)
 	if err != nil {
 		return err
 	}
-	defer stopTemporal()
+	defer temporal.Close()
 	fmt.Fprintf(os.Stderr, "teststack: PostgreSQL and Temporal are ready after %.1f s\n", time.Since(begin).Seconds())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -78,27 +78,6 @@ func run(ctx context.Context, args []string) error {
 }
 
 func progress(message string) { fmt.Fprintln(os.Stderr, "teststack:", message) }
-
-// startTemporal starts a Temporal server with a PostgreSQL of its own. The tests do not use the dev server, because on a busy machine its
-// database in memory can fail every request after a cancelled one ("interrupted").
-func startTemporal(ctx context.Context, dir string) (temporal *devstack.Temporal, stop func(), err error) {
-	programs, err := devstack.TemporalServer(ctx, devstack.DevServer, progress)
-	if err != nil {
-		return nil, nil, err
-	}
-	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(dir, "temporal-postgres"), Unsafe: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	if temporal, err = devstack.StartTemporalOnPostgres(ctx, programs, filepath.Join(dir, "temporal"), postgres); err != nil {
-		postgres.Stop()
-		return nil, nil, err
-	}
-	return temporal, func() {
-		temporal.Stop()
-		postgres.Stop()
-	}, nil
-}
 
 // programs returns the folder of this program if it also contains worker and starter.
 func programs() (string, bool) {

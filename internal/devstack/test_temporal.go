@@ -1,0 +1,102 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// TestTemporal is a Temporal server with a PostgreSQL server of its own, for tests. Tests that stop Temporal or delete its data do not
+// disturb other tests. The tests do not use the dev server, because on a busy machine its database can fail every request after a
+// cancelled one ("interrupted").
+type TestTemporal struct {
+	*Temporal
+	server   *postgresTemporal
+	postgres *Postgres
+}
+
+// copySuffix ends the names of the databases that hold a copy of Temporal's data.
+const copySuffix = "_copy"
+
+// StartTestTemporal builds and starts a Temporal server and its PostgreSQL server. The folder `dir` holds their data. The server makes new
+// search attributes visible to the next request. While StartTestTemporal builds the server, it passes messages to `progress`.
+func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (*TestTemporal, error) {
+	programs, err := TemporalServer(ctx, DevServer, progress)
+	if err != nil {
+		return nil, err
+	}
+	t := &TestTemporal{}
+	if t.postgres, err = StartPostgres(ctx, PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true}); err != nil {
+		return nil, err
+	}
+	t.server, err = preparePostgresTemporal(ctx, programs, filepath.Join(dir, "temporal"), t.postgres, dynamicConfig)
+	if err == nil {
+		t.Temporal, err = t.server.start(ctx)
+	}
+	if err != nil {
+		t.postgres.Stop()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close stops both servers.
+func (t *TestTemporal) Close() {
+	t.Stop()
+	t.postgres.Stop()
+}
+
+// CopyData copies the data of the stopped server. A later copy replaces an earlier one.
+func (t *TestTemporal) CopyData(ctx context.Context) error {
+	return t.eachDatabase(ctx, func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name+copySuffix, name) })
+}
+
+// RestoreData replaces the data of the stopped server by the copy that CopyData has made.
+func (t *TestTemporal) RestoreData(ctx context.Context) error {
+	return t.eachDatabase(ctx, func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name, name+copySuffix) })
+}
+
+// EraseData deletes all data of the stopped server. The copy that CopyData has made stays.
+func (t *TestTemporal) EraseData(ctx context.Context) error {
+	err := t.eachDatabase(ctx, func(c *pgx.Conn, name string) error {
+		_, err := c.Exec(ctx, `drop database `+name+` with (force)`)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c, err := t.postgres.connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	return t.server.createDatabases(ctx, c)
+}
+
+// eachDatabase calls f for both databases of the server.
+func (t *TestTemporal) eachDatabase(ctx context.Context, f func(c *pgx.Conn, name string) error) error {
+	c, err := t.postgres.connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	return errors.Join(f(c, temporalDatabase), f(c, visibilityDatabase))
+}
+
+// replaceDatabase replaces a database, if it exists, by a copy of another one. Sessions of a killed server would prevent that, so
+// replaceDatabase ends them.
+func replaceDatabase(ctx context.Context, c *pgx.Conn, name, original string) error {
+	for _, statement := range []string{
+		`select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = '` + original + `'`,
+		`drop database if exists ` + name + ` with (force)`,
+		`create database ` + name + ` template ` + original + ` owner ` + temporalRole,
+	} {
+		if _, err := c.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("copy the database %s to %s: %w", original, name, err)
+		}
+	}
+	return nil
+}
