@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/jackc/pgx/v5"
-
 	"berth/internal/devstack"
 	"berth/internal/notify/notifytest"
 	"berth/internal/odl/odltest"
@@ -40,7 +38,9 @@ func serveStubs(ctx context.Context, stdout io.Writer) error {
 	}
 	defer syncODL.Stop()
 	stub := &notifytest.Nova{}
-	stub.MirrorHypervisors(rootProviders)
+	stub.MirrorHypervisors(func(ctx context.Context) ([]string, error) {
+		return devstack.RootProviders(ctx, os.Getenv(databaseVariable))
+	})
 	nova, err := devstack.Serve(0, stub)
 	if err != nil {
 		return err
@@ -56,20 +56,6 @@ func serveStubs(ctx context.Context, stdout io.Writer) error {
 	}
 	<-ctx.Done()
 	return nil
-}
-
-// rootProviders returns the names of the root providers in Placement. The stub of Nova has a hypervisor for each of them.
-func rootProviders(ctx context.Context) ([]string, error) {
-	c, err := pgx.Connect(ctx, os.Getenv(databaseVariable))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-	rows, err := c.Query(ctx, `select name from provider where parent_id is null`)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // startStubs runs the bench program a second time as the stub process, and reads the URLs of the stubs from the output of the stub

@@ -13,7 +13,6 @@ import (
 
 	"berth/internal/config"
 	"berth/internal/devstack"
-	"berth/internal/notify/notifytest"
 	"berth/internal/store/db"
 )
 
@@ -27,7 +26,6 @@ type devRun struct {
 	temporal *devstack.Temporal
 	odl      *devstack.Server
 	nova     *devstack.Server
-	novaStub *notifytest.Nova
 	neutron  *devstack.Server
 	closers  []func() error // close the stubs of OpenDaylight, Nova and Neutron
 	app      *App
@@ -167,11 +165,8 @@ func (d *devRun) start(ctx context.Context) error {
 	d.printf("the stubs of OpenDaylight, Nova and Neutron are running")
 	// A configuration profile of the `temporal` command may name another Temporal server, so the development run does not read profiles.
 	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
-	if d.app, err = Open(ctx, d.cfg, environ); err != nil {
-		return err
-	}
-	d.novaStub.MirrorHypervisors(d.rootProviders)
-	return nil
+	d.app, err = Open(ctx, d.cfg, environ)
+	return err
 }
 
 // stop stops PostgreSQL, Temporal and the stubs. The caller must stop the App before it calls stop.

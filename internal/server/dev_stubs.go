@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"berth/internal/devstack"
-	"berth/internal/inventory"
 	"berth/internal/notify/notifytest"
 	"berth/internal/odl/odltest"
 )
@@ -24,8 +23,9 @@ func (d *devRun) startStandIns() error {
 		return fmt.Errorf("start the stub of OpenDaylight: %w", err)
 	}
 	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.BasePath, ""
-	d.novaStub = &notifytest.Nova{Token: d.cfg.Nova.Token}
-	if d.nova, err = devstack.Serve(0, d.novaStub); err != nil {
+	nova := &notifytest.Nova{Token: d.cfg.Nova.Token}
+	nova.MirrorHypervisors(func(ctx context.Context) ([]string, error) { return devstack.RootProviders(ctx, d.cfg.DatabaseURL) })
+	if d.nova, err = devstack.Serve(0, nova); err != nil {
 		return fmt.Errorf("start the stub of Nova: %w", err)
 	}
 	d.cfg.Nova.URL = d.nova.URL
@@ -34,15 +34,4 @@ func (d *devRun) startStandIns() error {
 	}
 	d.cfg.Neutron.URL = d.neutron.URL
 	return nil
-}
-
-// rootProviders returns the names of the root providers in Placement. The stub of Nova has a hypervisor for each of them.
-func (d *devRun) rootProviders(ctx context.Context) (names []string, err error) {
-	all, err := d.app.store.Inventory.Providers(ctx, inventory.ProviderFilter{})
-	for _, p := range all {
-		if p.UUID == p.Root {
-			names = append(names, p.Name)
-		}
-	}
-	return names, err
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
@@ -40,7 +39,7 @@ type Deployment struct {
 func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	t.Helper()
 	s := &Deployment{T: t, Database: db, Controller: odltest.New(), Nova: &notifytest.Nova{}}
-	s.Nova.MirrorHypervisors(func(ctx context.Context) ([]string, error) { return rootProviders(ctx, db) })
+	s.Nova.MirrorHypervisors(func(ctx context.Context) ([]string, error) { return devstack.RootProviders(ctx, db) })
 	// The stub of the controller has the check network from the beginning. Without the check network, the scheduled check of the controller
 	// could start a full sync during the test.
 	s.Controller.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.BasePath+"/networks",
@@ -54,20 +53,6 @@ func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	s.Settings = append([]string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + db, "BERTH_ODL_URL=" + controller + odltest.BasePath,
 		"BERTH_NOVA_URL=" + Serve(t, s.Nova), "TEMPORAL_CONFIG_FILE=" + os.DevNull}, temporal...)
 	return s
-}
-
-// rootProviders returns the names of the root providers in Placement.
-func rootProviders(ctx context.Context, database string) ([]string, error) {
-	c, err := pgx.Connect(ctx, database)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-	rows, err := c.Query(ctx, `select name from provider where parent_id is null`)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // Serve serves the handler on a free port until the test ends, and returns the URL of the server.
