@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"berth/internal/network"
 )
@@ -24,7 +23,7 @@ const (
 	claimTime = 20 * time.Second
 	// attemptTimeout is the maximum duration of one delivery.
 	attemptTimeout = 15 * time.Second
-	// maxDirect is the maximum number of concurrent deliveries, and of rows that one query reads.
+	// maxDirect is the maximum number of ports or networks that one search finds, and of their concurrent deliveries.
 	maxDirect = 200
 )
 
@@ -83,20 +82,11 @@ func (d *Direct) deliver(ctx context.Context, k kind) {
 		}
 		return
 	}
-	var attempts errgroup.Group
-	attempts.SetLimit(maxDirect)
-	seen := map[uuid.UUID]bool{}
+	var attempts sync.WaitGroup
 	for _, id := range objects {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		attempts.Go(func() error {
-			d.attempt(ctx, k, id)
-			return nil
-		})
+		attempts.Go(func() { d.attempt(ctx, k, id) })
 	}
-	_ = attempts.Wait()
+	attempts.Wait()
 }
 
 func (d *Direct) attempt(ctx context.Context, k kind, id uuid.UUID) {

@@ -14,15 +14,16 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// LatePorts lists the ports that have unclaimed Nova events that are older than `age`, and a note that Temporal has not accepted. LatePorts
-// reads at most `limit` events, oldest first. A port may be listed several times.
+// LatePorts lists at most `limit` ports that have unclaimed Nova events that are older than `age`, and a note that Temporal has not
+// accepted. The port with the oldest event comes first.
 func (s *Store) LatePorts(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
 	ports, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
 		select port_id
 		from nova_event
 		where created_at < clock_timestamp() - $1::interval and (claimed_until is null or claimed_until < clock_timestamp())
 			and `+outbox.Exists(`'port/' || port_id`)+`
-		order by id
+		group by port_id
+		order by min(id)
 		limit $2`, age, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list ports with late Nova events: %w", err)

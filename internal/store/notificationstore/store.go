@@ -106,15 +106,16 @@ func (s *Store) Claim(ctx context.Context, id uuid.UUID, claim time.Duration, li
 	return all, err
 }
 
-// LateNetworks lists the networks that have unclaimed notifications that are older than `age`, and a note that Temporal has not accepted.
-// LateNetworks reads at most `limit` notifications, oldest first. A network may be listed several times.
+// LateNetworks lists at most `limit` networks that have unclaimed notifications that are older than `age`, and a note that Temporal has not
+// accepted. The network with the oldest notification comes first.
 func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
 		select network_id
 		from announcement
 		where told_at is null and at < clock_timestamp() - $1::interval and (claimed_until is null or claimed_until < clock_timestamp())
 			and `+outbox.Exists(`'announce/' || network_id`)+`
-		order by id
+		group by network_id
+		order by min(id)
 		limit $2`, age, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list networks with late notifications: %w", err)
