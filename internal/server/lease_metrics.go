@@ -12,26 +12,37 @@ import (
 
 // leaseCollector reads from the database, at each scrape, how much work on leases is held up.
 type leaseCollector struct {
-	store                                                              *leasestore.Store
-	quarantined, poolChanges, leftovers, interruptedSteps, failingCall *prometheus.Desc
+	store  *leasestore.Store
+	gauges []leaseGauge
+}
+
+type leaseGauge struct {
+	desc  *prometheus.Desc
+	value func(leasestore.Unfinished) int64
 }
 
 func newLeaseCollector(s *leasestore.Store) *leaseCollector {
-	gauge := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
-	return &leaseCollector{
-		store:            s,
-		quarantined:      gauge("berth_hosts_quarantined", "Hosts that a lease keeps because its end has failed. `starter host list` names the lease and the failed call."),
-		poolChanges:      gauge("berth_host_pool_changes", "Hosts whose change of the freepool Nova has not confirmed."),
-		leftovers:        gauge("berth_reservation_leftovers", "Reservations of deleted leases that berth must still remove from Nova and Neutron."),
-		interruptedSteps: gauge("berth_lease_steps_interrupted", "Steps of leases that a process has begun and not finished in time, and that no other process has taken over."),
-		failingCall:      gauge("berth_reservations_failing", "Reservations whose last call of Nova, Neutron or the inventory failed. `starter why lease/ID` names the call."),
+	gauge := func(name, help string, value func(leasestore.Unfinished) int64) leaseGauge {
+		return leaseGauge{prometheus.NewDesc(name, help, nil, nil), value}
 	}
+	return &leaseCollector{s, []leaseGauge{
+		gauge("berth_hosts_quarantined", "Hosts that a lease keeps because its end has failed. `starter host list` names the lease and the failed call.",
+			func(u leasestore.Unfinished) int64 { return u.Quarantined }),
+		gauge("berth_host_pool_changes", "Hosts whose change of the freepool Nova has not confirmed.",
+			func(u leasestore.Unfinished) int64 { return u.PoolChanges }),
+		gauge("berth_reservation_leftovers", "Reservations of deleted leases that berth must still remove from Nova and Neutron.",
+			func(u leasestore.Unfinished) int64 { return u.Leftovers }),
+		gauge("berth_lease_steps_interrupted", "Steps of leases that a process has begun and not finished in time, and that no other process has taken over.",
+			func(u leasestore.Unfinished) int64 { return u.Interrupted }),
+		gauge("berth_reservations_failing", "Reservations whose last call of Nova, Neutron or the inventory failed. `starter why lease/ID` names the call.",
+			func(u leasestore.Unfinished) int64 { return u.FailingCalls }),
+	}}
 }
 
 // Describe implements prometheus.Collector.
 func (c *leaseCollector) Describe(all chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.quarantined, c.poolChanges, c.leftovers, c.interruptedSteps, c.failingCall} {
-		all <- d
+	for _, g := range c.gauges {
+		all <- g.desc
 	}
 }
 
@@ -45,8 +56,7 @@ func (c *leaseCollector) Collect(all chan<- prometheus.Metric) {
 		slog.Warn("reading the metrics of the leases from the database failed", "error", err)
 		return
 	}
-	for d, value := range map[*prometheus.Desc]int64{c.quarantined: u.Quarantined, c.poolChanges: u.PoolChanges, c.leftovers: u.Leftovers,
-		c.interruptedSteps: u.Interrupted, c.failingCall: u.FailingCalls} {
-		all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value))
+	for _, g := range c.gauges {
+		all <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.value(u)))
 	}
 }

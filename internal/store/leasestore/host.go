@@ -47,17 +47,22 @@ func (s *Store) hostsWithQuarantine(ctx context.Context, where string, args ...a
 	return all, err
 }
 
+// quarantineSQL selects the hosts that a lease keeps because its end has failed, with the lease and its reservation.
+const quarantineSQL = `
+	select a.host_id, a.reservation_id, r.lease_id
+	from event e
+	join reservation r on r.lease_id = e.lease_id
+	join host_allocation a on a.reservation_id = r.id
+	where e.event_type = 'end_lease' and e.status = 'ERROR'`
+
 // quarantinedHosts returns the hosts that a lease keeps because its end has failed, by ID. If several leases keep a host, quarantinedHosts
 // returns the lease with the earliest end.
 func (s *Store) quarantinedHosts(ctx context.Context) (map[int64]*lease.Quarantine, error) {
 	rows, err := s.db.Query(ctx, `
 		select distinct on (a.host_id) a.host_id, l.id, l.name, l.end_at, f.party, f.call, f.error, f.since, f.last_at, f.next_at, f.attempts
-		from event e
-		join lease l on l.id = e.lease_id
-		join reservation r on r.lease_id = l.id
-		join host_allocation a on a.reservation_id = r.id
-		left join reservation_failure f on f.reservation_id = r.id
-		where e.event_type = 'end_lease' and e.status = 'ERROR'
+		from (`+quarantineSQL+`) as a
+		join lease l on l.id = a.lease_id
+		left join reservation_failure f on f.reservation_id = a.reservation_id
 		order by a.host_id, l.end_at, l.id`)
 	if err != nil {
 		return nil, fmt.Errorf("read quarantined hosts: %w", err)

@@ -22,11 +22,7 @@ type Unfinished struct {
 func (s *Store) Unfinished(ctx context.Context) (Unfinished, error) {
 	u, err := db.QueryOne(ctx, s.db, pgx.RowToStructByName[Unfinished], nil, `
 		select
-			(select count(distinct a.host_id)
-				from event e
-				join reservation r on r.lease_id = e.lease_id
-				join host_allocation a on a.reservation_id = r.id
-				where e.event_type = 'end_lease' and e.status = 'ERROR') as quarantined,
+			(select count(distinct host_id) from (`+quarantineSQL+`) as q) as quarantined,
 			(select count(*) from host_pooling) as pool_changes,
 			(select count(*) from reservation_leftover) as leftovers,
 			(select count(*) from lease where batch_until <= clock_timestamp()) as interrupted,
