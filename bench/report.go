@@ -69,8 +69,8 @@ type report struct {
 	Figures  []result         `json:"figures"`
 }
 
-// resultOf adds up the samples of all rounds of a measurement (a figure). If the earlier results contain a successful result of the figure's baseline, resultOf also
-// computes the ratio of the figure to its baseline.
+// resultOf adds up the samples of all rounds of a measurement (a figure). If the earlier results contain a successful result of the
+// figure's baseline, resultOf also computes the ratio of the figure to its baseline.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)
 	r := result{Name: f.name, Title: f.title, Count: all.Count, Seconds: all.Seconds, Rate: all.rate(), CPU: all.cpuPerOperation()}

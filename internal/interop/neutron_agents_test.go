@@ -277,7 +277,8 @@ func (c *agentScenario) dhcpServiceDiffers(want int) string {
 // createServerPort creates a port for a server on the agents' host.
 func (c *agentScenario) createServerPort() serverPort {
 	c.Helper()
-	// A host whose agent has been silent for network.AgentDownTime gets no binding. On a slow machine the restart of an agent can take longer.
+	// A host whose agent has been silent for network.AgentDownTime gets no binding. On a slow machine the restart of an agent can take
+	// longer.
 	c.Rows(`update agent set heartbeat_at = greatest(heartbeat_at, now()) returning host`)
 	p := servertest.PortBody(c.network)
 	p["binding:host_id"] = c.host.name

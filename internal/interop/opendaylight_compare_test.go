@@ -14,8 +14,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestOpenDaylight_SimulatedControllerAnswersAlike sends the same requests to a real controller and to the simulated one. They answer with the
-// same status, and reads with the same objects, except for the requests in knownDifferences.
+// TestOpenDaylight_SimulatedControllerAnswersAlike sends the same requests to a real controller and to the simulated one. They answer with
+// the same status, and reads with the same objects, except for the requests in knownDifferences.
 func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 	t.Parallel()
 	actual, simulated := startOpenDaylight(t), servertest.Serve(t, odltest.New())+odltest.BasePath

@@ -91,8 +91,8 @@ func (a *Attempt) endUpdate(o Outcome) {
 	a.end(o)
 }
 
-// handleNested handles the response to the creation of the nested objects. If the controller answers 409, the nested objects
-// exist already, and the attempt has succeeded. After any other failure, the next attempt reads the object and creates the nested objects again.
+// handleNested handles the response to the creation of the nested objects. If the controller answers 409, the nested objects exist already,
+// and the attempt has succeeded. After any other failure, the next attempt reads the object and creates the nested objects again.
 func (a *Attempt) handleNested(got Response) {
 	e := a.entry
 	e.Operation = Update

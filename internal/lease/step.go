@@ -66,9 +66,9 @@ func Next(l Lease, now time.Time) Due {
 	}
 }
 
-// NeedsClearing reports whether resources of a reservation of a lease in ERROR must still be removed from Nova, Neutron and Placement. If the
-// start of the lease has failed, the removal of the resources has failed, too, as long as the reservation has a failed call. If the end of the
-// lease has failed, the reservation keeps its allocations until its resources are removed.
+// NeedsClearing reports whether resources of a reservation of a lease in ERROR must still be removed from Nova, Neutron and Placement. If
+// the start of the lease has failed, the removal of the resources has failed, too, as long as the reservation has a failed call. If the end
+// of the lease has failed, the reservation keeps its allocations until its resources are removed.
 func (l Lease) NeedsClearing(r Reservation) bool {
 	end := l.event(EndLease)
 	if l.Status != Error || end == nil {
@@ -264,8 +264,8 @@ func transitionError(l Lease, step Step) error {
 	return fmt.Errorf("%w: lease %s is %s, and the step %s is not due", ErrTransition, l.ID, l.Status, step)
 }
 
-// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end, clear and delete free the hosts of a reservation unless
-// the step failed for this reservation, because a host is not reused until it is certain that the reservation has released the host.
+// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end, clear and delete free the hosts of a reservation
+// unless the step failed for this reservation, because a host is not reused until it is certain that the reservation has released the host.
 func ReleasesHosts(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
 	_, hasFailed := failed[r]
 	return slices.Contains([]Step{StepEnd, StepClear, StepDelete}, step) && !hasFailed

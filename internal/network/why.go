@@ -42,8 +42,8 @@ func (p Port) Redacted() Port {
 const maxNamedHosts = 3
 
 // WithAgentHosts completes the blocks that an agent on any one of several hosts can remove, such as the DHCP block. The field Host of such
-// a block becomes a text: the names of these hosts, or their number if there are many. Use WithAgentHosts only for an answer to an API request, because a workflow keeps its StatusView and
-// would not notice that the agents have changed.
+// a block becomes a text: the names of these hosts, or their number if there are many. Use WithAgentHosts only for an answer to an API
+// request, because a workflow keeps its StatusView and would not notice that the agents have changed.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {

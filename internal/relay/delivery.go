@@ -29,8 +29,8 @@ type result struct {
 	err  error // nil: Temporal has accepted the note
 }
 
-// Deliver claims due notes, delivers them, and returns the number of claimed notes. If the delivery of a note fails, a relay delivers the note
-// again later. The error is the failure of one of the deliveries.
+// Deliver claims due notes, delivers them, and returns the number of claimed notes. If the delivery of a note fails, a relay delivers the
+// note again later. The error is the failure of one of the deliveries.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	results := make(chan result, 2*maxConcurrency)
 	n, _, err := r.begin(ctx, results)
@@ -137,9 +137,9 @@ func (r *Relay) FreeDeliveries() int {
 }
 
 // DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. If the delivery of
-// a note fails, DeliverClaimed postpones the note, so that a relay delivers the note again later. When a workflow writes its row, the workflow
-// also deletes its delivered note from the outbox. If the workflow does not write its row, a relay delivers the note again when the claim
-// of the note has expired.
+// a note fails, DeliverClaimed postpones the note, so that a relay delivers the note again later. When a workflow writes its row, the
+// workflow also deletes its delivered note from the outbox. If the workflow does not write its row, a relay delivers the note again when
+// the claim of the note has expired.
 func (r *Relay) DeliverClaimed(notes []contract.Note) {
 	for _, n := range notes {
 		r.claimedInFlight.Add(1)

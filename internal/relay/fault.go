@@ -100,8 +100,8 @@ func callOnce(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// withoutDeadline is a context that ends at its deadline, but hides the deadline from Temporal's SDK. From a deadline, the SDK would compute a
-// timeout of half the time.
+// withoutDeadline is a context that ends at its deadline, but hides the deadline from Temporal's SDK. From a deadline, the SDK would
+// compute a timeout of half the time.
 type withoutDeadline struct{ context.Context }
 
 // Deadline implements context.Context.

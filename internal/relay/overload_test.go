@@ -151,7 +151,8 @@ func TestRun_ThrottledTemporalGetsFewerCalls(t *testing.T) {
 	}
 }
 
-// The stub of Temporal answers after seven seconds. The first deadline is five seconds; a relay that keeps this deadline never gets an answer.
+// The stub of Temporal answers after seven seconds. The first deadline is five seconds; a relay that keeps this deadline never gets an
+// answer.
 func TestRun_SlowAnswersAreNotAbandoned(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

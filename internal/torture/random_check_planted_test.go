@@ -13,8 +13,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// consistentState returns a ledger and an observation without any violation: a network, a port that is ACTIVE after the reports of both agents,
-// a port that waits for its agents, a deleted port, and a lease that has ended.
+// consistentState returns a ledger and an observation without any violation: a network, a port that is ACTIVE after the reports of both
+// agents, a port that waits for its agents, a deleted port, and a lease that has ended.
 func consistentState() (*ledger, *observation) {
 	l := newLedger()
 	l.created("network", "n1", map[string]string{"name": "blue"})

@@ -55,9 +55,9 @@ func readRandomOptions(t *testing.T) randomOptions {
 	return o
 }
 
-// TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all interfaces of several processes of berth, while random
-// faults hit the processes and the servers on which they depend. After the last fault, all work must end, and every write that berth has
-// acknowledged must be in the rows. `make torture` runs it for ten minutes.
+// TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all interfaces of several processes of berth, while
+// random faults hit the processes and the servers on which they depend. After the last fault, all work must end, and every write that berth
+// has acknowledged must be in the rows. `make torture` runs it for ten minutes.
 func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	t.Parallel()
 	o := readRandomOptions(t)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// ledger contains what berth has acknowledged. The clients write into the ledger; the checks compare the ledger with an observation at the end.
+// ledger contains what berth has acknowledged. The clients write into the ledger; the checks compare the ledger with an observation at the
+// end.
 type ledger struct {
 	mu           sync.Mutex
 	promises     map[string]*promise // by kind and ID of the object

@@ -47,8 +47,8 @@ func (n *Nova) Events() []ReceivedEvent {
 // InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
 func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, GET …/os-availability-zone/detail, the part of the compute API that berth uses, and
-// the control API for tests in other processes:
+// ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, GET …/os-availability-zone/detail, the part of the
+// compute API that berth uses, and the control API for tests in other processes:
 //
 //	GET    /_control/events   {"events": [ReceivedEvent…]}
 //	GET    /_control/compute  a ComputeState

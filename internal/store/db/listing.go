@@ -32,9 +32,11 @@ type Order struct {
 
 // Column is the SQL of a field of a Condition or Order.
 type Column struct {
-	Expr     string // SQL expression of the value
-	Cast     string // SQL type of the values that the field is compared with
-	Test     string // SQL condition used instead of a comparison with Expr, for example if an item may have no or several values; %s stands for the values
+	Expr string // SQL expression of the value
+	Cast string // SQL type of the values that the field is compared with
+	// Test is an SQL condition that replaces the comparison with Expr, for example if an item may have no or several values; %s stands for
+	// the values.
+	Test     string
 	Unsorted bool
 }
 

@@ -92,9 +92,9 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 }
 
 // readHostCandidates returns all hosts, sorted by ID. For each host, readHostCandidates says whether the host has allocations, and whether
-// the host is free from the time `from` to the time `to`, and whether a lease that is past its end has not released the host yet. If the end
-// of a lease has failed, the hosts of this lease are not free. The query searches for failed ends only among the reservations that have started, because a reservation that has not started cannot have a failed
-// end and few reservations have started.
+// the host is free from the time `from` to the time `to`, and whether a lease that is past its end has not released the host yet. If the
+// end of a lease has failed, the hosts of this lease are not free. The query searches for failed ends only among the reservations that have
+// started, because a reservation that has not started cannot have a failed end and few reservations have started.
 func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
