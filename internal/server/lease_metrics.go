@@ -30,7 +30,7 @@ func newLeaseCollector(s *leasestore.Store) *leaseCollector {
 			func(u leasestore.Unfinished) int64 { return u.Quarantined }),
 		gauge("berth_host_pool_changes", "Hosts whose change of the freepool Nova has not confirmed.",
 			func(u leasestore.Unfinished) int64 { return u.PoolChanges }),
-		gauge("berth_reservation_leftovers", "Reservations of deleted leases that berth must still remove from Nova and Neutron.",
+		gauge("berth_reservation_leftovers", "Reservations of deleted leases whose removal from Nova and Neutron is due, or has failed.",
 			func(u leasestore.Unfinished) int64 { return u.Leftovers }),
 		gauge("berth_lease_steps_interrupted", "Steps of leases that a process has begun and not finished in time, and that no other process has taken over.",
 			func(u leasestore.Unfinished) int64 { return u.Interrupted }),

@@ -13,7 +13,7 @@ import (
 type Unfinished struct {
 	Quarantined  int64 // hosts that a lease keeps because its end has failed
 	PoolChanges  int64 // hosts whose change of the freepool Nova has not confirmed
-	Leftovers    int64 // reservations of deleted leases that must still be removed from Nova and Neutron
+	Leftovers    int64 // reservations of deleted leases that whose removal from Nova and Neutron is due, or has failed
 	Interrupted  int64 // steps of leases that a process has begun and not finished in time, and that no process has taken over
 	FailingCalls int64 // reservations whose last call of Nova, Neutron or the inventory failed
 }
@@ -24,7 +24,7 @@ func (s *Store) Unfinished(ctx context.Context) (Unfinished, error) {
 		select
 			(select count(distinct host_id) from (`+quarantineSQL+`) as q) as quarantined,
 			(select count(*) from host_pooling) as pool_changes,
-			(select count(*) from reservation_leftover) as leftovers,
+			(select count(*) from reservation_leftover where due_at <= clock_timestamp() or attempts > 0) as leftovers,
 			(select count(*) from lease where batch_until <= clock_timestamp()) as interrupted,
 			(select count(*) from reservation_failure) as failing_calls`)
 	if err != nil {

@@ -33,7 +33,8 @@ func TestUnfinished_CountsWhatIsHeldUp(t *testing.T) {
 	storetest.Exec(t, e.url, `insert into host_pooling (service_name) values ('cmp-1')`)
 	storetest.Exec(t, e.url, `
 		insert into reservation_leftover (reservation_id, resource_type, project_id, services, due_at)
-		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now())`)
+		values (gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now()),
+			(gen_random_uuid(), 'physical:host', 'p', '{cmp-1}', now() + interval '1 hour') -- a planned removal, which is not counted`)
 	e.startDue(e.createLease(hostsDraft(1, 2, 1, 1)))
 	if started, _, err := e.Lease.BeginDueLeases(t.Context(), true); len(started) != 1 || err != nil {
 		t.Fatalf("begin the due steps: got %d, error %v; want 1", len(started), err)
