@@ -81,10 +81,14 @@ func isRolledBack(err error) bool {
 // reasonOf returns why the database is unavailable, or the empty string if the error err does not mean this.
 func reasonOf(err error) Reason {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return reasonOfCode(pg.Code)
-	}
 	var connect *pgconn.ConnectError
+	if errors.As(err, &pg) {
+		reason := reasonOfCode(pg.Code)
+		if reason == "" && errors.As(err, &connect) { // for example 55000, if the database accepts no connections
+			return Unreachable
+		}
+		return reason
+	}
 	var network net.Error
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -281,5 +282,61 @@ func TestCancelledCaller_StopsTheStatement(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
+	t.Parallel()
+	server := storetest.NewServer(t)
+	d, err := db.Open(t.Context(), server.URL+"?connect_timeout=300") // the machine that runs the tests may be slow
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	for _, outage := range server.Outages() {
+		if outage.Reads {
+			continue // TestReadOnlyDatabase_IsUnavailable
+		}
+		t.Run(outage.Name, func(t *testing.T) {
+			end := sync.OnceFunc(outage.End)
+			defer end()
+			outage.Begin()
+			for name, run := range operations {
+				expectOutage(t, name, outage.Reason, func() error {
+					ctx, cancel := t.Context(), context.CancelFunc(nothing)
+					if outage.Reason == db.NoAnswer {
+						ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
+					}
+					defer cancel()
+					return run(ctx, d, nothing, nothing)
+				})
+			}
+			end()
+			for name, run := range operations {
+				for err := error(db.ErrUnavailable); err != nil; {
+					if err = run(t.Context(), d, nothing, nothing); err != nil && !errors.Is(err, db.ErrUnavailable) {
+						t.Fatalf("%s after the outage: got error %v, want success", name, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// expectOutage calls `run` during an outage until it does not use a connection from before the outage any more.
+func expectOutage(t *testing.T, name string, reason db.Reason, run func() error) {
+	t.Helper()
+	for {
+		var unavailable *db.UnavailableError
+		err := run()
+		if !errors.As(err, &unavailable) {
+			t.Fatalf("%s during the outage: got error %v, want db.ErrUnavailable", name, err)
+		}
+		if unavailable.Reason == reason {
+			return
+		}
+		if unavailable.Reason != db.ShuttingDown && unavailable.Reason != db.Unreachable {
+			t.Fatalf("%s during the outage: got the reason %q (%v), want %q", name, unavailable.Reason, err, reason)
+		}
 	}
 }
