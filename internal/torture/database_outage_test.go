@@ -5,76 +5,19 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/api/osapi"
-	"berth/internal/devstack"
 	"berth/internal/server/servertest"
 	"berth/internal/store/db"
 	"berth/internal/store/storetest"
 )
-
-// startPostgres starts a PostgreSQL server with a migrated database. startPostgres returns the URL of the database, and a function that
-// sends a signal to every process of the server.
-func startPostgres(t *testing.T) (database string, signal func(syscall.Signal)) {
-	t.Helper()
-	dir := filepath.Join(filepath.Dir(servertest.DataFolder(t)), "postgres")
-	p, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: dir, Unsafe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	if _, err := db.Migrate(t.Context(), p.URL); err != nil {
-		t.Fatal(err)
-	}
-	signal = func(s syscall.Signal) {
-		t.Helper()
-		lock, err := os.ReadFile(filepath.Join(dir, "cluster", "postmaster.pid"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, _, _ := strings.Cut(string(lock), "\n")
-		for _, child := range processesOf(t, first) {
-			if err := syscall.Kill(child, s); err != nil && err != syscall.ESRCH {
-				t.Fatal(err)
-			}
-		}
-	}
-	t.Cleanup(func() { signal(syscall.SIGCONT) }) // so that Stop can stop the server
-	return p.URL, signal
-}
-
-// processesOf returns the IDs of a process and its children. The process comes first, so that after a SIGSTOP it starts no more children.
-func processesOf(t *testing.T, parent string) []int {
-	t.Helper()
-	id, err := strconv.Atoi(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := []int{id}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", id, id))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range strings.Fields(string(children)) {
-		child, err := strconv.Atoi(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, child)
-	}
-	return all
-}
 
 // routesWithoutDatabase are the routes that do not read the database, with their statuses.
 var routesWithoutDatabase = []string{
@@ -84,18 +27,27 @@ var routesWithoutDatabase = []string{
 	"GET /reservation/: 300", "GET /reservation/versions: 300",
 }
 
+// requestsWithoutWrite are the routes whose example is refused before berth writes a row: the tag does not exist, and the generation is
+// not the current one.
+var requestsWithoutWrite = []string{
+	"DELETE /networking/v2.0/networks/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/ports/{id}/tags/{tag}: 404",
+	"DELETE /networking/v2.0/security-groups/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/subnets/{id}/tags/{tag}: 404",
+	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /placement/reshaper: 409",
+}
+
 // requiredQueries are the queries of routes that refuse a request without a query.
 var requiredQueries = map[string]string{"/placement/allocation_candidates": "?resources=VCPU:1", "/placement/usages": "?project_id=demo",
 	"/operator/v1/candidates/explain": "?resources=VCPU:1"}
 
-// expectUnavailable sends an example of each route's requests. Each route must answer 503 with Retry-After in the format of its API, or say
-// that the change may have been made. expectUnavailable returns the routes that answered otherwise, with their statuses.
-func expectUnavailable(h *hostileClient) (others []string) {
+// expectUnavailable sends an example of each route's requests, or only the requests that are not a GET. Each route must answer 503 with
+// Retry-After in the format of its API, or say that the change may have been made. expectUnavailable returns the routes that answered
+// otherwise, with their statuses.
+func expectUnavailable(h *hostileClient, onlyWrites bool) (others []string) {
 	h.t.Helper()
 	var mu sync.Mutex
 	var requests sync.WaitGroup
 	forEachRoute(h, func(api *osapi.API, r osapi.Route) {
-		if strings.HasSuffix(r.Path, ".json") {
+		if strings.HasSuffix(r.Path, ".json") || onlyWrites && r.Method == http.MethodGet {
 			return
 		}
 		route := r.Method + " " + api.Prefix + r.Path
@@ -130,64 +82,74 @@ func expectUnavailable(h *hostileClient) (others []string) {
 	return others
 }
 
-func TestHungDatabase_EveryRouteAnswers503(t *testing.T) {
+func TestUnavailableDatabase_EveryRouteAnswers503(t *testing.T) {
 	t.Parallel()
-	database, signal := startPostgres(t)
-	h := newHostileClientOn(t, database, "api", "BERTH_REQUEST_TIMEOUT=2s")
-
-	signal(syscall.SIGSTOP)
-	others := expectUnavailable(h)
-	signal(syscall.SIGCONT)
-
-	want := slices.Sorted(slices.Values(routesWithoutDatabase))
-	if d := cmp.Diff(want, others); d != "" {
-		t.Errorf("routes that did not answer 503 while the database hung (-want +got):\n%s", d)
-	}
-	servertest.Await(t, "the APIs answer after the database continues", func() bool {
-		status, _, _, err := h.send(t.Context(), attack{method: http.MethodGet, path: "/networking/v2.0/ports"})
-		return err == nil && status == http.StatusOK
-	})
-}
-
-func TestUnusableDatabase_ReasonIsNamed(t *testing.T) {
-	t.Parallel()
-	superuser := storetest.URL(t)
-	name := strings.TrimPrefix(must(url.Parse(superuser)).Path, "/")
-	h := newHostileClientOn(t, superuser, "api")
-	create := attack{method: http.MethodPost, path: "/networking/v2.0/networks", body: `{"network":{"name":"green"}}`}
-	for _, tc := range []struct{ name, begin, end, reason string }{
-		{"read-only", `alter database ` + name + ` set default_transaction_read_only = on`, `alter database ` + name + ` reset default_transaction_read_only`, "accepts no writes"},
-		{"no connections allowed", `alter database ` + name + ` allow_connections off`, `alter database ` + name + ` allow_connections on`, ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			admin := *must(url.Parse(superuser))
-			admin.Path, admin.RawQuery = "/postgres", ""
-			restart := func(sql string) { // existing sessions keep their settings, so they end
-				storetest.Exec(t, admin.String(), sql)
-				storetest.Exec(t, admin.String(), `select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name = 'berth'`, name)
-			}
-			restart(tc.begin)
-			defer restart(tc.end)
+	postgres := storetest.NewServer(t)
+	h := newHostileClientOn(t, postgres.URL, "api", "BERTH_REQUEST_TIMEOUT=2s")
+	for _, outage := range append(postgres.Outages(), sessionsEnd(t, postgres)) {
+		t.Run(outage.Name, func(t *testing.T) {
+			end := sync.OnceFunc(outage.End)
+			defer end()
+			outage.Begin()
+			others := expectUnavailable(h, outage.Reads)
 			servertest.Await(t, "a write names the reason", func() bool {
-				status, body, header, err := h.send(t.Context(), create)
+				status, body, header, err := h.send(t.Context(), attack{method: http.MethodPost, path: "/networking/v2.0/networks", body: `{"network":{"name":"green"}}`})
 				if err != nil || status != http.StatusServiceUnavailable {
 					t.Fatalf("create a network: got status %d, body %s, error %v; want 503", status, body, err)
 				}
-				return strings.Contains(string(body), tc.reason) && header.Get("Retry-After") != ""
+				return strings.Contains(string(body), string(outage.Reason)) && header.Get("Retry-After") != ""
+			})
+			end()
+			want := slices.Clone(routesWithoutDatabase)
+			if outage.Reads {
+				want = slices.Clone(requestsWithoutWrite)
+			}
+			slices.Sort(want)
+			if d := cmp.Diff(want, others); d != "" {
+				t.Errorf("routes that did not answer 503 while the database was unavailable (-want +got):\n%s", d)
+			}
+			servertest.Await(t, "the APIs answer after the outage", func() bool {
+				status, _, _, err := h.send(t.Context(), attack{method: http.MethodGet, path: "/networking/v2.0/ports"})
+				return err == nil && status == http.StatusOK
 			})
 		})
 	}
-	servertest.Await(t, "writes succeed again", func() bool {
-		status, _, _, err := h.send(t.Context(), create)
-		return err == nil && status == http.StatusCreated
-	})
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
+// sessionsEnd returns an outage in which each statement waits for a lock until its session is ended.
+func sessionsEnd(t *testing.T, postgres *storetest.Server) storetest.Outage {
+	t.Helper()
+	var rival storetest.Rival
+	done, ended := make(chan struct{}), make(chan struct{})
+	return storetest.Outage{Name: "sessions end (57P01)", Reason: db.ShuttingDown,
+		Begin: func() {
+			rival = storetest.NewRival(t, postgres.SuperuserURL())
+			rival.Do(`begin`)
+			rival.Do(`do $$
+				declare
+					name text;
+				begin
+					for name in select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace loop
+						execute format('lock table %I', name);
+					end loop;
+				end $$`)
+			go func() {
+				defer close(ended)
+				for {
+					select {
+					case <-done:
+						return
+					default:
+						postgres.EndSessions()
+					}
+				}
+			}()
+		},
+		End: func() {
+			close(done)
+			<-ended
+			rival.Do(`rollback`)
+		}}
 }
 
 func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
