@@ -75,11 +75,11 @@ type NoteDeliverer interface {
 // Activities are the activities of every task queue.
 type Activities struct {
 	Options
-	leaseSweeper coalesce.Loop // performs the steps of leases that are due
-	leases       *leaseLoader
-	drainLock    sync.Mutex    // held while an activity drains the journal backlog
-	drainTime    time.Duration // that one attempt spends on the backlog
-	accepted     acceptedWrite
+	leaseRounds coalesce.Loop // performs the steps of leases that are due
+	leases      *leaseLoader
+	drainLock   sync.Mutex    // held while an activity drains the journal backlog
+	drainTime   time.Duration // that one attempt spends on the backlog
+	accepted    acceptedWrite
 }
 
 // New returns the activities.

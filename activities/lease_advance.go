@@ -8,12 +8,12 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// advanceWait is how long one call waits for the sweep of due leases. It is shorter than workflows.LocalDatabaseTimeout.
+// advanceWait is how long one call waits until the due leases have been advanced. It is shorter than workflows.LocalDatabaseTimeout.
 const advanceWait = 2 * time.Second
 
-// AdvanceLeases waits until the given time, then starts and ends all leases that are due, in a sweep. Concurrent calls of AdvanceLeases
-// share one sweep. AdvanceLeases returns how many leases the sweep has advanced so far. A sweep that takes longer continues after its
-// callers have returned.
+// AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls of AdvanceLeases share this
+// work, in rounds: a round advances a batch of leases, and the last round finds none. AdvanceLeases returns how many leases the rounds have
+// advanced so far. Rounds that take longer than advanceWait continue after their callers have returned.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	left, err := a.Store.Lease.TimeUntil(ctx, at)
 	if err != nil {
@@ -25,21 +25,21 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	case <-time.After(max(left, time.Until(at))):
 	}
 	background := context.WithoutCancel(ctx)
-	sweep := a.leaseSweeper.Join(func() (completed int, found bool, err error) {
+	rounds := a.leaseRounds.Join(func() (completed int, found bool, err error) {
 		started, finished, err := a.advanceDueLeases(background)
 		return finished, started > 0, err
 	})
 	select {
-	case <-sweep.Done():
+	case <-rounds.Done():
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	case <-time.After(advanceWait):
 	}
-	advanced, err := sweep.Progress()
+	advanced, err := rounds.Progress()
 	return advanced, classify(err)
 }
 
-// advanceDueLeases performs one round of the sweep. advanceDueLeases first expires the leases that could not start before their end, because
+// advanceDueLeases performs one round. advanceDueLeases first expires the leases that could not start before their end, because
 // such a lease delays the next lease of its other hosts. If there are no such leases, advanceDueLeases begins the steps of some due leases
 // in one transaction, makes the Nova and Neutron calls of these steps, and finishes the steps in a second transaction. If a step fails or
 // the process crashes, the lease stays in its transitional status (such as STARTING), and another process (see TakeOverLeases) or the lease's

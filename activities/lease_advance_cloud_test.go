@@ -64,9 +64,9 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 	return all
 }
 
-// A sweep of AdvanceLeases begins the starts of leases in one transaction, then provisions their reservations in the cloud, and then
-// finishes the starts in another transaction. If a call to the cloud fails, the sweep leaves the start to the lease's own workflow. If a
-// lease is deleted during the sweep, the sweep deprovisions the reservations of the deleted lease.
+// A round of AdvanceLeases begins the starts of leases in one transaction, then provisions their reservations in the cloud, and then
+// finishes the starts in another transaction. If a call to the cloud fails, the round leaves the start to the lease's own workflow. If a
+// lease is deleted during the round, the round deprovisions the reservations of the deleted lease.
 func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -107,7 +107,7 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 		t.Errorf("lease whose call failed: got %s, want STARTING", got)
 	}
 	if got := status("deleted"); got.Status != lease.Starting || !got.DeleteRequested {
-		t.Errorf("lease that was deleted during the sweep: got status %s; want STARTING with DeleteRequested set", got.Status)
+		t.Errorf("lease that was deleted during the round: got status %s; want STARTING with DeleteRequested set", got.Status)
 	}
 	if len(cloud.deprovisioned) != 1 || cloud.deprovisioned[0] != "deleted" {
 		t.Errorf("deprovisioned the leases of the projects %v, want only \"deleted\"", cloud.deprovisioned)

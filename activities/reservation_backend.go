@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// backendTimeout limits the Nova and Neutron calls for leases that one sweep advances together, because a call that hangs delays the
-// other leases of the sweep.
+// backendTimeout limits the Nova and Neutron calls for leases that one round advances together, because a call that hangs delays the
+// other leases of the round.
 const backendTimeout = 3 * time.Second
 
 // reservationBackend makes the Nova and Neutron calls for the steps of several leases concurrently.
@@ -61,8 +61,8 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 	return nil
 }
 
-// Undo removes the reservations of leases that were deleted while Apply provisioned them. If a removal fails, a later
-// sweep repeats the removal, because the workflow of the lease can have ended already.
+// Undo removes the reservations of leases that were deleted while Apply provisioned them. If a removal fails, the
+// sweep (clearLeftovers) repeats it, because the workflow of the lease can have ended already.
 func (b reservationBackend) Undo(ctx context.Context, started []leasestore.StartedStep) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
 		for _, c := range started[i].CloudReservations {

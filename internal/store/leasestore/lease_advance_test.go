@@ -18,15 +18,15 @@ import (
 // and Neutron succeed.
 type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
 
-// sweepResult is the result of one round of the lease sweep.
-type sweepResult struct {
+// roundResult is the result of one round that advances due leases.
+type roundResult struct {
 	begun, finished int
 	abandoned       []uuid.UUID // of the steps that were ready
 }
 
-// sweepOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If the function `apply` is nil, sweepOnce
+// advanceOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If the function `apply` is nil, advanceOnce
 // finishes all steps that are ready.
-func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
+func (t *fixture) advanceOnce(apply applyFunc) (r roundResult, err error) {
 	started, ready, err := t.Lease.BeginDueLeases(t.Context(), apply != nil)
 	if err != nil || len(started) == 0 {
 		return r, err
@@ -45,10 +45,10 @@ func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 	return r, err
 }
 
-// sweep runs rounds of the lease sweep until no lease is due. The result of `sweep` is the number of finished steps.
-func (t *fixture) sweep(apply applyFunc) (finished int, err error) {
+// advanceAll runs rounds until no lease is due. The result of advanceAll is the number of finished steps.
+func (t *fixture) advanceAll(apply applyFunc) (finished int, err error) {
 	for {
-		r, err := t.sweepOnce(apply)
+		r, err := t.advanceOnce(apply)
 		finished += r.finished
 		if r.begun == 0 || err != nil {
 			return finished, err
@@ -56,11 +56,11 @@ func (t *fixture) sweep(apply applyFunc) (finished int, err error) {
 	}
 }
 
-// advance runs the lease sweep without calls to Nova and Neutron, and expects `want` finished steps.
+// advance runs the rounds without calls to Nova and Neutron, and expects `want` finished steps.
 func (t *fixture) advance(want int) {
 	t.Helper()
-	if n, err := t.sweep(nil); n != want || err != nil {
-		t.Errorf("number of steps that the sweep finished: got %d, want %d; error %v", n, want, err)
+	if n, err := t.advanceAll(nil); n != want || err != nil {
+		t.Errorf("number of steps that the rounds finished: got %d, want %d; error %v", n, want, err)
 	}
 }
 
@@ -119,11 +119,11 @@ func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	}
 
 	e.expectStatus(starting, lease.Terminated)
-	e.expectStatus(next, lease.Active) // the sweep that has ended `starting` has also started `next`
+	e.expectStatus(next, lease.Active) // the round that has ended `starting` has also started `next`
 	e.advance(0)
 }
 
-// If more leases are due than one round of the lease sweep begins, ends of leases have priority over starts, and deletions do not delay
+// If more leases are due than one round begins, ends of leases have priority over starts, and deletions do not delay
 // other leases.
 func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	t.Parallel()
@@ -141,8 +141,8 @@ func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	}
 	once := func() {
 		t.Helper()
-		if got, err := e.sweepOnce(nil); got.begun == 0 || got.finished != got.begun || err != nil {
-			t.Errorf("one round of the sweep: got %d begun and %d finished steps, error %v; want every begun step finished",
+		if got, err := e.advanceOnce(nil); got.begun == 0 || got.finished != got.begun || err != nil {
+			t.Errorf("one round: got %d begun and %d finished steps, error %v; want every begun step finished",
 				got.begun, got.finished, err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	}
 	storetest.Exec(t, e.url, `delete from note`)
 
-	n, err := e.sweep(func(begun []leasestore.StartedStep) []leasestore.StartedStep {
+	n, err := e.advanceAll(func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, b := range begun {
 			if b.Step != lease.StepStart || b.Status != lease.Starting {
 				t.Errorf("step that is passed to the cloud calls: got step %s of a lease in %s, want start of a lease in STARTING", b.Step, b.Status)
@@ -211,7 +211,7 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	})
 
 	if n != 2 || err != nil {
-		t.Errorf("steps finished by a sweep in which one of three cloud calls fails: got %d, error %v; want 2", n, err)
+		t.Errorf("steps finished by a round in which one of three cloud calls fails: got %d, error %v; want 2", n, err)
 	}
 	e.expectStatus(all[0], lease.Active)
 	e.expectStatus(all[1], lease.Active)
@@ -250,10 +250,10 @@ func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == gone.ID })
 	}
 
-	got, err := e.sweepOnce(apply)
+	got, err := e.advanceOnce(apply)
 
 	if got.begun != 4 || got.finished != 2 || err != nil {
-		t.Errorf("sweep during which leases are deleted: got %d begun and %d finished steps, error %v; want 4 and 2", got.begun, got.finished, err)
+		t.Errorf("round during which leases are deleted: got %d begun and %d finished steps, error %v; want 4 and 2", got.begun, got.finished, err)
 	}
 	e.expectStatus(started, lease.Active)
 	e.expectStatus(asked, lease.Starting) // the workflow of the lease deletes the lease
@@ -275,10 +275,10 @@ func TestLeaseAdvance_DeletionDuringTheSweepIsLeftToTheLeaseWorkflow(t *testing.
 		create function ask() returns trigger language plpgsql as $$ begin new.delete_requested_at := now(); return new; end $$`)
 	storetest.Exec(t, e.url, `create trigger asked before update on lease for each row when (new.status = 'STARTING') execute function ask()`)
 
-	got, err := e.sweepOnce(nil)
+	got, err := e.advanceOnce(nil)
 
 	if got.begun != 1 || got.finished != 0 || err != nil {
-		t.Errorf("sweep during which the lease is deleted: got %d begun and %d finished steps, error %v; want 1 and 0", got.begun, got.finished, err)
+		t.Errorf("round during which the lease is deleted: got %d begun and %d finished steps, error %v; want 1 and 0", got.begun, got.finished, err)
 	}
 	e.expectStatus(l, lease.Starting)
 }

@@ -126,7 +126,7 @@ func TestLease_OverdueLeaseThatNothingBlocksDoesNotExpire(t *testing.T) {
 	if n, err := e.Lease.ExpireBlockedLeases(t.Context()); n != 0 || err != nil {
 		t.Errorf("expire the blocked leases: got %d, error %v; want 0", n, err)
 	}
-	if _, err := e.sweep(nil); err != nil {
+	if _, err := e.advanceAll(nil); err != nil {
 		t.Fatal(err)
 	}
 	e.expectStatus(first, lease.Terminated)

@@ -74,7 +74,7 @@ func TestHostAllocation_TableRejectsOverlap(t *testing.T) {
 }
 
 // Several workers execute the steps of the same leases at the same time, as after crashes and timeouts. At the same time, clients rename
-// and delete the leases, a sweep advances all leases, and the start of each lease waits until the earlier lease on the same host has
+// and delete the leases, a loop advances all leases, and the start of each lease waits until the earlier lease on the same host has
 // released the host.
 func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	t.Parallel()
@@ -98,10 +98,10 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 		clients.Go(func() { e.renameAndDelete(l.ID, i) })
 	}
 	over, stop := context.WithCancel(t.Context())
-	var sweeper sync.WaitGroup
-	sweeper.Go(func() {
+	var loop sync.WaitGroup
+	loop.Go(func() {
 		for over.Err() == nil {
-			if _, err := e.sweepOnce(nil); err != nil {
+			if _, err := e.advanceOnce(nil); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -109,7 +109,7 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	})
 	clients.Wait()
 	stop()
-	sweeper.Wait()
+	loop.Wait()
 
 	left, err := e.Lease.Leases(t.Context(), lease.Filter{})
 	if err != nil {
@@ -222,7 +222,7 @@ func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 	}
 }
 
-// On each host, one lease starts at the instant at which another lease ends, while several workers run the lease sweep. The end of the
+// On each host, one lease starts at the instant at which another lease ends, while several workers advance the due leases. The end of the
 // earlier lease must be committed before the start of the later lease.
 func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	t.Parallel()
@@ -249,8 +249,8 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			for done := 0; done < 2; { // one empty sweep is not enough: a sweep skips the leases that another worker has locked
-				n, err := e.sweep(nil)
+			for done := 0; done < 2; { // one empty round is not enough: a round skips the leases that another worker has locked
+				n, err := e.advanceAll(nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -262,7 +262,7 @@ func TestLease_BackToBackLeasesNeverOverlap(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	e.sweep(nil)
+	e.advanceAll(nil)
 
 	ended := map[int64]time.Time{}
 	for i, l := range before {

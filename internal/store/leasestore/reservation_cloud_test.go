@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestReservationCloud_SweepStoresCloudIDs(t *testing.T) {
+func TestReservationCloud_AdvanceStoresCloudIDs(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
 	l := e.createLease(hostsDraft(1, 2, 2, 2))
@@ -25,13 +25,13 @@ func TestReservationCloud_SweepStoresCloudIDs(t *testing.T) {
 		return begun
 	}
 
-	if n, err := e.sweep(apply); n != 1 || err != nil {
-		t.Errorf("steps finished by the sweep: got %d, error %v; want 1", n, err)
+	if n, err := e.advanceAll(apply); n != 1 || err != nil {
+		t.Errorf("steps finished: got %d, error %v; want 1", n, err)
 	}
 
 	l = e.readLease(l.ID)
 	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
-		t.Errorf("lease after the sweep: got %+v, want ACTIVE with the IDs of the aggregate and the server group", l)
+		t.Errorf("lease after its start: got %+v, want ACTIVE with the IDs of the aggregate and the server group", l)
 	}
 	want, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
 	if err != nil || len(want.ComputeHosts) != 2 {

@@ -277,7 +277,7 @@ func withAmount(d lease.Draft, n int) lease.Draft {
 	return d
 }
 
-// The lease sweep must lock the hosts that several leases share in the order of the providers' IDs, so that the sweep does not deadlock
+// A round that advances leases must lock the hosts that several leases share in the order of the providers' IDs, so that it does not deadlock
 // with a competing transaction.
 func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
@@ -292,9 +292,9 @@ func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	}
 	for range 2 {
 		err := storetest.NewRival(t, e.url).RunAgainst(func() error {
-			got, err := e.sweepOnce(nil)
+			got, err := e.advanceOnce(nil)
 			if got.begun != 2 || got.finished != 2 {
-				t.Errorf("sweep of two leases with shared hosts: got %d begun and %d finished steps, want 2 and 2", got.begun, got.finished)
+				t.Errorf("round with two leases that share hosts: got %d begun and %d finished steps, want 2 and 2", got.begun, got.finished)
 			}
 			return err
 		}, lock(0, ""), lock(1, "nowait"))
