@@ -96,7 +96,7 @@ var networkCommands = []commandCase{
 	{"security group show gates -f value -c name -c description -c tags", "e|gates|['b']"},
 	{"security group rule create gates --protocol tcp --dst-port 80:443 --remote-ip 10.0.0.0/8 -f value -c direction -c ether_type -c protocol -c port_range_min -c port_range_max -c remote_ip_prefix",
 		"ingress|IPv4|443|80|tcp|10.0.0.0/8"},
-	{"security group rule create gates --protocol tcp --dst-port 80:443 --remote-ip 10.0.0.0/8", "error: already has such a rule"},
+	{"security group rule create gates --protocol tcp --dst-port 80:443 --remote-ip 10.0.0.0/8", "error: Security group rule already exists. Rule id is "},
 	{"security group rule create gates --protocol icmp --icmp-type 8 --egress --description ping -f value -c direction -c protocol -c port_range_min -c description", "ping|egress|8|icmp"},
 	{"security group rule create gates --remote-group default --ethertype IPv6 -f value -c ether_type -c remote_group_id", "IPv6|#"},
 	{"security group rule create gates --protocol moon", "error: protocol moon not supported"},

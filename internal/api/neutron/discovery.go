@@ -80,6 +80,7 @@ var extensions = []struct{ alias, name, description string }{
 	{"standard-attr-timestamp", "Resource timestamps", "Adds created_at and updated_at fields to all Neutron resources that have Neutron standard attributes."},
 	{"stateful-security-group", "Stateful security group", "Indicates if the security group is stateful or not"},
 	{"subnet-service-types", "Subnet service types", "Provides ability to set the subnet service_types field"},
+	{"tag-creation", "Tag creation extension", "Allow to create multiple tags for a resource"},
 	{"tag-ports-during-bulk-creation", "Tag Ports During Bulk Creation", "Allow to tag ports during bulk creation"},
 	{"trunk", "Trunk Extension", "Provides support for trunk ports"},
 	{"trunk-details", "Trunk port details", "Expose trunk port details"},

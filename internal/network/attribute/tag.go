@@ -24,15 +24,12 @@ func Tags(raw json.RawMessage) ([]string, error) {
 // Tag reads one tag.
 func Tag(raw json.RawMessage) (string, error) { return NotEmpty(Text(maxTagLength))(raw) }
 
-// AddTags returns the list with the new tags added. AddTags does not add a tag that the list already contains. AddTags returns an error if
-// the object would have more tags than the maximum.
+// AddTags returns the sorted list with the new tags added: Neutron shows tags in the order of its index. AddTags does not add a tag that
+// the list already contains. AddTags returns an error if the object would have more tags than the maximum.
 func AddTags(tags []string, more ...string) ([]string, error) {
-	all := slices.Clone(tags)
-	for _, tag := range more {
-		if !slices.Contains(all, tag) {
-			all = append(all, tag)
-		}
-	}
+	all := append(slices.Clone(tags), more...)
+	slices.Sort(all)
+	all = slices.Compact(all)
 	if len(all) > maxTags {
 		return nil, CompleteError(fmt.Sprintf("An object has at most %d tags", maxTags))
 	}
