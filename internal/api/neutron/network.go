@@ -51,6 +51,7 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "port_security_enabled", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **bool { return &c.PortSecurity }, attribute.Bool), FilterField: "port_security", FilterValue: attribute.FilterBool},
 	providerAttributes[0], providerAttributes[1], providerAttributes[2],
 	{Name: "segments", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: oneSegment},
+	{Name: "is_default", SettableOn: attribute.OnWrite, AdminOnlyWrite: true, FalseAllowed: true, Set: neverDefault},
 	{Name: "availability_zone_hints", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *networkChange) **[]string { return &c.ZoneHints }, zoneHints)},
 	{Name: "status", FilterField: "status", Sortable: true},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
@@ -82,12 +83,22 @@ func oneSegment(c *networkChange, raw json.RawMessage) error {
 	return nil
 }
 
+// neverDefault accepts only the value false. The external network with the value true is the network to which Neutron connects the routers
+// that it allocates automatically, and berth has no routers.
+func neverDefault(_ *networkChange, raw json.RawMessage) error {
+	isDefault, err := attribute.Bool(raw)
+	if err == nil && isDefault {
+		err = errors.New("no network can be the default network, because berth has no routers")
+	}
+	return err
+}
+
 func viewNetwork(n network.Network, requester identity.Caller) object {
 	o := object{
 		"id": n.ID, "name": n.Name, "description": n.Description, "project_id": n.Project, "tenant_id": n.Project,
 		"admin_state_up": n.AdminUp, "status": network.Active, "shared": n.Shared, "router:external": n.External, "mtu": n.MTU,
 		"port_security_enabled": n.PortSecurity, "subnets": n.Subnets, "availability_zone_hints": n.ZoneHints,
-		"availability_zones": n.Zones, "ipv4_address_scope": nil, "ipv6_address_scope": nil,
+		"availability_zones": n.Zones, "ipv4_address_scope": nil, "ipv6_address_scope": nil, "is_default": false,
 	}
 	if requester.Admin() {
 		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, nullIfEmpty(n.PhysicalNetwork), n.Segment

@@ -185,6 +185,25 @@ func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
 }
 
 // A change of a subnet is also a change of its network, and a change of a port's addresses is a change of the port.
+// Clients send is_default false explicitly. The value true would be a network to which Neutron connects routers.
+func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+
+	made := c.must(201, "POST", "/v2.0/networks", `{"network":{"is_default":false}}`)["network"].(object)
+	changed := c.must(200, "PUT", "/v2.0/networks/"+made["id"].(string), `{"network":{"is_default":false,"name":"a"}}`)["network"].(object)
+
+	if made["is_default"] != false || changed["is_default"] != false {
+		t.Errorf("is_default: got %v after the creation and %v after an update, want false", made["is_default"], changed["is_default"])
+	}
+	for _, value := range []string{"true", "null"} {
+		if got := c.fault("POST", "/v2.0/networks", `{"network":{"router:external":true,"is_default":`+value+`}}`); got != "400 HTTPBadRequest" {
+			t.Errorf("create a network with is_default %s: got %s, want 400 HTTPBadRequest", value, got)
+		}
+	}
+	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{"is_default":false}}`)
+}
+
 func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)
