@@ -6,6 +6,7 @@ package rpc
 
 import (
 	"crypto/tls"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -29,6 +30,7 @@ type Options struct {
 	Notifications *notificationstore.Store // needed only by a Publisher
 	Brokers       []string                 // URLs of the nodes of one RabbitMQ cluster
 	Host          string                   // name of this process for calls to topic.host; a Publisher needs none
+	MaxCallTime   time.Duration            // for a message without an expiration; 0: one minute
 	TLS           *tls.Config              // for amqps URLs; nil: the system's certificate authorities
 	Metrics       prometheus.Registerer    // may be nil
 }
@@ -42,7 +44,8 @@ type Server = oslomsg.Server
 func NewServer(o Options) *Server {
 	h := &handlers{Store: o.Store}
 	return oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports},
-		Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, InternalFailure: internalFailure, Metrics: o.Metrics})
+		Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, MaxCallTime: o.MaxCallTime, InternalFailure: internalFailure,
+		Metrics: o.Metrics})
 }
 
 // TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty, TLSConfig returns nil,

@@ -25,14 +25,30 @@ type ServerOptions struct {
 	Topics    []string // the topics on which the server takes calls
 	Host      string   // of this process: the server takes calls to topic.host as well
 	Endpoints []Endpoint
-	// ErrorToFailure converts the error of a method to the failure that the caller gets. The server does not call ErrorToFailure for an
-	// error that is a *Failure, because the caller gets that *Failure. If the result `transient` is true, the server first repeats the
-	// method until the method succeeds or the timeout of the call ends, and then replies.
-	ErrorToFailure func(error) (f *Failure, transient bool)
+	// ErrorToFailure converts the error of a method to the failure that the caller gets, and says how long the server repeats the method.
+	// The server does not call ErrorToFailure for an error that is a *Failure, because the caller gets that *Failure.
+	ErrorToFailure func(error) (*Failure, Repetition)
+	// MaxCallTime is the time for a message that has no expiration, or a later one; 0: one minute.
+	MaxCallTime time.Duration
 	// InternalFailure returns the failure that the caller gets if a method panics or returns a result that cannot be encoded.
 	InternalFailure func(message string) *Failure
 	Metrics         prometheus.Registerer // may be nil
 }
+
+// Repetition says how long the server repeats a method that has failed.
+type Repetition int
+
+// The values of a Repetition.
+const (
+	// NoRepetition is for errors that do not depend on the time.
+	NoRepetition Repetition = iota
+	// UntilDeadline repeats the method until the timeout of the call ends.
+	UntilDeadline
+	// UntilSuccess also repeats the method until the timeout of the call ends, and then returns a cast to its queue. No caller waits for
+	// the reply to a cast and repeats it. UntilSuccess is for errors that certainly do not depend on the content of the message, because
+	// the server would repeat a cast that always fails for ever.
+	UntilSuccess
+)
 
 // Server answers RPC calls over RabbitMQ.
 type Server struct {
@@ -44,6 +60,9 @@ type Server struct {
 
 // NewServer returns a server that connects to RabbitMQ when Run is called.
 func NewServer(o ServerOptions) *Server {
+	if o.MaxCallTime == 0 {
+		o.MaxCallTime = maxCallTime
+	}
 	s := &Server{options: o, duplicates: newDuplicateFilter(duplicateWindow)}
 	s.metrics = newServerMetrics(s.Connected)
 	if o.Metrics != nil {
@@ -130,14 +149,14 @@ func waitForCalls(running *sync.WaitGroup) {
 
 // Time limits for retries. The server retries a method that failed with a transient error, most likely because the database is unavailable.
 const (
-	maxCallTimeout  = 60 * time.Second
+	maxCallTime     = 60 * time.Second
 	replyShare      = 10 // a method may use all but a tenth of its call's timeout, so that the caller still gets the reply
 	firstRetryPause = 50 * time.Millisecond
 	maxRetryPause   = 2 * time.Second
 )
 
 // handle executes one call, sends the reply and then acknowledges the call. If the process dies before it has acknowledged the call,
-// RabbitMQ delivers the call again.
+// RabbitMQ delivers the call again. A cast that the server could not execute because the database is unavailable goes back to its queue.
 func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Delivery) {
 	r, err := decodeRequest(call.Body)
 	if err != nil {
@@ -154,48 +173,53 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 		s.acknowledge(call)
 		return
 	}
-	timeout := callTimeout(call)
-	result, failure := s.execute(ctx, r, time.Now().Add(timeout-timeout/replyShare))
+	timeout := s.callTimeout(call)
+	result, failure, repetition := s.execute(ctx, r, time.Now().Add(timeout-timeout/replyShare))
 	if ctx.Err() != nil {
 		return // the connection ended: RabbitMQ delivers the call again
 	}
 	s.metrics.countCall(r.Method, failure)
-	if r.wantsReply() {
+	switch {
+	case r.wantsReply():
 		s.reply(ctx, ch, r, result, failure)
+	case repetition == UntilSuccess:
+		_ = call.Nack(false, true) // if the connection has ended, RabbitMQ delivers the cast again, too
+		return
 	}
 	s.acknowledge(call)
 }
 
-// callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at most maxCallTimeout.
-func callTimeout(call amqp.Delivery) time.Duration {
+// callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at most MaxCallTime.
+func (s *Server) callTimeout(call amqp.Delivery) time.Duration {
 	ms, err := strconv.Atoi(call.Expiration)
-	if err != nil || ms <= 0 || ms > int(maxCallTimeout/time.Millisecond) {
-		return maxCallTimeout
+	if err != nil || ms <= 0 || ms > int(s.options.MaxCallTime/time.Millisecond) {
+		return s.options.MaxCallTime
 	}
 	return time.Duration(ms) * time.Millisecond
 }
 
 // execute calls the method that the request names, and repeats the call after each transient error until the deadline. A method that
-// still runs at the deadline, for example because the database does not answer, is cancelled.
-func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (any, *Failure) {
+// still runs at the deadline, for example because the database does not answer, is cancelled. The last result of execute is the Repetition
+// of the last error.
+func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (any, *Failure, Repetition) {
 	m, unknown := findMethod(s.options.Endpoints, r)
 	if unknown != nil {
-		return nil, unknown
+		return nil, unknown, NoRepetition
 	}
 	limited, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	for pause := firstRetryPause; ; pause = min(2*pause, maxRetryPause) {
 		result, err := s.callMethod(limited, m, r)
 		if err == nil {
-			return result, nil
+			return result, nil, NoRepetition
 		}
-		failure, transient := s.failureOf(err)
-		if !transient || ctx.Err() != nil {
-			return nil, failure
+		failure, repetition := s.failureOf(err)
+		if repetition == NoRepetition || ctx.Err() != nil {
+			return nil, failure, repetition
 		}
 		if time.Now().Add(pause).After(deadline) {
-			slog.ErrorContext(ctx, "RPC call failed", "method", r.Method, "error", err)
-			return nil, failure
+			slog.ErrorContext(ctx, "RPC call failed", "method", r.Method, "reply", r.wantsReply(), "error", err)
+			return nil, failure, repetition
 		}
 		select {
 		case <-ctx.Done():
@@ -206,9 +230,9 @@ func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (an
 
 // failureOf returns the failure for a method's error. failureOf returns an error that is a *Failure as it is, and converts every other
 // error with ErrorToFailure.
-func (s *Server) failureOf(err error) (f *Failure, transient bool) {
-	if errors.As(err, &f) {
-		return f, false
+func (s *Server) failureOf(err error) (*Failure, Repetition) {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f, NoRepetition
 	}
 	return s.options.ErrorToFailure(err)
 }
