@@ -87,11 +87,17 @@ func deliveryIsFull(ctx workflow.Context, received int) bool {
 // activity has ended, executeUntilFull cancels the activity and returns true as `interrupted`. An attempt that runs at
 // this moment ends first.
 func executeUntilFull(ctx workflow.Context, full func() bool, result any, activity string, args ...any) (interrupted bool, err error) {
+	return executeUntil(ctx, full, changeFullDelivery, result, activity, args...)
+}
+
+// executeUntil does the same as executeUntilFull. The parameter `change` is the ID of the version from which on a workflow
+// interrupts such an activity.
+func executeUntil(ctx workflow.Context, full func() bool, change string, result any, activity string, args ...any) (interrupted bool, err error) {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	attempts := workflow.ExecuteActivity(activityCtx, activity, args...)
 	err = workflow.Await(ctx, func() bool { return attempts.IsReady() || full() })
-	interrupted = err == nil && !attempts.IsReady() && mayInterrupt(ctx)
+	interrupted = err == nil && !attempts.IsReady() && mayInterrupt(ctx, change)
 	if interrupted {
 		cancel()
 	}
@@ -107,15 +113,22 @@ func pauseUntilFull(ctx workflow.Context, full func() bool) (interrupted bool) {
 	if workflow.Await(ctx, func() bool { return timer.IsReady() || full() }) != nil {
 		return false
 	}
-	if full() && mayInterrupt(ctx) {
+	if full() && mayInterrupt(ctx, changeFullDelivery) {
 		return true
 	}
 	_ = timer.Get(ctx, nil)
 	return false
 }
 
-// mayInterrupt reports whether the workflow may interrupt an activity. A run that had so many messages before the
-// version "interrupt a full delivery" existed waits for the end of the activity.
-func mayInterrupt(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, "interrupt a full delivery", workflow.DefaultVersion, 1) == 1
+// IDs of the versions from which on a workflow interrupts an activity in order to continue as new.
+const (
+	changeFullDelivery     = "interrupt a full delivery"
+	changeFullDatabaseWork = "interrupt full work of the database"
+	changeFullStep         = "interrupt a full step"
+)
+
+// mayInterrupt reports whether the workflow may interrupt an activity. A run that had so many messages before the version
+// `change` existed waits for the end of the activity.
+func mayInterrupt(ctx workflow.Context, change string) bool {
+	return workflow.GetVersion(ctx, change, workflow.DefaultVersion, 1) == 1
 }

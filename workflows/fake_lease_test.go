@@ -154,17 +154,18 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	return l, nil
 }
 
-// callCloud simulates one call to the cloud. If the parameter `hangs` is true, callCloud blocks in a regular activity
-// but fails in a local activity, because a local activity that blocks would block the workflow task.
-func (w *fakeLease) callCloud(ctx context.Context, hangs bool) error {
+// callCloud simulates one call to the cloud. If the cloud hangs and the parameter `mayHang` is true, callCloud blocks in a
+// regular activity but fails in a local activity, because a local activity that blocks would block the workflow task.
+func (w *fakeLease) callCloud(ctx context.Context, mayHang bool) error {
 	w.mu.Lock()
 	w.cloudAttempts++
+	hangs := mayHang && w.hangs
 	hang := hangs && !activity.GetInfo(ctx).IsLocalActivity
 	w.cloudFailures--
 	fails := w.cloudFailures >= 0 || hangs
 	w.mu.Unlock()
 	if hang {
-		for ctx.Err() == nil {
+		for ctx.Err() == nil && w.cloudHangs() {
 			activity.RecordHeartbeat(ctx)
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -176,8 +177,14 @@ func (w *fakeLease) callCloud(ctx context.Context, hangs bool) error {
 	return nil
 }
 
+func (w *fakeLease) cloudHangs() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hangs
+}
+
 func (w *fakeLease) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
-	if err := w.callCloud(ctx, w.hangs); err != nil {
+	if err := w.callCloud(ctx, true); err != nil {
 		return err
 	}
 	w.mu.Lock()

@@ -4,15 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
+	"berth/internal/lease"
 )
 
 // messagesDuringOutage is the number of messages that a test sends to a workflow whose neighbour is away. `make soak` sets
@@ -203,4 +207,100 @@ func TestRealServer_ControllerOutageFillsNoWorkflow(t *testing.T) {
 			s.checkRuns(first)
 		})
 	}
+}
+
+func TestRealServer_PortIsNeverFullWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2", "DHCP"}}
+	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
+	s.waitForState("DOWN")
+	first := s.currentRun()
+	w.mu.Lock()
+	w.databaseFailures = 1 << 30
+	w.mu.Unlock()
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	s.waitForDatabase()
+	update, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: s.id, UpdateName: contract.UpdateProvisioningComplete,
+		Args: []any{contract.Report{Entity: "DHCP", Host: "elsewhere"}}, WaitForStage: client.WorkflowUpdateStageAccepted})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const hosts = 50
+	s.sendConcurrently(messagesDuringOutage(t), contract.SignalProvisioningComplete, func(i int) any {
+		return contract.Report{Entity: "L2", Host: fmt.Sprintf("host-%d", i%hosts)}
+	})
+	if err := update.Get(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "report again") {
+		t.Errorf("update while the database is away: got error %v, want one that says that the agent must report again", err)
+	}
+	if why := s.waitForDatabase(); why.State != "DOWN" {
+		t.Errorf("query \"why\" while the database is away: got %+v, want the last known state DOWN", why)
+	}
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"})
+	w.mu.Lock()
+	w.databaseFailures = 0
+	w.mu.Unlock()
+	s.waitForState("ACTIVE")
+	w.mu.Lock()
+	w.deleted = true
+	got := map[string]bool{}
+	for _, r := range w.appliedReports {
+		got[r.Host] = true
+	}
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("port-database-full", first)
+
+	if want := hosts + 2; len(got) != want { // cmp-1 and elsewhere, too
+		t.Errorf("reports during the outage: got reports from %d hosts, want %d", len(got), want)
+	}
+	s.checkRuns(first)
+}
+
+func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
+	t.Parallel()
+	t.Run("Nova hangs", func(t *testing.T) {
+		t.Parallel()
+		w := newFakeLease(time.Now, -time.Second, time.Hour)
+		w.hangs = true
+		s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
+		before := s.waitUntil("names the cloud", waitsForCloud)
+		first := s.currentRun()
+
+		s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
+		after := s.waitUntil("names the cloud", waitsForCloud)
+		if !after.Waiting[0].Deadline.Equal(*before.Waiting[0].Deadline) {
+			t.Errorf("end of the retries after some runs: got %s, want the end of the first run %s", after.Waiting[0].Deadline, before.Waiting[0].Deadline)
+		}
+		w.mu.Lock()
+		w.hangs = false
+		w.mu.Unlock()
+		s.waitForState(string(lease.Active))
+		w.mu.Lock()
+		w.deleted = true
+		w.mu.Unlock()
+		s.signal(contract.SignalChanged, nil)
+		s.finishAndRecord("lease-full", first)
+		s.checkRuns(first)
+	})
+	t.Run("the database is away", func(t *testing.T) {
+		t.Parallel()
+		w := newFakeLease(time.Now, time.Hour, 2*time.Hour)
+		w.databaseDown = true
+		s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
+		s.waitForDatabase()
+		first := s.currentRun()
+
+		s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
+		w.mu.Lock()
+		w.databaseDown, w.deleted = false, true
+		w.mu.Unlock()
+		s.signal(contract.SignalChanged, nil)
+		s.finishAndRecord("lease-database-full", first)
+		s.checkRuns(first)
+	})
+}
+
+func waitsForCloud(why contract.Why) bool {
+	return slices.ContainsFunc(why.Waiting, func(w contract.Waiting) bool { return w.For == "cloud" && w.Deadline != nil })
 }

@@ -14,8 +14,12 @@ import (
 
 // leaseRun is one run of a Lease workflow.
 type leaseRun struct {
+	in       contract.Input
 	reporter *statusReporter
 	changed  workflow.ReceiveChannel
+	handled  int // number of messages and reads of this run, except during steps
+	// handledInSteps is the number of messages that the run has received while it retried a step.
+	handledInSteps int
 }
 
 // Lease starts a lease in the second of its start date and ends the lease in the second of its end date. The deletion
@@ -26,14 +30,14 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 	if err != nil {
 		return err
 	}
-	r := &leaseRun{reporter: reporter, changed: changedSignals(ctx)}
-	for handled := 0; ; handled++ {
-		handled += discardAll(r.changed)
-		if shouldContinueAsNew(ctx, handled) {
-			return workflow.NewContinueAsNewError(ctx, contract.Lease, in)
+	r := &leaseRun{in: in, reporter: reporter, changed: changedSignals(ctx)}
+	for ; ; r.handled++ {
+		r.handled += discardAll(r.changed)
+		if shouldContinueAsNew(ctx, r.handled) {
+			return r.continueAsNew(ctx)
 		}
 		var l lease.Lease
-		if err := runDatabaseWork(ctx, reporter, "read the lease", &l, activities.ReadLease, in.Key); err != nil {
+		if err := r.runDatabaseWork(ctx, "read the lease", &l, activities.ReadLease, in.Key); err != nil {
 			return ignoreNotFound(err)
 		}
 		due := lease.Next(l, workflow.Now(ctx))
@@ -56,6 +60,25 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 	}
 }
 
+func (r *leaseRun) continueAsNew(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, contract.Lease, r.in)
+}
+
+// isFull reports whether the run has received so many messages that it should interrupt what it waits for.
+func (r *leaseRun) isFull(ctx workflow.Context) bool {
+	return deliveryIsFull(ctx, r.handled+r.handledInSteps+r.changed.Len())
+}
+
+// runDatabaseWork runs an activity that needs only the database. If the run receives many messages while the database is
+// unavailable, the workflow continues as new, and the new run reads the lease's row.
+func (r *leaseRun) runDatabaseWork(ctx workflow.Context, summary string, result any, activity string, args ...any) error {
+	err := runDatabaseWork(ctx, r.reporter, func() bool { return r.isFull(ctx) }, summary, result, activity, args...)
+	if errors.Is(err, errInterrupted) {
+		return r.continueAsNew(ctx)
+	}
+	return err
+}
+
 // performStep performs the step of the lease that is due. For a start or an end, performStep first runs the activity
 // AdvanceLeases, which performs the due steps of all leases. If AdvanceLeases has performed no step, performStep
 // performs the step of its own lease alone.
@@ -72,7 +95,7 @@ func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.S
 // instant one after another, so the workflow whose timer fires first performs the steps of all leases that are due at
 // this instant.
 func (r *leaseRun) advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
-	err = runDatabaseWork(ctx, r.reporter, what+" of all leases that are due", &advanced, activities.AdvanceLeases, at)
+	err = r.runDatabaseWork(ctx, what+" of all leases that are due", &advanced, activities.AdvanceLeases, at)
 	return advanced, err
 }
 
@@ -87,18 +110,18 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 		return r.clear(ctx, l)
 	}
 	name := displayName(l)
-	err := runDatabaseWork(ctx, r.reporter, fmt.Sprintf("begin %s of %s", step, name), &l, activities.BeginLease, l.ID, step)
+	err := r.runDatabaseWork(ctx, fmt.Sprintf("begin %s of %s", step, name), &l, activities.BeginLease, l.ID, step)
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
 	if step == lease.StepExpire {
 		return nil // the activity has performed the whole step
 	}
-	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, step, workflow.Now(ctx)))
+	failed, err := r.runForEach(ctx, l, r.resumedTask(l, step, workflow.Now(ctx)))
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
-	err = runDatabaseWork(ctx, r.reporter, fmt.Sprintf("finish %s of %s", step, name), nil, activities.FinishLease, l.ID, step, failed)
+	err = r.runDatabaseWork(ctx, fmt.Sprintf("finish %s of %s", step, name), nil, activities.FinishLease, l.ID, step, failed)
 	// Workflows that began before the version "clear a failed start" existed keep the resources of a failed start until
 	// the end of the lease. The history lease-failed.json was recorded before the version "clear a failed start"
 	// existed.
@@ -111,7 +134,7 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 // resync updates the cloud after the resources of an active lease have changed. If the update of the cloud fails, the
 // workflow repeats the update later.
 func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
-	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.StepResync, workflow.Now(ctx)))
+	failed, err := r.runForEach(ctx, l, r.resumedTask(l, lease.StepResync, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
 		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the update of the cloud", r.changed)
 	}
@@ -121,11 +144,11 @@ func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 // clear removes the resources of a lease in ERROR from Nova, Neutron and Placement. The retries have no end: after clearRound, the workflow
 // reads the lease's row again and continues.
 func (r *leaseRun) clear(ctx workflow.Context, l lease.Lease) error {
-	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.StepClear, workflow.Now(ctx)))
+	failed, err := r.runForEach(ctx, l, r.resumedTask(l, lease.StepClear, workflow.Now(ctx)))
 	if err != nil {
 		return r.ignoreConflict(ctx, err)
 	}
-	err = runDatabaseWork(ctx, r.reporter, "release the resources of "+displayName(l), nil, activities.FinishLease, l.ID, lease.StepClear, failed)
+	err = r.runDatabaseWork(ctx, "release the resources of "+displayName(l), nil, activities.FinishLease, l.ID, lease.StepClear, failed)
 	if err == nil && len(failed) > 0 {
 		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the removal of the resources", r.changed)
 	}

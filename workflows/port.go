@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -31,11 +32,12 @@ type port struct {
 }
 
 // pendingReport is an agent's report that the row has not stored yet. The handler of the update that brought a
-// pendingReport waits until `applied` is true.
+// pendingReport waits until `applied` or `interrupted` is true.
 type pendingReport struct {
 	contract.Report
-	applied bool
-	result  contract.ReportResult
+	applied     bool
+	interrupted bool // the run continues as new
+	result      contract.ReportResult
 }
 
 // Port waits until every agent has configured the port. The workflow Port runs until the port's row is deleted. Agents
@@ -43,11 +45,14 @@ type pendingReport struct {
 // applies reports applies all reports that have arrived since its last run.
 func Port(ctx workflow.Context, in contract.Input) error {
 	p := &port{key: in.Key, mustRead: true, novaFailed: in.FailedAttempt}
+	for _, r := range in.Reports {
+		p.unread = append(p.unread, &pendingReport{Report: r})
+	}
 	if err := p.registerHandlers(ctx); err != nil {
 		return err
 	}
 	if in.PortStatus != nil {
-		p.status, p.mustRead = *in.PortStatus, false
+		p.status, p.mustRead = *in.PortStatus, in.Interrupted
 		if err := p.report(ctx); err != nil {
 			return err
 		}
@@ -121,7 +126,12 @@ func (p *port) applyReports(ctx workflow.Context) error {
 		}
 	}
 	var status contract.PortStatus
-	if err := runDatabaseWork(ctx, p.reporter, summary, &status, activities.ApplyPortReports, p.key, reports); err != nil {
+	full := func() bool { return p.isFull(ctx) && len(p.unappliedReports(received)) <= maxCarriedReports }
+	err := runDatabaseWork(ctx, p.reporter, full, summary, &status, activities.ApplyPortReports, p.key, reports)
+	switch {
+	case errors.Is(err, errInterrupted):
+		return p.continueWithReports(ctx, received)
+	case err != nil:
 		return err
 	}
 	p.status = status

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -31,30 +32,79 @@ func (p *port) registerHandlers(ctx workflow.Context) error {
 	return nil
 }
 
-// handleUpdate returns after the row has stored the report.
+// handleUpdate returns after the row has stored the report. handleUpdate returns an error if the run continues as new because
+// the database is unavailable: the agent must report again.
 func (p *port) handleUpdate(ctx workflow.Context, r contract.Report) (contract.ReportResult, error) {
 	pending := &pendingReport{Report: r}
 	p.unread = append(p.unread, pending)
 	p.handled++
 	p.openCalls++
 	defer func() { p.openCalls-- }()
-	err := workflow.Await(ctx, func() bool { return pending.applied })
+	err := workflow.Await(ctx, func() bool { return pending.applied || pending.interrupted })
+	if err == nil && !pending.applied {
+		err = temporal.NewApplicationError("the database is unavailable; report again", "Unavailable")
+	}
 	return pending.result, err
 }
 
 // receiveAll removes all signals from the channels. receiveAll returns every report that the workflow has received but
 // not yet applied, in order of arrival.
 func (p *port) receiveAll() []*pendingReport {
+	p.receiveReports()
+	p.handled += discardAll(p.changed)
+	received := p.unread
+	p.unread, p.mustRead = nil, false
+	return received
+}
+
+// receiveReports removes all reports from their channel and adds them to the reports that are not applied yet.
+func (p *port) receiveReports() {
 	var raw converter.RawValue
 	for p.signals.ReceiveAsync(&raw) {
 		p.unread = append(p.unread, &pendingReport{Report: decodeReport(raw)})
 		p.handled++
 		raw = converter.RawValue{}
 	}
-	p.handled += discardAll(p.changed)
-	received := p.unread
-	p.unread, p.mustRead = nil, false
-	return received
+}
+
+// maxCarriedReports is the largest number of reports that a run hands over to the next run. A report has at most a few
+// hundred bytes, and Temporal accepts an input of at most 2 MB.
+const maxCarriedReports = 1000
+
+// unappliedReports returns the given reports and all reports that arrived after them, in order of arrival. Of several equal
+// reports, unappliedReports returns only the last one: a report sets the state of its entity, so an earlier equal report does
+// not change the result.
+func (p *port) unappliedReports(received []*pendingReport) []contract.Report {
+	p.receiveReports()
+	all, seen := slices.Concat(received, p.unread), map[contract.Report]bool{}
+	var last []contract.Report
+	for _, r := range slices.Backward(all) {
+		if !seen[r.Report] {
+			seen[r.Report] = true
+			last = append(last, r.Report)
+		}
+	}
+	slices.Reverse(last)
+	return last
+}
+
+// continueWithReports continues as new while the database is unavailable. The new run gets the reports that are not applied
+// yet. The pending updates return an error, because Temporal does not hand updates over to the new run.
+func (p *port) continueWithReports(ctx workflow.Context, received []*pendingReport) error {
+	err := workflow.Await(ctx, func() bool {
+		for _, r := range slices.Concat(received, p.unread) {
+			r.interrupted = true
+		}
+		return p.openCalls == 0 && !p.notifying
+	})
+	if err != nil {
+		return err
+	}
+	in := contract.Input{Key: p.key, FailedAttempt: p.novaFailed, Interrupted: true, Reports: p.unappliedReports(received)}
+	if p.status.Status != "" {
+		in.PortStatus = &p.status
+	}
+	return workflow.NewContinueAsNewError(ctx, contract.Port, in)
 }
 
 // decodeReport decodes a signal's payload. decodeReport converts a malformed payload to an empty report, which the row

@@ -16,6 +16,7 @@ import (
 
 // reservationTask is the work that a step of a lease does for each of the lease's reservations.
 type reservationTask struct {
+	step      lease.Step
 	name      string // verb, for summaries and sentences
 	activity  string // registered name of an activity whose argument is a reservation's ID
 	skip      func(lease.Reservation) bool
@@ -23,12 +24,13 @@ type reservationTask struct {
 	// optionalUntil is set if the step is optional. An optional step must stop if the start or end of the lease becomes
 	// due before optionalUntil.
 	optionalUntil time.Time
+	retryUntil    time.Time // end of the retries, if the previous run began them; otherwise zero
 }
 
 // reservationTaskFor returns the task that a step of a lease performs for each reservation. The task of an optional
 // step (the action before the end, or an update of the cloud) retries only until the lease's next event is due.
 func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservationTask {
-	t := reservationTask{name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
+	t := reservationTask{step: step, name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
 		skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
 	switch step {
 	case lease.StepEnd, lease.StepDelete:
@@ -47,6 +49,17 @@ func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservati
 		t.optionalUntil = now.Add(t.retryTime)
 	}
 	t.retryTime = max(t.retryTime, time.Second)
+	return t
+}
+
+// resumedTask returns the same task as reservationTaskFor. If the previous run interrupted this step in order to continue as
+// new, the retries end when they would have ended in the previous run.
+func (r *leaseRun) resumedTask(l lease.Lease, step lease.Step, now time.Time) reservationTask {
+	t := reservationTaskFor(l, step, now)
+	if until := r.in.RetryUntil; until != nil && r.in.Step == string(step) {
+		t.retryUntil = *until
+	}
+	r.in.Step, r.in.RetryUntil = "", nil
 	return t
 }
 
@@ -90,6 +103,9 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 	if len(retry) == 0 {
 		return failed, nil
 	}
+	if !t.retryUntil.IsZero() {
+		t.retryTime = max(t.retryUntil.Sub(workflow.Now(ctx)), time.Second)
+	}
 	if err := r.reporter.report(ctx, whyRetrying(l, t, lastError, workflow.Now(ctx)), nil); err != nil {
 		return failed, err
 	}
@@ -97,11 +113,12 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 }
 
 // retryRemotely retries a task for several reservations at the same time. retryRemotely returns when the task has
-// succeeded or finally failed for each of the reservations, or when the step is superseded. retryRemotely adds the
-// final errors to the map `failed`.
+// succeeded or finally failed for each of the reservations, or when the step is superseded, or when the workflow must
+// continue as new. retryRemotely adds the final errors to the map `failed`.
 func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservationTask, retry []lease.Reservation, failed map[string]string) error {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
+	until := workflow.Now(ctx).Add(t.retryTime)
 	running := len(retry)
 	for _, reservation := range retry {
 		f := workflow.ExecuteActivity(remoteLimited(activityCtx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID), t.retryTime), t.activity, reservation.ID)
@@ -112,27 +129,51 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 			running--
 		})
 	}
-	for reads := 0; running > 0; reads++ {
+	ended := func() bool { return running == 0 }
+	reason := r.awaitRetries(ctx, l, t, ended)
+	interrupted := errors.Is(reason, errInterrupted)
+	if !interrupted && !errors.Is(reason, errSuperseded) {
+		return reason
+	}
+	cancel()
+	if err := workflow.Await(ctx, ended); err != nil || !interrupted {
+		return cmp.Or(err, reason)
+	}
+	r.in.Step, r.in.RetryUntil = string(t.step), &until
+	return r.continueAsNew(ctx)
+}
+
+// awaitRetries waits until `ended` returns true. awaitRetries returns errSuperseded if the step must stop, and
+// errInterrupted if the workflow must continue as new.
+func (r *leaseRun) awaitRetries(ctx workflow.Context, l lease.Lease, t reservationTask, ended func() bool) error {
+	mustWait := false // the run is older than the version changeFullStep
+	for reads := 0; !ended(); {
 		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays short. If
 		// the lease is deleted afterwards, the step still stops, because each attempt of the activity reads the lease's
 		// row itself.
-		if err := workflow.Await(ctx, func() bool { return running == 0 || r.changed.Len() > 0 && reads < messagesPerRun }); err != nil {
+		err := workflow.Await(ctx, func() bool {
+			return ended() || r.changed.Len() > 0 && reads < messagesPerRun || !mustWait && r.isFull(ctx)
+		})
+		switch {
+		case err != nil:
 			return err
-		}
-		if running == 0 {
+		case ended():
 			return nil
-		}
-		discardAll(r.changed)
-		var now lease.Lease
-		if err := runDatabaseWork(ctx, r.reporter, "read the lease", &now, activities.ReadLease, l.ID.String()); err != nil {
-			return err
-		}
-		if t.superseded(ctx, l, now) {
-			cancel()
-			if err := workflow.Await(ctx, func() bool { return running == 0 }); err != nil {
-				return err
+		case !mustWait && r.isFull(ctx):
+			if mustWait = !mayInterrupt(ctx, changeFullStep); mustWait {
+				continue
 			}
-			return errSuperseded
+			return errInterrupted
+		}
+		reads++
+		r.handledInSteps += discardAll(r.changed)
+		var now lease.Lease
+		err = runDatabaseWork(ctx, r.reporter, func() bool { return r.isFull(ctx) }, "read the lease", &now, activities.ReadLease, l.ID.String())
+		if err == nil && t.superseded(ctx, l, now) {
+			err = errSuperseded
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

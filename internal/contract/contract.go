@@ -159,6 +159,14 @@ type Input struct {
 	// FailedAttempt is the error of a delivery that the previous run interrupted in order to continue as new. The new run continues the
 	// delivery with a regular activity. FailedAttempt is empty if no delivery was interrupted.
 	FailedAttempt string `json:"failed_attempt,omitempty"`
+	// Interrupted is true if the previous run of a port workflow continued as new while it waited for the database. The new run reads the
+	// row although it has a PortStatus, and applies the Reports that the previous run had received.
+	Interrupted bool     `json:"interrupted,omitempty"`
+	Reports     []Report `json:"reports,omitempty"`
+	// Step is the step of a lease that the previous run interrupted in order to continue as new. The new run retries failed calls of this
+	// step until RetryUntil.
+	Step       string     `json:"step,omitempty"`
+	RetryUntil *time.Time `json:"retry_until,omitempty"`
 }
 
 // Report is an agent's report about the part of a port that the agent configures. All reports use the same signal, because
