@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"berth/internal/inventory"
 	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/storetest"
 )
@@ -207,6 +209,85 @@ func TestGroupCommit_CancelledFirstWriterCancelsNoOther(t *testing.T) {
 
 	if !errors.Is(results[0], context.Canceled) || results[1] != nil || results[2] != nil {
 		t.Errorf("errors of three writers: got %v, want context.Canceled for the first one only", results)
+	}
+}
+
+// deadlineContext is a context whose deadline passes when the test closes the channel `passed`.
+type deadlineContext struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (c deadlineContext) Done() <-chan struct{} { return c.passed }
+
+func (c deadlineContext) Err() error {
+	select {
+	case <-c.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// The database hangs while one writer waits for a lock and three others wait in the group commit queue.
+func TestGroupCommit_HungDatabaseFailsEachWriterAtItsOwnDeadline(t *testing.T) {
+	t.Parallel()
+	postgres := storetest.NewServer(t)
+	s := storetest.Open(t, postgres.URL)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
+	rival := storetest.NewRival(t, postgres.SuperuserURL())
+	rival.Do(`begin`)
+	rival.Do(incrementGeneration)
+	var contexts []deadlineContext
+	var consumers []string
+	var results []chan error
+	for i := range 4 {
+		ctx, result := deadlineContext{t.Context(), make(chan struct{})}, make(chan error, 1)
+		contexts, consumers, results = append(contexts, ctx), append(consumers, uuid.NewString()), append(results, result)
+		go func() {
+			result <- s.Inventory.PutAllocations(ctx, storetest.VCPUs(consumers[i], p, 1, inventory.ExpectAbsent()))
+		}()
+		rival.AwaitWaiter()
+		for inventorystore.WaitingWrites(s.Inventory) < i {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	hang := postgres.Outages()[0]
+	end := sync.OnceFunc(hang.End)
+	defer end()
+	hang.Begin()
+
+	for _, i := range []int{2, 0, 1} { // a writer in the queue, the running writer, and a writer whose group then runs
+		close(contexts[i].passed)
+		if err := <-results[i]; !errors.Is(err, db.ErrUnavailable) {
+			t.Errorf("writer %d at its deadline, while the database hangs: got error %v, want db.ErrUnavailable", i, err)
+		}
+		select {
+		case err := <-results[3]:
+			t.Fatalf("writer whose deadline has not passed: got error %v, want it to wait", err)
+		default:
+		}
+	}
+	end()
+	rival.Do(`commit`)
+
+	if err := <-results[3]; err != nil {
+		t.Errorf("writer whose deadline has not passed, after the database continues: got error %v, want success", err)
+	}
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); err != nil {
+		t.Errorf("write after the outage: got error %v, want success", err)
+	}
+	var written int64
+	for _, c := range consumers[:3] {
+		if h := storetest.Allocations(t, s, c); h.Generation > 0 {
+			written++
+		}
+	}
+	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != written+2 {
+		t.Errorf("usage of the provider: got %+v, error %v; want 1 VCPU for each of %d consumers", u, err, written+2)
+	}
+	if h := storetest.Allocations(t, s, consumers[2]); h.Generation != 0 {
+		t.Errorf("writer that left the queue before its group ran: got generation %d, want no allocation", h.Generation)
 	}
 }
 
