@@ -137,7 +137,7 @@ func (s *stack) startTemporal(ctx context.Context, progress func(string)) error 
 		s.server, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{CLI: cli, Dir: dir, Memory: true})
 		return err
 	}
-	programs, err := devstack.TemporalServer(ctx, devstack.ProductionServer, progress)
+	programs, err := devstack.TemporalServer(ctx, progress)
 	if err != nil {
 		return err
 	}

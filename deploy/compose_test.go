@@ -58,7 +58,7 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 	{composeYAML, "restart: unless-stopped", "restart: unless-stoped", "restart: unless-stoped"},
 	{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/server:latest", "not pinned"},
 	{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/auto-setup:1.29.1", "imageVariables lacks the image temporalio/auto-setup"},
-	{composeYAML, "image: temporalio/admin-tools:1.32.1", "image: temporalio/admin-tools:1.31.0", "tools/server pins 1.32.1"},
+	{composeYAML, "image: temporalio/admin-tools:1.32.1", "image: temporalio/admin-tools:1.31.0", "tools/temporal pins 1.32.1"},
 	{composeYAML, "./deploy/temporal-schema.sh:", "./deploy/schema.sh:", "no file ./deploy/schema.sh"},
 	{composeYAML, "[/deploy/temporal-schema.sh]", "[/deploy/temporal-schma.sh]", "nothing is mounted at /deploy/temporal-schma.sh"},
 	{composeYAML, "DYNAMIC_CONFIG_FILE_PATH: /deploy/", "DYNAMIC_CONFIG_FILE_PATH: /etc/", "nothing is mounted at /etc/temporal-dynamicconfig.yaml"},
@@ -147,7 +147,7 @@ var pinnedTag = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?$`)
 
 // checkImages checks that third-party images are known and pinned, and that Temporal's images are pinned to the version that the tests run.
 func checkImages(f files, c compose) (found []string) {
-	version := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindStringSubmatch(f["tools/server/go.mod"])[1]
+	version := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindStringSubmatch(f["tools/temporal/go.mod"])[1]
 	for _, s := range c.Services {
 		name, tag, _ := strings.Cut(s.Image, ":")
 		switch {
@@ -159,7 +159,7 @@ func checkImages(f files, c compose) (found []string) {
 			found = append(found, s.Image+" is not pinned")
 		case name == "temporalio/server" || name == "temporalio/admin-tools":
 			if tag != version {
-				found = append(found, s.Image+": tools/server pins "+version)
+				found = append(found, s.Image+": tools/temporal pins "+version)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func readRepository(t *testing.T) files {
 	for i, name := range names {
 		names[i] = "deploy/" + name
 	}
-	for _, name := range append(names, composeYAML, dockerfile, ".dockerignore", envExample, "go.mod", "tools/server/go.mod") {
+	for _, name := range append(names, composeYAML, dockerfile, ".dockerignore", envExample, "go.mod", "tools/temporal/go.mod") {
 		raw, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)

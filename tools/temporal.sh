@@ -25,7 +25,7 @@ while kill -0 $build 2>/dev/null; do
 	sleep 0.1
 	waited=$((waited + 1))
 	if [ $((waited % 100)) = 0 ]; then
-		echo "building the temporal CLI once: $((waited / 10)) s of about 240 s on two cores" >&2
+		echo "building the temporal CLI once: $((waited / 10)) s elapsed; the first build takes minutes" >&2
 	fi
 done
 if ! wait $build; then

@@ -42,16 +42,11 @@ type TemporalPrograms struct {
 	SQLTool string // creates and updates the database schema
 }
 
-// The folders in tools with a module that pins a version of the Temporal server.
-const (
-	ProductionServer = "server"   // the version of the deployment files
-	DevServer        = "temporal" // the version of the CLI's dev server, of which the build of the CLI has compiled most packages
-)
-
-// TemporalServer builds the version of the Temporal server that a module of the source tree pins, and returns its paths. Go caches the
-// binaries. The build takes minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
-func TemporalServer(ctx context.Context, pinned string, progress func(string)) (TemporalPrograms, error) {
-	module, err := toolModule(pinned)
+// TemporalServer builds the Temporal server and returns the paths of its programs. Their version is the one of the dev server in the CLI,
+// because one module of the source tree pins both; most packages are compiled only once for both. Go caches the binaries. The build can
+// take minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
+func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
+	module, err := toolModule("temporal")
 	if err != nil {
 		return TemporalPrograms{}, err
 	}
@@ -106,7 +101,7 @@ func buildTool(ctx context.Context, module, tool, what string, progress func(str
 			<-p.done
 			return "", ctx.Err()
 		case <-tick.C:
-			progress(fmt.Sprintf("building %s once (%s elapsed; it takes about 4 minutes on two cores)", what, time.Since(begin).Round(time.Second)))
+			progress(fmt.Sprintf("building %s once (%s elapsed; the first build takes minutes)", what, time.Since(begin).Round(time.Second)))
 		case <-p.done:
 			if p.err != nil {
 				return "", errors.Join(fmt.Errorf("build %s: %w", what, p.err), errors.New(strings.TrimSpace(stderr.String())))

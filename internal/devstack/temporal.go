@@ -29,12 +29,13 @@ type TemporalOptions struct {
 
 // Temporal is a running Temporal server. One process runs all services of the server.
 type Temporal struct {
-	Address string // host:port of the frontend
-	UI      string // URL of the web UI, empty without one
-	options TemporalOptions
-	command func() *exec.Cmd            // returns the command line of the server
-	ready   func(context.Context) error // returns nil if the server is ready
-	proc    *process
+	Address  string // host:port of the frontend
+	UI       string // URL of the web UI, empty without one
+	options  TemporalOptions
+	database string                      // path of the dev server's database, empty if the database is in memory
+	command  func() *exec.Cmd            // returns the command line of the server
+	ready    func(context.Context) error // returns nil if the server is ready
+	proc     *process
 }
 
 // dynamicConfig makes new search attributes and namespaces visible to the next request, and raises the server's rate limits.
@@ -59,8 +60,14 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 		return nil, err
 	}
 	var t *Temporal
+	var database string
+	if !o.Memory {
+		if database, err = databasePath(ctx, o); err != nil {
+			return nil, err
+		}
+	}
 	err = withPort(o.Port, func(port int) error {
-		t = &Temporal{options: o}
+		t = &Temporal{options: o, database: database}
 		t.command, t.ready = t.devServer, t.devReady
 		return t.startOnPort(ctx, port)
 	})
@@ -173,10 +180,10 @@ func (t *Temporal) args() []string {
 	} else {
 		args = append(args, "--headless")
 	}
-	if !t.options.Memory {
+	if t.database != "" {
 		// In SQLite's WAL mode with synchronous=NORMAL, a commit is safe if the process crashes, but not if the machine crashes. Flushing
 		// each commit to the disk would make the server several times slower.
-		args = append(args, "--db-filename", filepath.Join(t.options.Dir, "temporal.db"),
+		args = append(args, "--db-filename", t.database,
 			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
 	}
 	for _, a := range contract.SearchAttributes {

@@ -10,8 +10,7 @@ import (
 )
 
 // TestTemporal is a Temporal server with a PostgreSQL server of its own, for tests. Tests that stop Temporal or delete its data do not
-// disturb other tests. The tests do not use the dev server, because on a busy machine its database can fail every request after a
-// cancelled one ("interrupted").
+// disturb other tests. Like a production server, it keeps its data in PostgreSQL.
 type TestTemporal struct {
 	*Temporal
 	server   *postgresTemporal
@@ -24,7 +23,7 @@ const copySuffix = "_copy"
 // StartTestTemporal builds and starts a Temporal server and its PostgreSQL server. The folder `dir` holds their data. The server makes new
 // search attributes visible to the next request. While StartTestTemporal builds the server, it passes messages to `progress`.
 func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (*TestTemporal, error) {
-	programs, err := TemporalServer(ctx, DevServer, progress)
+	programs, err := TemporalServer(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
