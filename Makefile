@@ -59,8 +59,13 @@ generate: ## rewrite docs/settings.md from the table of settings
 	@go test -count 1 ./internal/config -run SettingsPage -update
 
 .PHONY: lint
-lint: ## run gofmt, go vet, staticcheck and workflowcheck
+lint: ## run gofmt, go vet, staticcheck and workflowcheck, and check the licences of all modules
 	@tools/lint.sh
+
+.PHONY: sbom
+sbom: ## write bin/sbom.json: the modules in bin/worker and bin/starter with their licences, in the CycloneDX format
+	@mkdir -p bin
+	@go -C tools/dependencies run . -C "$(CURDIR)" sbom ./worker ./starter >bin/sbom.json.new && mv bin/sbom.json.new bin/sbom.json
 
 .PHONY: deps
 deps: ## install the packages that the tests need on a clean Debian machine

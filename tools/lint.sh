@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs all static checks: gofmt, go vet, staticcheck and workflowcheck.
+# Runs all static checks: gofmt, go vet, staticcheck, workflowcheck, and the check of the licences of the modules in berth's programs.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,4 +12,7 @@ fi
 go vet ./...
 "$(go -C tools/lint tool -n staticcheck)" ./...
 "$(go -C tools/lint tool -n workflowcheck)" ./workflows/...
-echo "lint: gofmt, vet, staticcheck and workflowcheck found no problems"
+go -C tools/dependencies vet .
+go -C tools/dependencies test .
+go -C tools/dependencies run . -C "$PWD" licenses ./worker ./starter
+echo "lint: gofmt, vet, staticcheck, workflowcheck and licences found no problems"

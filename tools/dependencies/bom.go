@@ -1,0 +1,51 @@
+package main
+
+import (
+	"io"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// publicDomain is the licence classifier's name of a text that puts sources into the public domain. SPDX has no such name.
+const publicDomain = "XZ"
+
+// writeBOM writes a software bill of materials in the CycloneDX format. The output for the same modules is always the same.
+func writeBOM(modules []module, w io.Writer) error {
+	bom := cdx.NewBOM()
+	var components []cdx.Component
+	for _, m := range modules {
+		c := component(m)
+		if m.Main {
+			c.Type = cdx.ComponentTypeApplication
+			bom.Metadata = &cdx.Metadata{Component: &c}
+			continue
+		}
+		components = append(components, c)
+	}
+	bom.Components = &components
+	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+}
+
+func component(m module) cdx.Component {
+	c := cdx.Component{Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version}
+	c.PackageURL = "pkg:golang/" + m.Path
+	if m.Version != "" {
+		c.PackageURL += "@" + m.Version
+	}
+	c.BOMRef = c.PackageURL
+	if m.Sum != "" {
+		c.Properties = &[]cdx.Property{{Name: "cdx:go:module:sum", Value: m.Sum}}
+	}
+	var licenses cdx.Licenses
+	for _, name := range m.Licenses {
+		license := cdx.License{ID: name}
+		if name == publicDomain {
+			license = cdx.License{Name: "public domain"}
+		}
+		licenses = append(licenses, cdx.LicenseChoice{License: &license})
+	}
+	if len(licenses) > 0 {
+		c.Licenses = &licenses
+	}
+	return c
+}
