@@ -67,6 +67,10 @@ sbom: ## write bin/sbom.json: the modules in bin/worker and bin/starter with the
 	@mkdir -p bin
 	@go -C tools/dependencies run . -C "$(CURDIR)" sbom ./worker ./starter >bin/sbom.json.new && mv bin/sbom.json.new bin/sbom.json
 
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in berth and its tools; needs the network, or GOVULNDB=file:///folder
+	@tools/vuln.sh
+
 .PHONY: deps
 deps: ## install the packages that the tests need on a clean Debian machine
 	@tools/deps.sh
