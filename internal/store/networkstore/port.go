@@ -314,6 +314,8 @@ func deletePort(ctx context.Context, tx *transaction, p lockedPort) error {
 	if e, ok := p.NovaEventForDelete(); ok {
 		queueNovaEvent(batch, p.ID, e)
 	}
+	var undelivered bool
+	batch.Queue(`select exists (select from nova_event where port_id = $1)`, p.ID).QueryRow(func(r pgx.Row) error { return r.Scan(&undelivered) })
 	batch.Queue(`delete from block where object_id = $1`, p.ID)
 	batch.Queue(`delete from port where id = $1`, p.ID)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -322,7 +324,7 @@ func deletePort(ctx context.Context, tx *transaction, p lockedPort) error {
 	if err := recordChanges(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
 		return err
 	}
-	return outbox.Enqueue(ctx, tx, portNudge(p.Port, false))
+	return outbox.EnqueueLast(ctx, tx, portNudge(p.Port, false), undelivered)
 }
 
 // portDeleteError converts the constraint violations of a port deletion to faults.

@@ -48,6 +48,23 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
+// EnqueueLast enqueues the last nudge of a workflow in the transaction that deletes the row of its object. If the workflow cannot
+// be running, because its first note still waits and no relay has tried to deliver it, EnqueueLast deletes this note instead: the
+// workflow would only find that the row is deleted. If `hasWork` is true, the workflow has work left, and EnqueueLast does the same
+// as Enqueue.
+func EnqueueLast(ctx context.Context, tx db.Tx, n contract.Nudge, hasWork bool) error {
+	if !hasWork {
+		tag, err := tx.Exec(ctx, `delete from note where workflow_id = $1 and fresh and attempts = 0`, n.ID)
+		if err != nil {
+			return fmt.Errorf("delete the note of a workflow that has not started: %w", err)
+		}
+		if tag.RowsAffected() > 0 {
+			return nil
+		}
+	}
+	return Enqueue(ctx, tx, n)
+}
+
 // Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. Claim takes urgent notes
 // first, then normal notes, then bulk notes. Claim returns no notes if the database is bound to another Temporal namespace than the
 // given namespace. If a relay dies, the relay's claim expires, and another relay can claim and deliver the notes.
