@@ -232,8 +232,9 @@ var packageRules = map[string]packageRule{
 		always: []string{prometheus, amqp},
 		why:    "implements oslo.messaging's RPC over RabbitMQ for any methods, so it imports no package of this module",
 	},
-	"internal/api/journal":  apiRule("internal/journal", "journalstore", "internal/store/mirrorstore"),
-	"internal/api/operator": apiRule("internal/inventory", "inventorystore", "internal/store/outbox", "internal/store/mirrorstore", "internal/journal", "internal/contract"),
+	"internal/api/journal": apiRule("internal/journal", "journalstore", "internal/store/mirrorstore"),
+	"internal/api/operator": apiRule("internal/inventory", "inventorystore", "internal/store/outbox", "internal/store/mirrorstore", "internal/journal", "internal/contract",
+		"internal/network", "internal/store/networkstore"),
 }
 
 // storeRule returns the import rule of a store package. The store package may import the packages in the parameter `may`.

@@ -3,13 +3,13 @@ package workflows
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"berth/internal/contract"
-	"berth/internal/network"
 )
 
 // registerHandlers registers the query and update handlers and opens the signal channels, so that the workflow loses
@@ -124,10 +124,12 @@ func validateReport(r contract.Report) error {
 	switch {
 	case r.Entity == "" || len(r.Entity) > maxNameLength:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), "InvalidReport", nil)
-	case r.Event != "" && r.Event != network.ReportComplete && r.Event != network.ReportBegun && r.Event != network.ReportLost:
-		return temporal.NewNonRetryableApplicationError("event must be complete, begun or lost", "InvalidReport", nil)
-	case len(r.Host) > maxNameLength:
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host must have at most %d characters", maxNameLength), "InvalidReport", nil)
+	case r.Event != "" && !slices.Contains(contract.ReportEvents, r.Event):
+		return temporal.NewNonRetryableApplicationError("event must be one of "+strings.Join(contract.ReportEvents, ", "), "InvalidReport", nil)
+	case len(r.Host) > maxNameLength || len(r.Owner) > maxNameLength:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host and owner must have at most %d characters", maxNameLength), "InvalidReport", nil)
+	case r.TimeoutSeconds < 0 || r.TimeoutSeconds > contract.MaxBlockSeconds:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("timeout_seconds must be from 0 to %d", contract.MaxBlockSeconds), "InvalidReport", nil)
 	}
 	return nil
 }

@@ -174,15 +174,29 @@ type Input struct {
 type Report struct {
 	Entity string `json:"entity"` // DHCP, L2, or any other entity that has a provisioning block
 	Host   string `json:"host"`   // the agent's host
-	// Event is "complete", "begun" or "lost"; empty means "complete". Only reports with the entity L2 have the event "begun" or "lost". The
+	// Event is "complete", "begun", "lost", "block" or "unblock"; empty means "complete". Only reports with the entity L2 have the event "begun" or "lost". The
 	// event "begun" means that the agent has started to wire the port and will report again. The event "lost" means that the device is
 	// unplugged, or that the agent could not wire the port.
+	//
+	// With the event "block", another service makes the port wait for an entity other than DHCP and L2: the port becomes ACTIVE only after
+	// the event "complete" for this entity. The event "unblock" ends the wait without a completion.
 	Event string `json:"event,omitempty"`
+	// Owner names who adds a block, TimeoutSeconds is how long the block may exist (0: no limit), and Fatal means that the port's status
+	// becomes ERROR after this time. They have a meaning only with the event "block".
+	Owner          string `json:"owner,omitempty"`
+	TimeoutSeconds int64  `json:"timeout_seconds,omitempty"`
+	Fatal          bool   `json:"fatal,omitempty"`
 	// Revision is the port's revision_number that the agent acted on. The revision distinguishes a report about an earlier binding to the
 	// same host from a report about the current binding of the port. For a report without a revision, berth compares only the report's host
 	// with the host of the port's binding.
 	Revision int64 `json:"revision,omitempty"`
 }
+
+// ReportEvents are the values of the field Event of a Report.
+var ReportEvents = []string{"complete", "begun", "lost", "block", "unblock"}
+
+// MaxBlockSeconds is the maximum time, in seconds, that a block may have as its limit: one year.
+const MaxBlockSeconds = 365 * 24 * 60 * 60
 
 // ReportResult is the result of the update UpdateProvisioningComplete.
 type ReportResult struct {

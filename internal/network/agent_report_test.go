@@ -2,8 +2,11 @@ package network
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestPort_OrderAndGroupingOfReportsDoNotMatter(t *testing.T) {
@@ -91,5 +94,55 @@ func TestApplyReports_RPCReportCountsOnlyForTheBindingWhoseDetailsTheHostHas(t *
 		if _, accepted := back.ApplyReports(PortContext{}, []Report{named}, now); !accepted[0] {
 			t.Errorf("%s: report that names the revision of the present binding: got ignored, want accepted", vif)
 		}
+	}
+}
+
+// A block with an owner keeps a port from becoming ACTIVE until its entity reports from the block's host, or until the block is removed.
+func TestPort_WaitsForAnyEntityThatAServiceAdds(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0).UTC()
+	pc := PortContext{BlockPolicy: BlockPolicy{"": {Limit: time.Hour}}}
+	p := NewPort([16]byte{1}, PortChange{Host: ptr("cmp-1"), DeviceOwner: ptr("compute:x")})
+	p.VIF = VIFOVS
+	block := Report{Entity: "firewall", Host: "fw-1", Event: ReportBlock, Owner: "security team", Timeout: time.Minute, Fatal: true}
+	deadline := now.Add(time.Minute)
+	apply := func(r Report) (accepted bool) {
+		t.Helper()
+		var all []bool
+		p, all = p.ApplyReports(pc, []Report{r}, now)
+		p = p.UpdateBlocks(pc, BlockTrigger{}, now).UpdateStatus(now)
+		return all[0]
+	}
+
+	for _, r := range []Report{{Entity: DHCP, Event: ReportBlock}, {Entity: L2, Host: "cmp-1", Event: ReportBlock}, {Event: ReportBlock}, {Entity: "firewall", Event: ReportUnblock}} {
+		if apply(r) {
+			t.Errorf("apply %+v: the report is accepted, want it ignored", r)
+		}
+	}
+	if !apply(block) || apply(block) {
+		t.Error("apply the same block twice: want only the first one accepted")
+	}
+	want := []Block{{Entity: "firewall", Host: "fw-1", MinRevision: 1, Since: now, Deadline: &deadline, Fatal: true, Owner: "security team"}}
+	if d := cmp.Diff(want, p.Blocks); d != "" || p.Status != Down {
+		t.Errorf("the blocked port: got status %s, want DOWN; blocks (-want +got): %s", p.Status, d)
+	}
+	if s := p.StatusView().Sentence(); !strings.Contains(s, "it waits for firewall on fw-1 (added by security team) since 1970-01-01T00:00:00Z, due at 1970-01-01T00:01:00Z") {
+		t.Errorf("the explanation of the blocked port: got %q, want the entity, its host, the owner and the deadline", s)
+	}
+	if late := p.UpdateStatus(deadline); late.Status != Errored {
+		t.Errorf("status after the deadline of a fatal block: got %s, want ERROR", late.Status)
+	}
+	if apply(Report{Entity: "firewall", Host: "fw-2"}) || !apply(Report{Entity: "firewall", Host: "fw-1"}) || p.Status != Active {
+		t.Errorf("complete the block from another host, then from its own: got status %s, want only the second report accepted, and ACTIVE", p.Status)
+	}
+	apply(block)
+	if !apply(Report{Entity: "firewall", Event: ReportUnblock}) || p.Status != Active {
+		t.Errorf("remove the block: got status %s, want ACTIVE", p.Status)
+	}
+	for i := range 2 * maxBlocks {
+		apply(Report{Entity: strings.Repeat("x", i+1), Event: ReportBlock})
+	}
+	if len(p.Blocks) != maxBlocks {
+		t.Errorf("add %d blocks: got %d, want at most %d", 2*maxBlocks, len(p.Blocks), maxBlocks)
 	}
 }

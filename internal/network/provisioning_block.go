@@ -18,6 +18,7 @@ type Block struct {
 	Host        string     `json:"host"`  // only reports from this host count; empty: see AgentHosts
 	MinRevision int64      `json:"epoch"` // reports on an earlier revision of the port do not count
 	State       string     `json:"state"` // ReportBegun or ReportLost if that was the last report, else empty
+	Owner       string     `json:"owner"` // who has added the block through the API or a signal; empty: the rules of this package
 	Since       time.Time  `json:"since"`
 	Deadline    *time.Time `json:"deadline"`
 	Fatal       bool       `json:"fatal"` // the port's status becomes ERROR after the deadline
@@ -138,8 +139,12 @@ func (pc PortContext) newBlock(b Block, now time.Time) Block {
 	return b
 }
 
-// withCurrentDeadline returns an existing block with the deadline that follows from the current BlockPolicy.
+// withCurrentDeadline returns an existing block with the deadline that follows from the current BlockPolicy. A block with an owner keeps its
+// deadline.
 func (pc PortContext) withCurrentDeadline(b Block) Block {
+	if b.Owner != "" {
+		return b
+	}
 	now := pc.newBlock(b, b.Since)
 	none := now.Deadline == nil || b.Deadline == nil
 	if now.Fatal == b.Fatal && (none && now.Deadline == b.Deadline || !none && now.Deadline.Equal(*b.Deadline)) {

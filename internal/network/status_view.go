@@ -9,15 +9,20 @@ const (
 	ReportComplete = "complete" // the port is provisioned
 	ReportBegun    = "begun"    // the agent has started to work on the port and will report again
 	ReportLost     = "lost"     // the port is no longer wired: the device is unplugged
+	ReportBlock    = "block"    // another service wants the port to wait for the entity
+	ReportUnblock  = "unblock"  // the port need not wait for the entity any more, although the entity has completed nothing
 )
 
 // Report is an agent's report about the agent's part of the work for a port.
 type Report struct {
-	Entity   string // DHCP, L2 …
-	Host     string // host of the agent
-	Event    string // ReportComplete, ReportBegun or ReportLost; empty means ReportComplete
-	Revision int64  // revision of the port that the agent acted on; 0: not given
-	RPC      bool   // the report came over Neutron's RPC, so its agent cannot name a revision; see Port.NeedsDetailsAgain
+	Entity   string        // DHCP, L2 …
+	Host     string        // host of the agent
+	Event    string        // ReportComplete, ReportBegun, ReportLost, ReportBlock or ReportUnblock; empty means ReportComplete
+	Revision int64         // revision of the port that the agent acted on; 0: not given
+	RPC      bool          // the report came over Neutron's RPC, so its agent cannot name a revision; see Port.NeedsDetailsAgain
+	Owner    string        // who adds the block; only with ReportBlock
+	Timeout  time.Duration // how long the added block may exist; 0: no limit; only with ReportBlock
+	Fatal    bool          // the port's status becomes ERROR after the Timeout; only with ReportBlock
 }
 
 // Waiting is an entity that blocks a port.

@@ -160,8 +160,8 @@ type TrunkPort struct {
 // TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent port is not bound or is administratively down. The trunk is
 // ERROR if the parent port is in ERROR or the binding of a subport failed; otherwise the trunk is DEGRADED if a subport is in ERROR.
 // In all other cases, the trunk is ACTIVE if every port of the trunk with admin_state_up is ACTIVE, and it is BUILD or DOWN if one of these
-// ports is not ACTIVE.
-func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
+// ports is not ACTIVE. A blocked trunk is BUILD instead of ACTIVE.
+func TrunkStatus(parent TrunkPort, subports []TrunkPort, blocked bool) string {
 	anyPort := func(is func(TrunkPort) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {
 	case parent.VIF == VIFUnbound || parent.VIF == VIFFailed || !parent.AdminUp:
@@ -170,9 +170,9 @@ func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
 		return Errored
 	case anyPort(func(m TrunkPort) bool { return m.Status == Errored }):
 		return TrunkDegraded
-	case !anyPort(func(m TrunkPort) bool { return m.AdminUp && m.Status != Active }):
+	case !anyPort(func(m TrunkPort) bool { return m.AdminUp && m.Status != Active }) && !blocked:
 		return Active
-	case anyPort(func(m TrunkPort) bool { return m.Status == Build }):
+	case blocked || anyPort(func(m TrunkPort) bool { return m.Status == Build }):
 		return Build
 	default:
 		return Down

@@ -20,10 +20,15 @@ func TestTrunkStatus_FollowsFromTheStatusesOfItsPorts(t *testing.T) {
 		for i, c := range cases {
 			t.Run(fmt.Sprintf("%s %d", want, i), func(t *testing.T) {
 				t.Parallel()
-				if got := TrunkStatus(c[0], c[1:]); got != want {
+				if got := TrunkStatus(c[0], c[1:], false); got != want {
 					t.Errorf("status of the trunk with the ports %+v: want %s, got %s", c, want, got)
 				}
 			})
+		}
+	}
+	for want, p := range map[string]TrunkPort{Build: port(Active), Down: unbound, Errored: port(Errored)} {
+		if got := TrunkStatus(p, nil, true); got != want {
+			t.Errorf("status of a blocked trunk with the parent port %+v: got %s, want %s", p, got, want)
 		}
 	}
 }

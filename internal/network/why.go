@@ -88,6 +88,9 @@ func (b Block) Sentence() string {
 	if b.Host != "" {
 		s += " on " + b.Host
 	}
+	if b.Owner != "" && b.Owner != b.Entity {
+		s += " (added by " + b.Owner + ")"
+	}
 	switch b.State {
 	case ReportBegun:
 		s += ", which has begun,"

@@ -48,7 +48,7 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 
 // newOperatorAPI returns the operators' API with the explanation of Placement's queries.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
-	api := operator.New(a.store.Inventory, a.store.Outbox, a.store.Mirror, id, incomplete)
+	api := operator.New(a.store.Inventory, a.store.Network, a.store.Outbox, a.store.Mirror, id, incomplete)
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/candidates/explain",
 		Handle: osapi.AdminOnly(placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)))})
 	return api

@@ -8,10 +8,12 @@ var validBodies = map[string]string{
 	"POST /journal/v1/runs": `{"kind":"audit","plan":0,"reason":"r"}`,
 	"POST /journal/v1/entries": `{"entries":[{"operation":"create","object_type":"router","object_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077","name":"r","project_id":"demo",` +
 		`"data":{"id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077","name":"r","project_id":"demo","tenant_id":"demo"}}]}`,
-	"POST /journal/v1/entries/{seq}/skip":  `{"reason":"r"}`,
-	"POST /journal/v1/entries/{seq}/retry": `{}`,
-	"POST /journal/v1/pause":               `{"reason":"r"}`,
-	"POST /journal/v1/resume":              `{"reason":"r"}`,
+	"POST /journal/v1/entries/{seq}/skip":                    `{"reason":"r"}`,
+	"POST /journal/v1/entries/{seq}/retry":                   `{}`,
+	"PUT /operator/v1/blocks/{type}/{id}/{entity}":           `{"host":"fw-1","owner":"o","timeout_seconds":60,"fatal":true}`,
+	"POST /operator/v1/blocks/{type}/{id}/{entity}/complete": `{"host":"fw-2"}`,
+	"POST /journal/v1/pause":                                 `{"reason":"r"}`,
+	"POST /journal/v1/resume":                                `{"reason":"r"}`,
 
 	"POST /operator/v1/consumers/migrate": `{"limit":7}`,
 	"POST /operator/v1/notes/retry":       `{"workflow_ids":["port/{port}"]}`,

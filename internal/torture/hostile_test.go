@@ -330,6 +330,7 @@ func (h *hostileClient) concretePath(path string) string {
 		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/floatingips/{id}", "/floatingips/{address}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
 		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},
 		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/runs/{id}", "/runs/1"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
+		{"/blocks/{type}/{id}", "/blocks/port/{port}"}, {"/{entity}", "/firewall"},
 	} {
 		path = strings.ReplaceAll(path, rule[0], rule[1])
 	}

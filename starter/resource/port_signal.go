@@ -50,7 +50,11 @@ func WorkflowID(r *cli.Resource, id string) string {
 func signalCommand(f *pflag.FlagSet) cli.Action {
 	entity := f.String("entity", "", "provisioning entity: DHCP, L2, or another one that blocks the port")
 	host := f.String("host", "", "host of the agent")
-	event := f.String("event", "complete", "complete: the entity is provisioned; begun: it will report again; lost: it is unplugged, or the agent gave up")
+	event := f.String("event", "complete", "complete: the entity has done its part; begun: the agent works on it and will report again; lost: the device is unplugged, "+
+		"or the agent gave up; block: the port waits for the entity from now on; unblock: the port no longer waits for the entity")
+	owner := f.String("owner", "", "with --event block: who adds the block")
+	seconds := f.Int64("timeout-seconds", 0, "with --event block: how long the block may exist (0: no limit)")
+	fatal := f.Bool("fatal", false, "with --event block: the port becomes ERROR after --timeout-seconds")
 	revision := f.Int64("revision", 0, "revision_number of the port that the agent provisioned; reports for an earlier binding are ignored (0: not given)")
 	ack := f.Bool("ack", false, "send an update instead of a signal and wait for the answer")
 	limit := cli.TimeoutFlag(f, 30*time.Second, "how long --ack waits for the answer")
@@ -58,8 +62,11 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 		if *entity == "" || *host == "" {
 			return cli.UsageError("--entity and --host are required")
 		}
-		if !slices.Contains([]string{"complete", "begun", "lost"}, *event) {
-			return cli.UsageError("--event %q is none of complete, begun and lost", *event)
+		if !slices.Contains(contract.ReportEvents, *event) {
+			return cli.UsageError("--event %q is none of %s", *event, strings.Join(contract.ReportEvents, ", "))
+		}
+		if *event != "block" && (*owner != "" || *seconds != 0 || *fatal) {
+			return cli.UsageError("--owner, --timeout-seconds and --fatal are only for --event block")
 		}
 		if *revision < 0 {
 			return cli.UsageError("--revision %d is not a revision_number", *revision)
@@ -71,7 +78,8 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 		if r != Ports {
 			return cli.UsageError("%q is not a port; only ports take provisioning reports", args[0])
 		}
-		report := contract.Report{Entity: *entity, Host: *host, Event: *event, Revision: *revision}
+		report := contract.Report{Entity: *entity, Host: *host, Event: *event, Revision: *revision,
+			Owner: *owner, TimeoutSeconds: *seconds, Fatal: *fatal}
 		if !*ack {
 			if err := retryUntilStarted(ctx, s, id, func() error { return SignalReport(ctx, s, contract.PortID(id), report) }); err != nil {
 				return err

@@ -3,6 +3,7 @@ package networkstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,7 @@ type Object struct {
 
 // blockableType describes an object type that entities can block.
 type blockableType struct {
-	lockStatement string // locks the object's row; every change of the object's blocks happens under this row lock
+	table string // of the object's row; every change of the object's blocks happens under the lock of this row
 	// onChange updates an object after a change of the object's blocks, in the same transaction and under the row's lock, and
 	// enqueues the object's notes. The parameter `entity` names the entity that completed its part for the object, or is empty
 	// if the blocks changed for another reason.
@@ -31,7 +32,7 @@ type blockableType struct {
 // blockableTypes.
 var blockableTypes = map[string]blockableType{
 	"port": {
-		lockStatement: `select from port where id = $1 for update`,
+		table: "port",
 		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, _ bool) error {
 			_, after, _, err := updatePortStatus(ctx, tx, id, nil, entity)
 			if err != nil {
@@ -40,19 +41,38 @@ var blockableTypes = map[string]blockableType{
 			return outbox.Enqueue(ctx, tx, portNudge(after, false))
 		},
 	},
+	"trunk": {
+		table:    "trunk",
+		onChange: func(context.Context, *transaction, uuid.UUID, string, bool) error { return nil }, // a trunk's status is not stored
+	},
 }
 
-// AddBlock makes an object wait for an entity. A second call of AddBlock for the same object and entity does nothing. If
-// the object does not exist, AddBlock does nothing and returns no error.
-func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
-	return s.inTx(ctx, func(tx *transaction) error {
-		deadline, fatal := tx.config.Policy.Limit(entity)
-		_, _, err := changeBlocks(ctx, tx, o, "", `
-			insert into block (object_id, object_type, entity, host, since, deadline, fatal)
-			values ($1, $2, $3, '', clock_timestamp(), clock_timestamp() + nullif($4::interval, interval '0'), $5)
-			on conflict do nothing`, o.ID, o.Type, entity, deadline, fatal)
+// AddBlock makes an object wait for the entity of the report, which has the event network.ReportBlock. A second call of AddBlock for the
+// same object and entity does nothing. If the object does not exist, AddBlock does nothing. AddBlock returns whether it added the block.
+func (s *Store) AddBlock(ctx context.Context, o Object, r network.Report) (added bool, err error) {
+	err = s.inTx(ctx, func(tx *transaction) (err error) {
+		b := network.NewOwnedBlock(r, time.Time{})
+		added, _, err = changeBlocks(ctx, tx, o, "", `
+			insert into block (object_id, object_type, entity, host, since, deadline, fatal, owner)
+			values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + nullif($5::interval, interval '0'), $6, $7)
+			on conflict do nothing`, o.ID, o.Type, b.Entity, b.Host, r.Timeout, b.Fatal, b.Owner)
 		return err
 	})
+	return added, err
+}
+
+// Blocks lists the blocks of an object by entity. Blocks returns db.ErrNotFound if the object does not exist, or if entities cannot block
+// objects of its type.
+func (s *Store) Blocks(ctx context.Context, o Object) ([]network.Block, error) {
+	kind, ok := blockableTypes[o.Type]
+	if !ok {
+		return nil, db.ErrNotFound
+	}
+	type found struct{ Blocks []network.Block }
+	f, err := db.QueryOne(ctx, s.db, pgx.RowToStructByName[found], db.ErrNotFound, `
+		select (select coalesce(jsonb_agg(to_jsonb(b) order by entity), '[]') from block b where object_id = $1) as blocks
+		from `+kind.table+` where id = $1`, o.ID)
+	return f.Blocks, err
 }
 
 // RemoveBlock removes an object's block for an entity and updates the object, but does not count the entity's part as
@@ -101,7 +121,7 @@ func changeBlocks(ctx context.Context, tx *transaction, o Object, entity, statem
 	if !ok {
 		return false, false, fmt.Errorf("object type %q is not registered as a type that entities can block", o.Type)
 	}
-	locked, err := tx.Exec(ctx, kind.lockStatement, o.ID)
+	locked, err := tx.Exec(ctx, `select from `+kind.table+` where id = $1 for update`, o.ID)
 	if err != nil {
 		return false, false, fmt.Errorf("lock %s: %w", o.Type, err)
 	}

@@ -29,7 +29,7 @@ func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 			rows, err := tx.Query(ctx, `
 				select distinct object_id
 				from block
-				where object_type = 'port' and object_id > $1
+				where object_type = 'port' and owner = '' and object_id > $1
 					and (entity = any($2) or (entity, fatal, `+blockTimeLimit+`) in (select * from unnest($3::text[], $4::boolean[], $5::bigint[])))
 				order by object_id
 				limit $6`, after, disabled, stale.entities, stale.fatal, stale.limits, portBatchSize)
@@ -69,7 +69,7 @@ type blockTerms struct {
 
 // staleBlockTerms returns the terms of existing port blocks that differ from the configured policy.
 func (s *Store) staleBlockTerms(ctx context.Context) (stale blockTerms, err error) {
-	rows, err := s.db.Query(ctx, `select distinct entity, fatal, `+blockTimeLimit+` from block where object_type = 'port'`)
+	rows, err := s.db.Query(ctx, `select distinct entity, fatal, `+blockTimeLimit+` from block where object_type = 'port' and owner = ''`)
 	if err != nil {
 		return stale, fmt.Errorf("read block policies: %w", err)
 	}

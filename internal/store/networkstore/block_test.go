@@ -38,7 +38,7 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	add := func(entities ...string) {
 		t.Helper()
 		for _, e := range entities {
-			if err := fx.Network.AddBlock(ctx, o, e); err != nil {
+			if _, err := fx.Network.AddBlock(ctx, o, network.Report{Entity: e}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 		}
 	}
 
-	if err := fx.Network.AddBlock(ctx, o, "audit"); err == nil {
+	if _, err := fx.Network.AddBlock(ctx, o, network.Report{Entity: "audit"}); err == nil {
 		t.Error("AddBlock for an object type that is not registered: got no error, want one")
 	}
 	networkstore.BlockNetworks()
@@ -95,8 +95,8 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	}
 
 	missing := networkstore.Object{Type: "network", ID: uuid.New()}
-	if err := fx.Network.AddBlock(ctx, missing, "audit"); err != nil {
-		t.Error(err)
+	if added, err := fx.Network.AddBlock(ctx, missing, network.Report{Entity: "audit"}); added || err != nil {
+		t.Errorf("AddBlock for a missing object: got %v, error %v; want false and no error", added, err)
 	}
 	if completed, blocked, err := fx.Network.CompleteBlock(ctx, missing, network.Report{Entity: "audit"}); completed || blocked || err != nil {
 		t.Error("CompleteBlock for a missing object: want false, false and no error; got", completed, blocked, err)
@@ -114,7 +114,7 @@ func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 	fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 	fx.updateStatus(other.ID, l2OnCmp1)
 
-	if err := fx.Network.AddBlock(t.Context(), o, "firewall"); err != nil {
+	if _, err := fx.Network.AddBlock(t.Context(), o, network.Report{Entity: "firewall"}); err != nil {
 		t.Fatal(err)
 	}
 	if s := fx.updateStatus(p.ID); s.Status != network.Down || !strings.Contains(s.Sentence(), "it waits for firewall since") {
@@ -134,7 +134,7 @@ func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 	if b := fx.readPort(other.ID); b.Status != network.Active {
 		t.Errorf("remove the only block of a port: got status %s, want ACTIVE", b.Status)
 	}
-	if err := fx.Network.AddBlock(t.Context(), o, "firewall"); err != nil {
+	if _, err := fx.Network.AddBlock(t.Context(), o, network.Report{Entity: "firewall"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := fx.Network.DeletePort(t.Context(), p.ID, nil); err != nil {
@@ -153,7 +153,7 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 		p := fx.createPort(cmp1, withDeviceOwner("network:dhcp"))
 		o := networkstore.Object{Type: "port", ID: p.ID}
 		for _, e := range entities {
-			if err := fx.Network.AddBlock(t.Context(), o, e); err != nil {
+			if _, err := fx.Network.AddBlock(t.Context(), o, network.Report{Entity: e}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // transaction enqueues a note.
 func BlockNetworks() {
 	blockableTypes["network"] = blockableType{
-		lockStatement: `select from network where id = $1 for update`,
+		table: "network",
 		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
 			if entity == "" || blocked {
 				return nil

@@ -218,8 +218,8 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 			continue
 		}
 		batch.Queue(`
-			insert into block (object_type, object_id, entity, host, epoch, state, since, deadline, fatal)
-			values ('port', @object_id, @entity, @host, @epoch, @state, @since, @deadline, @fatal)
+			insert into block (object_type, object_id, entity, host, epoch, state, since, deadline, fatal, owner)
+			values ('port', @object_id, @entity, @host, @epoch, @state, @since, @deadline, @fatal, @owner)
 			on conflict (object_id, entity) do update
 			set host = excluded.host, epoch = excluded.epoch, state = excluded.state, since = excluded.since,
 				deadline = excluded.deadline, fatal = excluded.fatal`, pgx.StrictNamedArgs{
@@ -231,6 +231,7 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 			"since":     b.Since,
 			"deadline":  b.Deadline,
 			"fatal":     b.Fatal,
+			"owner":     b.Owner,
 		})
 	}
 }

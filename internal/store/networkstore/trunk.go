@@ -334,7 +334,7 @@ func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) er
 		if err := removeSubports(ctx, tx, ports); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `delete from trunk where id = $1`, id); err != nil {
+		if _, err := tx.Exec(ctx, `with blocks as (delete from block where object_id = $1) delete from trunk where id = $1`, id); err != nil {
 			return fmt.Errorf("delete trunk: %w", err)
 		}
 		return recordWithReferences(ctx, tx, mirrorTrunk(t, journal.Delete))

@@ -14,6 +14,7 @@ import (
 
 const trunkSelect = `
 	select id, project, name, description, admin_up, port_id, tags, revision, created_at, updated_at,
+		exists (select from block b where b.object_id = trunk.id) as blocked,
 		(select jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up) from port p where p.id = trunk.port_id),
 		(select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up)
 				order by s.segmentation_id, s.port_id), '[]')
@@ -36,18 +37,19 @@ const visibleTrunk = `trunk.project = %s`
 
 func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	t := network.Trunk{Subports: []network.Subport{}}
+	var blocked bool
 	var parent network.TrunkPort
 	var subports []struct {
 		network.Subport
 		network.TrunkPort
 	}
 	err := row.Scan(&t.ID, &t.Project, &t.Name, &t.Description, &t.AdminUp, &t.Port, &t.Tags, &t.Revision, &t.CreatedAt, &t.UpdatedAt,
-		&parent, &subports)
+		&blocked, &parent, &subports)
 	members := make([]network.TrunkPort, len(subports))
 	for i, s := range subports {
 		t.Subports, members[i] = append(t.Subports, s.Subport), s.TrunkPort
 	}
-	t.Status = network.TrunkStatus(parent, members)
+	t.Status = network.TrunkStatus(parent, members, blocked)
 	return t, err
 }
 
