@@ -36,9 +36,9 @@ interop-odl: deps ## run the tests with a real OpenDaylight: a story, and the co
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli go test -count 1 -timeout 20m -v -run OpenDaylight ./internal/devstack ./internal/interop
 
 .PHONY: interop
-interop: deps build ## run Tempest's suites of the Networking API with a real Keystone, print a table; TESTS=regexp selects tests
-	@go build -o bin/ ./internal/interop/tempest
-	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PROGRAMS=bin exec bin/tempest -run '$(TESTS)'
+interop: deps build ## run OpenStack's test suites with a real Keystone, print a table; TESTS=regexp selects tests
+	@go build -o bin/ ./internal/interop/suites
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PROGRAMS=bin exec bin/suites -run '$(TESTS)'
 
 .PHONY: soak
 soak: deps ## repeat the tests of concurrent writers and killed processes 1,000 times; ROUNDS=n sets the number

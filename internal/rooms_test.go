@@ -210,9 +210,9 @@ var packageRules = map[string]packageRule{
 		always: []string{temporal},
 		why:    "creates a Temporal namespace for each test",
 	},
-	"internal/interop/tempest": {
+	"internal/interop/suites": {
 		may: []string{"internal/config", "internal/devstack", "internal/network"},
-		why: "runs Tempest against the program worker, so it shares no code with the API",
+		why: "runs test suites of OpenStack against the program worker, so it shares no code with the API",
 	},
 	"internal/devstack/teststack": {may: []string{"internal/devstack"}, why: "starts one server of each kind for all tests of a package"},
 	"internal/api/osapi": {

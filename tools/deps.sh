@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, RabbitMQ,
-# the OpenStack clients, oslo.messaging, Neutron's agents, Python's venv for Tempest, and Maven and a JDK for OpenDaylight's Neutron
+# the OpenStack clients, oslo.messaging, Neutron's agents, Python's venv for the test suites, and Maven and a JDK for OpenDaylight's Neutron
 # northbound.
 set -eu
 

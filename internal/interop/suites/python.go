@@ -11,11 +11,12 @@ import (
 	"berth/internal/devstack"
 )
 
-// python is the path of a Python interpreter with the packages of tools/tempest.txt.
+// python is the path of a Python interpreter with the packages of a file in tools.
 type python string
 
-func findPython(ctx context.Context) (python, error) {
-	cmd := exec.Command("tools/venv.sh", "tempest")
+// findPython returns the interpreter with the packages of tools/NAME.txt.
+func findPython(ctx context.Context, name string) (python, error) {
+	cmd := exec.Command("tools/venv.sh", name)
 	cmd.Stderr = os.Stderr
 	var path bytes.Buffer
 	cmd.Stdout = &path

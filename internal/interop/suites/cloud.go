@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +27,7 @@ var agents = []object{
 	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-1", "availability_zone": "nova"},
 	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-2", "availability_zone": "nova"},
 	{"agent_type": "Open vSwitch agent", "binary": "neutron-openvswitch-agent", "topic": "N/A", "host": "cmp-1"},
+	{"agent_type": "Open vSwitch agent", "binary": "neutron-openvswitch-agent", "topic": "N/A", "host": "cmp-2"},
 }
 
 // cloud is Keystone, berth with its servers, and the agents.
@@ -36,27 +36,31 @@ type cloud struct {
 	fail       context.CancelCauseFunc
 	running    sync.WaitGroup
 	dir        string
-	python     python
-	keystone   string // the URL of Keystone
-	berth      string // the URL of berth
+	pythons    map[string]python // by the name of the file in tools
+	keystone   string            // the URL of Keystone
+	berth      string            // the URL of berth
+	proxy      string            // the URL of the proxy between the suites and berth
 	token      string
 	external   string // the ID of the external network
 	extensions []string
 }
 
 // startCloud starts the servers in the folder dir. The caller stops the cloud, also if startCloud returns an error.
-func startCloud(ctx context.Context, dir string, python python) (*cloud, error) {
-	c := &cloud{dir: dir, python: python}
+func startCloud(ctx context.Context, dir string) (*cloud, error) {
+	c := &cloud{dir: dir, pythons: map[string]python{}}
 	c.ctx, c.fail = context.WithCancelCause(ctx)
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
+		{"find the Python packages", c.findPythons},
 		{"start Keystone", c.startKeystone},
 		{"start berth", c.startBerth},
 		{"create the external network", c.createExternalNetwork},
 		{"list the extensions", c.listExtensions},
 		{"send the agents' heartbeats", c.sendHeartbeats},
+		{"create the projects of the functional tests", c.createProjects},
+		{"start the openstack client", c.startClient},
 	} {
 		progress("%s", step.name)
 		if err := step.do(); err != nil {
@@ -66,13 +70,25 @@ func startCloud(ctx context.Context, dir string, python python) (*cloud, error) 
 	return c, nil
 }
 
+// findPythons installs the Python packages of the workspaces, unless they are installed.
+func (c *cloud) findPythons() (err error) {
+	for _, w := range workspaces {
+		if c.pythons[w.packages] == "" {
+			if c.pythons[w.packages], err = findPython(c.ctx, w.packages); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (c *cloud) stop() {
 	c.fail(nil)
 	c.running.Wait()
 }
 
 func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05")+" tempest: "+format+"\n", args...)
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05")+" suites: "+format+"\n", args...)
 }
 
 // startServer starts a program that runs until the cloud stops. Its output goes to the file NAME.log.
@@ -130,21 +146,25 @@ func (c *cloud) startBerth() error {
 	}); err != nil {
 		return err
 	}
-	proxy, err := c.startProxy()
-	if err != nil {
+	if c.proxy, err = c.startProxy(); err != nil {
 		return err
 	}
-	return errors.Join(c.registerService("network", proxy+"/networking"), c.registerService("compute", proxy+"/compute"))
+	return errors.Join(c.registerService("network", c.proxy+"/networking"), c.registerService("compute", c.proxy+"/compute"),
+		c.registerService("placement", c.proxy+"/placement"), c.registerService("reservation", c.proxy+"/reservation/v1"),
+		c.call("POST", c.berth+"/placement/resource_providers", object{"name": "cmp-1"}, nil))
 }
 
-// stubs are the answers to the requests that Tempest sends to other services, although its tests of the Networking API need no such
-// service. A class of tests deletes the routers of its project before each test. Another class looks for the host to which it binds ports.
+// stubs are the answers to the requests that the suites send to other services. A class of tests of Tempest deletes the routers of its project
+// before each test. Another class looks for the host to which it binds ports, and the tests of Blazar look for the host that they register.
 var stubs = map[string]string{
-	"GET /networking/v2.0/routers": `{"routers": []}`,
-	"GET /compute/os-hypervisors":  `{"hypervisors": [{"id": 1, "hypervisor_hostname": "cmp-1", "state": "up", "status": "enabled"}]}`,
+	"GET /networking/v2.0/routers":     `{"routers": []}`,
+	"GET /compute/os-hypervisors":      hypervisors,
+	"GET /compute/v2.1/os-hypervisors": hypervisors,
 }
 
-// startProxy starts a proxy between Tempest and berth, which answers the requests of stubs itself.
+const hypervisors = `{"hypervisors": [{"id": 1, "hypervisor_hostname": "cmp-1", "state": "up", "status": "enabled"}]}`
+
+// startProxy starts a proxy between the suites and berth, which answers the requests of stubs itself.
 func (c *cloud) startProxy() (url string, err error) {
 	target, err := neturl.Parse(c.berth)
 	if err != nil {
@@ -173,7 +193,7 @@ func (c *cloud) createExternalNetwork() error {
 	}
 	c.external = made.Network.ID
 	return c.call("POST", c.berth+"/networking/v2.0/subnets", object{"subnet": object{"network_id": c.external, "ip_version": 4,
-		"cidr": "172.24.4.0/24", "enable_dhcp": false}}, nil)
+		"cidr": "172.24.4.0/24", "enable_dhcp": false, "allocation_pools": []object{{"start": "172.24.4.10", "end": "172.24.4.254"}}}}, nil)
 }
 
 func (c *cloud) listExtensions() error {
@@ -210,42 +230,4 @@ func (c *cloud) sendHeartbeats() error {
 		}
 	})
 	return send()
-}
-
-// tempestConf returns Tempest's configuration file. It switches on the tests of the extensions that berth lists.
-func (c *cloud) tempestConf() string {
-	return strings.NewReplacer("KEYSTONE", c.keystone, "PASSWORD", password, "EXTERNAL", c.external, "DIR", c.dir,
-		"EXTENSIONS", strings.Join(c.extensions, ",")).Replace(`
-[DEFAULT]
-log_file = DIR/tempest.log
-[oslo_concurrency]
-lock_path = DIR/locks
-[auth]
-admin_username = admin
-admin_password = PASSWORD
-admin_project_name = admin
-admin_domain_name = Default
-create_isolated_networks = false
-tempest_roles = member
-[identity]
-uri_v3 = KEYSTONE/v3
-region = RegionOne
-v3_endpoint_type = public
-[service_available]
-neutron = true
-nova = true
-glance = false
-cinder = false
-swift = false
-horizon = false
-[network]
-public_network_id = EXTERNAL
-[network-feature-enabled]
-api_extensions = EXTENSIONS
-ipv6_subnet_attributes = true
-[neutron_plugin_options]
-available_type_drivers = flat,local,vlan,vxlan
-provider_vlans = physnet1
-agent_availability_zone = nova
-`)
 }

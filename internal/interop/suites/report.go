@@ -48,6 +48,9 @@ func report(w io.Writer, versions map[string]string, tests []string, s scope, r 
 	fmt.Fprint(w, "| Suite | Version | Tests | Run | Passed | Failed | Out of scope |\n|---|---|---|---|---|---|---|\n")
 	for _, suite := range suites {
 		c := count(suite.name, tests, s, r)
+		if c.tests == 0 {
+			continue // the suite has no selected test
+		}
 		fmt.Fprintf(w, "| `%s` | %s %s | %d | %d | %d | %d | %d |\n", suite.name, suite.pkg, versions[suite.name], c.tests, c.run, c.passed, c.failed, c.outOfScope)
 	}
 	if failed > 0 {

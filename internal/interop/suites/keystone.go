@@ -44,11 +44,11 @@ func (c *cloud) startKeystone() error {
 		{"bootstrap", "--bootstrap-password", password, "--bootstrap-public-url", c.keystone + "/v3", "--bootstrap-region-id", "RegionOne"},
 	} {
 		arguments = append([]string{"--config-file", file}, arguments...)
-		if _, err := output(c.ctx, c.python.command("keystone-manage", arguments...)); err != nil {
+		if _, err := output(c.ctx, c.pythons["suites"].command("keystone-manage", arguments...)); err != nil {
 			return err
 		}
 	}
-	server := exec.Command(string(c.python), "-c", keystoneServer)
+	server := exec.Command(string(c.pythons["suites"]), "-c", keystoneServer)
 	server.Env = append(os.Environ(), "OS_KEYSTONE_CONFIG_DIR="+dir, "OS_KEYSTONE_CONFIG_FILES=keystone.conf", fmt.Sprintf("PORT=%d", port))
 	if err := c.startServer("keystone", server); err != nil {
 		return err
@@ -84,7 +84,11 @@ func (c *cloud) registerService(kind, url string) error {
 
 // call sends a request as the administrator and decodes the answer.
 func (c *cloud) call(method, url string, body, answer any) error {
-	raw, err := json.Marshal(body)
+	var raw []byte
+	var err error
+	if body != nil {
+		raw, err = json.Marshal(body)
+	}
 	if err != nil {
 		return err
 	}
