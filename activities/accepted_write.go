@@ -8,8 +8,9 @@ import (
 )
 
 // acceptedWrite is the evidence of this process that the controller accepts writes: the time of the last accepted write of a journal entry.
-// A failed request deletes the evidence, because the whole controller may be down from then on. So an outage that begins with accepted
-// writes before it counts against at most one entry per process, and only against an entry that has failed before.
+// A failed request deletes the evidence, because the whole controller may be down from then on. So if writes
+// were accepted just before an outage, each process counts the outage as a failure of at most one entry, and only of an entry that has failed
+// before.
 type acceptedWrite struct {
 	mu sync.Mutex
 	at time.Time // zero: no accepted write since the last failed request

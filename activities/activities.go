@@ -78,7 +78,7 @@ type Activities struct {
 	leaseRounds coalesce.Loop // performs the steps of leases that are due
 	leases      *leaseLoader
 	drainLock   sync.Mutex    // held while an activity drains the journal backlog
-	drainTime   time.Duration // that one attempt spends on the backlog
+	drainTime   time.Duration // maximum time that one attempt spends on the backlog
 	accepted    acceptedWrite
 }
 

@@ -20,8 +20,8 @@ const defaultDrainTime = LongCallTimeout - 2*ShortCallTimeout
 
 // drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until none is
 // left or the time is over. Otherwise each entry would be sent later in a workflow task of its own. One activity
-// per process drains the backlog. The workflows of the entries then find them completed. If entries may be left, drainBacklog returns true as
-// `unfinished`, and after which time to continue.
+// per process drains the backlog. The workflows of the entries then find them completed. If entries may be left, `unfinished` is true, and
+// `after` is the pause before the next attempt.
 func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished bool, after time.Duration) {
 	if !a.drainLock.TryLock() {
 		return false, 0

@@ -12,7 +12,7 @@ import (
 )
 
 // StepRun performs the next step of the open run of a kind and stores its progress. A run is a full sync, an audit, a repair or
-// a recovery. While the controller is unavailable, it returns an error and is retried.
+// a recovery. While the controller is unavailable, StepRun returns an error, and Temporal retries it.
 func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProgress, error) {
 	defer startHeartbeat(ctx)()
 	r, err := a.Store.Mirror.OpenRun(ctx, kind)

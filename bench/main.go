@@ -2,7 +2,7 @@
 // Bench also prints the rate of a figure as a ratio to the rate of its baseline: the cheapest operation of the same kind, on the same
 // servers, in the same run. Bench starts PostgreSQL, a Temporal server that stores its data in this PostgreSQL, stubs of OpenDaylight and
 // Nova, and berth's worker program, each as a process of its own. At the end bench stops all processes that it has started and deletes
-// their files; only the results remain. Bench fails only if an operation fails; no measured rate is too low for bench.
+// their files; only the results remain. Bench fails only if an operation fails; it has no limit for rates.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 // Before each measurement, the servers finish the work that the previous measurement has left, for example workflows that still have to
 // end. Otherwise that work would slow down the next measurement.
 const (
-	quietCPU     = 0.25             // of one core: below it, the servers are quiet
+	quietCPU     = 0.25             // share of one core; servers that use less are quiet
 	quietProbe   = time.Second      // duration of one observation
 	quietTimeout = 90 * time.Second // after it, the measurement starts on busy servers
 )

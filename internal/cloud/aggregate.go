@@ -57,7 +57,7 @@ func (a aggregate) convert() aggregates.Aggregate {
 // aggregate from the parameter `all`, the aggregates that the caller listed before.
 func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
-		id := strconv.Itoa(pool.ID) // not pool.ID: the shared call may run longer than this function
+		id := strconv.Itoa(pool.ID) // a copy, because the shared call may still read the ID after this function has overwritten `pool`
 		pool, err = n.pools.Do(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
 			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)

@@ -34,7 +34,7 @@ var networkingSettings = Section{"Networking", []Setting{
 	{Name: "BERTH_QUOTA", Default: "network=100,subnet=100,port=500,security_group=10,security_group_rule=100", Unit: "list of RESOURCE=NUMBER, or off",
 		Description: "Default quota of a project, by resource. A resource that is not listed has no limit; -1 and off also mean no limit.", set: quota},
 	{Name: "BERTH_NETWORK_VLAN_RANGES", Unit: "list of NETWORK:LOW:HIGH or NETWORK",
-		Description: "Physical networks on which VLAN networks can be created, with the VLAN IDs for networks that name none, as Neutron's network_vlan_ranges. Empty: every physical network, with all VLAN IDs.", set: vlanRanges},
+		Description: "Physical networks that can carry VLAN networks, like Neutron's network_vlan_ranges. LOW:HIGH are the VLAN IDs from which berth chooses if a request names no VLAN ID. Empty: every physical network, with all VLAN IDs.", set: vlanRanges},
 	{Name: "BERTH_PHYSICAL_MTU", Default: "1500", Unit: "bytes",
 		Description: "MTU of the physical networks, as Neutron's global_physnet_mtu. It is the largest MTU of flat, VLAN and local networks; the largest MTU of VXLAN networks is 50 bytes less. A new network gets the largest MTU of its type.",
 		set:         count(func(c *Config) *int { return &c.Networking.PhysicalMTU })},

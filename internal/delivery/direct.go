@@ -28,8 +28,8 @@ const (
 )
 
 // Direct sends Nova events and agents' notifications without Temporal, because a server waits for the events before it boots. Direct sends
-// only what Temporal has not been told for lateAfter: usually a workflow sends the messages earlier. Several processes can run a Direct at
-// the same time.
+// only messages whose note Temporal has not accepted for lateAfter; usually a workflow has sent the messages before. Several processes can
+// run a Direct at the same time.
 type Direct struct {
 	sender     Sender
 	deliveries *prometheus.CounterVec

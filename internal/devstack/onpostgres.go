@@ -51,7 +51,7 @@ type postgresTemporal struct {
 	programs TemporalPrograms
 	dir      string
 	dynamic  []string // dynamic configuration: name=value
-	database *url.URL // as the server's role
+	database *url.URL // URL with the user and password of the PostgreSQL role that the Temporal server uses
 	ports    []int    // the frontend's port comes first
 }
 

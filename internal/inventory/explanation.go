@@ -62,7 +62,7 @@ var treeFilters = []string{filterRootRequired, filterGroups, filterRequired, fil
 type Explainer struct {
 	Explanation
 	query   CandidateQuery
-	search  *Search // for its slots and sharing providers; it searches nothing
+	search  *Search // only its slots and sharing providers are used; Explainer does not run the search
 	sharing []*Tree
 	spread  []*Node // providers that can serve a slot of the group without a suffix in the present tree
 	steps   int     // remaining steps of all searches

@@ -53,8 +53,8 @@ func missingCapacity(_ *Group, sl *slot, n *Node, _ *Tree) string {
 	return ""
 }
 
-// missingTrait checks only groups with a suffix. All providers that are chosen for the group without a suffix have its required traits
-// together.
+// missingTrait checks only groups with a suffix. It ignores the group without a suffix, because the providers of this group need the
+// required traits only collectively: no single provider can lack a trait.
 func missingTrait(g *Group, sl *slot, n *Node, _ *Tree) string {
 	if sl.isSpread {
 		return ""

@@ -87,7 +87,7 @@ type Blocker struct {
 	Host  string
 	Since time.Time // end of the blocking lease
 	// Stuck is true if it is unknown when the blocking lease releases the host: its end has failed, the calls for it have failed for at least
-	// StuckAfter, or it has started although its reservation of the host is later.
+	// StuckAfter, or it has already started although it reserves the host for a later time than the waiting lease.
 	Stuck bool `json:",omitempty"`
 }
 

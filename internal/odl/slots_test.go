@@ -66,7 +66,8 @@ func TestSend_LimitsRequestsInFlight(t *testing.T) {
 	}
 }
 
-// A caller that gets no slot in half of its time is told so. Nothing was sent, and the circuit breaker does not count it.
+// If a caller gets no slot within half of its deadline, Send returns FailureBusy and sends nothing, and the circuit breaker counts no
+// failure.
 func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 	t.Parallel()
 	c := newBlockingController(t)

@@ -59,7 +59,7 @@ func (s *endedSearch) collectUnread(ctx context.Context, id, run string) error {
 // activity applies the reports that arrived before the workflow task that scheduled it.
 func unreadReports(events []*history.HistoryEvent) (unread []*common.Payloads) {
 	applied := int64(0)            // reports with lower event IDs are applied
-	scheduled := map[int64]int64{} // workflow task that scheduled the activity, by the event of the activity
+	scheduled := map[int64]int64{} // event ID of the workflow task that scheduled an activity, by the event ID of the activity
 	for _, e := range events {
 		switch e.GetEventType() {
 		case enums.EVENT_TYPE_MARKER_RECORDED:

@@ -86,7 +86,7 @@ func (l *limiter) record(f fault, started, now time.Time) {
 	}
 	l.latency = max(l.latency, took)
 	if started.Before(l.cutAt) {
-		return // the call belongs to the calls for which the limit was halved already
+		return // the call began before the limit was halved, so its failure does not halve the limit again
 	}
 	l.limit, l.cutAt = max(l.limit/2, 1), now
 	l.failures++

@@ -67,7 +67,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	results := make(chan result, 2*maxConcurrency)
-	running, bound, due := 0, false, true // due: more notes may be due
+	running, bound, due := 0, false, true // due: the outbox may have more due notes
 	for ctx.Err() == nil {
 		var err error
 		n := 0

@@ -110,7 +110,7 @@ func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, paused)
 }
 
-// noteCollector counts the notes that are set aside at each scrape.
+// noteCollector counts, at each scrape, the notes that are set aside.
 type noteCollector struct {
 	outbox   *outbox.Store
 	setAside *prometheus.Desc

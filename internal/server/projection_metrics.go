@@ -10,7 +10,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// projectionCollector reads from the database, at each scrape, how far Temporal is off the rows.
+// projectionCollector reads from the database, at each scrape, how many executions and search attributes in Temporal differ from
+// the rows.
 type projectionCollector struct {
 	store                                *outbox.Store
 	unattended, orphans, different, late *prometheus.Desc

@@ -50,7 +50,7 @@ func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
 		}
 	}
 	if len(failed) > 0 {
-		return "", fmt.Errorf("%w: %s is ready, but work after a change is delayed: %s", errWarning, s.URL, strings.Join(failed, "; "))
+		return "", fmt.Errorf("%w: %s is ready, but the work that follows a change (workflows, deliveries) is delayed: %s", errWarning, s.URL, strings.Join(failed, "; "))
 	}
 	return s.URL + " is ready", nil
 }

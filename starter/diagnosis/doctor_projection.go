@@ -38,7 +38,7 @@ func checkProjection(name string) func(context.Context, *cli.Session) (string, e
 		}
 		at := slices.IndexFunc(o.Projections, func(p projection) bool { return p.Name == name })
 		if at < 0 {
-			return "", fmt.Errorf("%w: the API does not compare them with the rows", errNotConfigured)
+			return "", fmt.Errorf("%w: the API does not compare %s with the rows", errNotConfigured, name)
 		}
 		p := o.Projections[at]
 		differences := p.differences()
@@ -54,7 +54,7 @@ func checkProjection(name string) func(context.Context, *cli.Session) (string, e
 			}
 			return "", cli.Errorf(cli.ExitOther, "berth repairs this within minutes while processes with the roles relay and temporal run; `starter why OBJECT` explains an object.", "%s", what)
 		case p.ComparedAt == nil:
-			return "", fmt.Errorf("%w: berth has not compared them with the rows yet", errNotConfigured)
+			return "", fmt.Errorf("%w: berth has not compared %s with the rows yet", errNotConfigured, name)
 		case age > maxComparisonAge:
 			return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal, and see the checks workers and namespace.",
 				"the last comparison with the rows was %s ago", age)

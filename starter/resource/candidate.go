@@ -19,7 +19,8 @@ nova-scheduler: 'resources=VCPU:4,MEMORY_MB:8192&required=HW_CPU_X86_AVX'.
 Each line says how many providers and provider trees one filter removed, with an example. The filters of a group apply in
 the order of the lines: in_tree, inventory, capacity, required, forbidden, member_of. The lines of the group "trees" are
 the filters on whole trees: root_required, groups (a group has no provider), required, group_policy, same_subtree,
-together (each group finds providers, but not all groups at the same time). "left" is what the filters have left.`
+together (each group finds providers, but not all groups at the same time). The line "left" counts the providers and
+trees that no filter removed.`
 
 func explainCandidates(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, args []string) error {

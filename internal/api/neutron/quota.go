@@ -188,7 +188,7 @@ func checkBodyProject(given map[string]json.RawMessage, project string) error {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		if raw, ok := given[name]; ok {
 			if s, err := attribute.Text(255)(raw); err != nil || s != project {
-				return badRequest("'%s' is another project than the path's", name)
+				return badRequest("'%s' is not the project in the path", name)
 			}
 		}
 	}

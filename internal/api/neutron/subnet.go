@@ -115,9 +115,9 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 	return r, err
 }
 
-// ownerPrefixes are the prefixes of the device owners that can be the service type of a subnet. neutron-lib also accepts every text that
-// begins with a character of "compute:" (validate_subnet_service_types adds the characters of this prefix and not the prefix), and clients
-// depend on it.
+// ownerPrefixes are the prefixes of the device owners that can be the service type of a subnet. Because of an error in
+// validate_subnet_service_types, neutron-lib also accepts every text that begins with one of the characters of "compute:". Clients depend on
+// this, so berth accepts it too.
 var ownerPrefixes = append(strings.Split("compute:", ""), "network:", "neutron:", "baremetal:")
 
 // serviceType reads a device owner, whose ports get addresses from the subnet.

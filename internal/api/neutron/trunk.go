@@ -139,7 +139,7 @@ func newSubports(raw json.RawMessage) ([]network.Subport, error) {
 	return list, err
 }
 
-// invalidInput returns Neutron's error for a value that a plugin refuses, and not the validation of the request's attributes.
+// invalidInput returns the error that Neutron returns if a plugin refuses a value that the validation of the attributes has accepted.
 func invalidInput(format string, args ...any) error {
 	return network.Faultf(network.InvalidInput, "Invalid input for operation: "+format+".", args...)
 }

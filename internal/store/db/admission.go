@@ -8,7 +8,7 @@ import (
 )
 
 // admission decides which caller gets the next connection of a pool. Every caller belongs to a class, for example to the writes of one
-// API resource. One class may hold at most twice as many connections as are free. Therefore, if every caller of one class waits for a lock,
+// API resource. One class may hold at most twice the number of free connections. Therefore, if every caller of one class waits for a lock,
 // a third of the connections remains for the other classes.
 type admission struct {
 	mu      sync.Mutex

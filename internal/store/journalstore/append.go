@@ -42,8 +42,8 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
 	for _, p := range c.Parents {
-		// The update of a parent with a nested collection creates the objects of the collection again. The delete of such an object
-		// therefore waits for the update.
+		// The update of a parent with a nested collection creates the objects of the collection again. The delete of an
+		// object of the collection therefore waits for the update of the parent.
 		if c.Operation != journal.Delete || p.Type == journal.ParentType(c.Object.Type) {
 			types, ids = append(types, p.Type), append(ids, p.ID)
 		}

@@ -76,8 +76,8 @@ func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MaybeApplied, SinceLast: r.SinceLast}, err
 }
 
-// unclaimedEntry returns an entry with the reason why it cannot be claimed. If another workflow has completed the entry, it
-// deletes the note of the entry's own workflow: the workflow, which calls this method, has nothing left to do.
+// unclaimedEntry returns an entry with the reason why it cannot be claimed. If another workflow has completed the entry,
+// unclaimedEntry deletes the note of the entry's own workflow, because this workflow, which calls unclaimedEntry, has nothing left to do.
 func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		t = journal.ClaimResult{}

@@ -139,9 +139,9 @@ func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(cont
 	return succeeded, nil
 }
 
-// lockDueLeases locks leases in a stable status whose start or end is due, and returns their IDs, ends first, and the database
-// time. lockDueLeases does not lock a lease whose start waits until another lease releases a host, or a lease whose end waits until its
-// before-end action is complete.
+// lockDueLeases locks leases in a stable status whose start or end is due. It returns the database time and the IDs of these leases; leases
+// whose end is due come first. lockDueLeases does not lock a lease whose start waits until another lease releases a host, or a lease whose
+// end waits until its before-end action is complete.
 func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `
 		select l.id, clock_timestamp()

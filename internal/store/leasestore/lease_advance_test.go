@@ -291,7 +291,7 @@ func TestLeaseAdvance_SweepEndsLeasesWithAFailedStart(t *testing.T) {
 	e.beginStep(failed.ID, lease.StepStart)
 	e.finishStep(failed.ID, lease.StepStart, map[uuid.UUID]string{failed.Reservations[0].ID: "no answer"})
 
-	e.advance(3) // and the before_end event of the other lease
+	e.advance(3) // the ends of both leases, and the before_end event of the lease `other`
 
 	e.expectStatus(other, lease.Terminated)
 	e.expectStatus(failed, lease.Error)

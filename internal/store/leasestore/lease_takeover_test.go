@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// batchTimesOver makes the time of all batches that run be over.
+// batchTimesOver sets the deadline of every running batch to the present time.
 func (t *fixture) batchTimesOver() {
 	t.Helper()
 	storetest.Exec(t, t.url, `update lease set batch_until = now() where batch_until is not null`)

@@ -13,7 +13,7 @@ import (
 type Unfinished struct {
 	Quarantined  int64 // hosts that a lease keeps because its end has failed
 	PoolChanges  int64 // hosts whose change of the freepool Nova has not confirmed
-	Leftovers    int64 // reservations of deleted leases that whose removal from Nova and Neutron is due, or has failed
+	Leftovers    int64 // reservations of deleted leases whose removal from Nova and Neutron is due or has failed
 	Interrupted  int64 // steps of leases that a process has begun and not finished in time, and that no process has taken over
 	FailingCalls int64 // reservations whose last call of Nova, Neutron or the inventory failed
 }

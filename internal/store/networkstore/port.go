@@ -48,8 +48,8 @@ var wiringAgentType = func() string {
 	return sql + " end"
 }()
 
-// silentSince is the SQL expression for the time of the latest heartbeat of the agents in the SQL alias a. silentSince is null
-// while at least one of the agents in a is alive.
+// silentSince is the SQL expression for the time of the latest heartbeat of the agents in the SQL alias `a`. silentSince is
+// null while at least one of these agents is alive.
 var silentSince = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
 	int(network.AgentDownTime.Seconds()))
 

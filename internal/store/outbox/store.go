@@ -23,8 +23,8 @@ type Store struct {
 type Source struct {
 	Workflow string // workflow type
 	Rows     string // SQL: a select of workflow ID, summary and attributes
-	// Due is SQL: a select of the workflow ID of each row of which a step is due, and since when the step is due. Empty: no step of the
-	// rows is due at a time.
+	// Due is SQL that selects, for each row with a due step, the workflow ID and the time since which the step is due. Due is empty if the
+	// steps of these rows do not depend on the time.
 	Due string
 }
 

@@ -44,9 +44,9 @@ const (
 	NoRepetition Repetition = iota
 	// UntilDeadline repeats the method until the timeout of the call ends.
 	UntilDeadline
-	// UntilSuccess also repeats the method until the timeout of the call ends, and then returns a cast to its queue. No caller waits for
-	// the reply to a cast and repeats it. UntilSuccess is for errors that certainly do not depend on the content of the message, because
-	// the server would repeat a cast that always fails for ever.
+	// UntilSuccess also repeats the method until the timeout of the call ends, and then returns a cast to its queue, because the sender of
+	// a cast waits for no reply and does not send the cast again. UntilSuccess is for errors that certainly do not depend on the content of
+	// the message, because the server would repeat a cast that always fails for ever.
 	UntilSuccess
 )
 
