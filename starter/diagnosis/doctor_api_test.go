@@ -75,7 +75,7 @@ func TestDoctor_EachDamageIsAFailureWithAdvice(t *testing.T) {
 			"FAIL", "the last comparison with the rows was 1h0m0s ago", "Start a worker with the role temporal"},
 		"late work before the first comparison": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null,"late_seconds":90}]}`},
 			"FAIL", "due work is 1m30s late", "`starter why OBJECT`"},
-		"no comparison yet": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null}]}`}, "-", "not compared them with the rows yet", ""},
+		"no comparison yet": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null}]}`}, "-", "not compared executions with the rows yet", ""},
 		"outdated search attributes": {checkProjection("search attributes"), map[string]string{projections: `{"projections":[{"name":"search attributes","compared_at":"2030-01-31T09:59:00Z","different":360}]}`},
 			"FAIL", "360 executions have outdated attributes", "relay and temporal"},
 		"API without projections": {checkProjection("executions"), nil, "-", "does not answer GET /operator/v1/projections", ""},
