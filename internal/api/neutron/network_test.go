@@ -196,9 +196,9 @@ func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
 	if made["is_default"] != false || changed["is_default"] != false {
 		t.Errorf("is_default: got %v after the creation and %v after an update, want false", made["is_default"], changed["is_default"])
 	}
-	for _, value := range []string{"true", "null"} {
-		if got := c.fault("POST", "/v2.0/networks", `{"network":{"router:external":true,"is_default":`+value+`}}`); got != "400 HTTPBadRequest" {
-			t.Errorf("create a network with is_default %s: got %s, want 400 HTTPBadRequest", value, got)
+	for value, want := range map[string]string{"true": "400 HTTPBadRequest", "null": "400 InvalidInput"} {
+		if got := c.fault("POST", "/v2.0/networks", `{"network":{"router:external":true,"is_default":`+value+`}}`); got != want {
+			t.Errorf("create a network with is_default %s: got %s, want %s", value, got, want)
 		}
 	}
 	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{"is_default":false}}`)
