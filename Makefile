@@ -4,7 +4,7 @@ SHELL := /bin/sh
 
 temporal = $$(tools/temporal.sh)
 # These packages start first, so that no other package waits for them at the end.
-slowest = ./internal/torture ./internal/interop ./bench
+slowest = ./internal/torture ./internal/interop ./bench ./internal/api/rpc ./workflows
 races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack|SignalStorm
 
 .PHONY: help
