@@ -61,10 +61,13 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 		return err
 	}
 	slices.Sort(hosts)
+	// Without the lock of the hosts' rows, two transactions that insert allocations of the same host at the same time wait for each other,
+	// and PostgreSQL ends this deadlock only after a second.
 	if _, err := tx.Exec(ctx, `
+		with locked as (select id from host where id = any($2) order by id for no key update)
 		insert into host_allocation (reservation_id, host_id, during, owner)
-		select $1, host_id, tstzrange($3, $4), $1
-		from unnest($2::bigint[]) as host_id`, b.ID, hosts, b.from, b.to); err != nil {
+		select $1, id, tstzrange($3, $4), $1
+		from locked`, b.ID, hosts, b.from, b.to); err != nil {
 		return fmt.Errorf("allocate hosts: %w", err)
 	}
 	return b.checkRequirements(ctx, tx, hosts)
