@@ -8,13 +8,17 @@ import (
 
 // ApplyReports applies reports in order. ApplyReports returns the changed port. The second result says, for each report, whether the report
 // changed the port. ApplyReports ignores a report of an agent for which the port does not wait. ApplyReports also ignores a report about an
-// earlier binding or a future revision of the port, and a report that repeats a known state.
+// earlier binding or a future revision of the port, and a report that repeats a known state. A report with HostOnly neither adds blocks nor
+// removes blocks that do not wait for its host.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, r := range reports {
 		if r.Revision < 0 || r.Revision > p.Revision {
 			continue // the agent names a revision that does not exist yet
+		}
+		if r.HostOnly && (r.Host == "" || r.Event == ReportBlock || r.Event == ReportUnblock) {
+			continue // only a service that may act for every host changes what a port waits for
 		}
 		if r.Event == ReportBlock || r.Event == ReportUnblock {
 			p, accepted[i] = p.applyOwnedBlock(r, now)
@@ -108,7 +112,7 @@ func (b Block) accepts(r Report, pc PortContext) bool {
 	case b.Entity == DHCP:
 		return r.Host == "" || slices.Contains(pc.DHCPHosts, r.Host)
 	default:
-		return b.Host == "" || b.Host == r.Host
+		return b.Host == r.Host || b.Host == "" && !r.HostOnly
 	}
 }
 

@@ -63,6 +63,28 @@ func TestPort_AcceptsDHCPReportWithoutHostAndReportsOfUnknownEntities(t *testing
 	}
 }
 
+func TestApplyReports_ProvenHostCountsOnlyForWhatWaitsForIt(t *testing.T) {
+	t.Parallel()
+	p := NewPort([16]byte{1}, PortChange{Host: ptr("a"), DeviceOwner: ptr("compute:x")})
+	p.VIF = VIFOVS
+	p.Blocks = []Block{{Entity: L2, Host: "a"}, {Entity: DHCP}, {Entity: "any"}, {Entity: "own", Host: "a"}}
+	pc := PortContext{DHCPHosts: []string{"n"}}
+	for _, c := range []struct {
+		entity, host, event string
+		want                bool
+	}{
+		{L2, "b", ReportComplete, false}, {L2, "b", ReportBegun, false}, {L2, "b", ReportLost, false}, {L2, "a", ReportComplete, true},
+		{DHCP, "a", ReportComplete, false}, {DHCP, "", ReportComplete, false}, {DHCP, "n", ReportComplete, true},
+		{"any", "a", ReportComplete, false}, {"any", "a", ReportUnblock, false}, {"new", "a", ReportBlock, false},
+		{"own", "b", ReportComplete, false}, {"own", "a", ReportUnblock, false}, {"own", "a", ReportComplete, true},
+	} {
+		_, accepted := p.ApplyReports(pc, []Report{{Entity: c.entity, Host: c.host, Event: c.event, HostOnly: true}}, time.Time{})
+		if accepted[0] != c.want {
+			t.Errorf("report %q of entity %s by the proven host %q: accepted %v, want %v", c.event, c.entity, c.host, accepted[0], c.want)
+		}
+	}
+}
+
 func completeReport(entity, host string) Report { return Report{Entity: entity, Host: host} }
 
 func TestApplyReports_RPCReportCountsOnlyForTheBindingWhoseDetailsTheHostHas(t *testing.T) {
