@@ -138,7 +138,7 @@ var packageRules = map[string]packageRule{
 	"internal/journal": {pure: true, why: "a rules package: it builds the requests to the controller and sends none"},
 	"internal/store": {
 		may: []string{"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/inventorystore",
-			"internal/store/networkstore", "internal/store/notificationstore", "internal/store/leasestore", "internal/store/mirrorstore"},
+			"internal/store/networkstore", "internal/store/agentstore", "internal/store/notificationstore", "internal/store/leasestore", "internal/store/mirrorstore"},
 		why: "opens all stores on one database and reads no row itself",
 	},
 	"internal/store/db": {
@@ -151,6 +151,7 @@ var packageRules = map[string]packageRule{
 	"internal/store/inventorystore": storeRule("internal/coalesce", "internal/inventory", "internal/store/db"),
 	"internal/store/networkstore": storeRule("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
 		"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/notificationstore"),
+	"internal/store/agentstore":        storeRule("internal/store/db"),
 	"internal/store/notificationstore": storeRule("internal/contract", "internal/network", "internal/store/db", "internal/store/outbox"),
 	"internal/store/leasestore": storeRule("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",
 		"internal/store/outbox", "internal/store/inventorystore"),
@@ -222,7 +223,7 @@ var packageRules = map[string]packageRule{
 	"internal/api/placement": apiRule("internal/inventory", "inventorystore", "internal/identity/policy"),
 	"internal/api/neutron":   apiRule("internal/network", "networkstore", "internal/network/attribute"),
 	"internal/api/blazar":    apiRule("internal/lease", "leasestore"),
-	"internal/api/agent":     apiRule("internal/network", "networkstore"),
+	"internal/api/agent":     apiRule("internal/network", "networkstore", "internal/store/agentstore"),
 	"internal/api/rpc": {
 		may:    []string{"internal/api/rpc/oslomsg", "internal/store/networkstore", "internal/store/notificationstore", "internal/store/db", "internal/network", "internal/network/attribute"},
 		always: []string{prometheus},
@@ -234,7 +235,7 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/api/journal": apiRule("internal/journal", "journalstore", "internal/store/mirrorstore"),
 	"internal/api/operator": apiRule("internal/inventory", "inventorystore", "internal/store/outbox", "internal/store/mirrorstore", "internal/journal", "internal/contract",
-		"internal/network", "internal/store/networkstore"),
+		"internal/network", "internal/store/networkstore", "internal/store/agentstore"),
 }
 
 // storeRule returns the import rule of a store package. The store package may import the packages in the parameter `may`.

@@ -21,6 +21,7 @@ var tables = map[string][]string{
 		"allocation", "generation_change"},
 	"networkstore": {"network", "subnet", "port", "port_address", "port_binding", "block", "agent", "dhcp_binding",
 		"nova_event", "trunk", "subport", "security_group", "security_group_rule", "quota", "tunnel_end", "router_mac"},
+	"agentstore":        {"agent_credential"},
 	"notificationstore": {"announcement"},
 	"leasestore": {"lease", "reservation", "event", "host", "host_property", "host_capability", "host_allocation", "host_pooling",
 		"floatingip", "floatingip_allocation", "lease_combination", "lease_notice", "reservation_failure", "reservation_leftover"},

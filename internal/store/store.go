@@ -1,13 +1,14 @@
 // Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and each table belongs to one of
 // these packages. The package outbox owns the notes, journalstore the journal, and inventorystore providers and allocations. The package
-// networkstore owns networks and ports, notificationstore the notifications to agents, leasestore leases and hosts, and mirrorstore the
-// runs that compare the controller with the database. Each call of an exported method of a Store is one transaction. A function of a store
+// networkstore owns networks and ports, agentstore the credentials of agents, notificationstore the notifications to agents, leasestore leases
+// and hosts, and mirrorstore the runs that compare the controller with the database. Each call of an exported method of a Store is one transaction. A function of a store
 // with a db.Tx parameter runs in its caller's transaction. No store calls Temporal or another service.
 package store
 
 import (
 	"context"
 
+	"berth/internal/store/agentstore"
 	"berth/internal/store/db"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/journalstore"
@@ -25,6 +26,7 @@ type Store struct {
 	Journal       *journalstore.Store
 	Inventory     *inventorystore.Store
 	Network       *networkstore.Store
+	Agents        *agentstore.Store
 	Lease         *leasestore.Store
 	Notifications *notificationstore.Store
 	Mirror        *mirrorstore.Store
@@ -48,6 +50,7 @@ func Open(ctx context.Context, url string, c Config) (*Store, error) {
 		Journal:       journalstore.New(d),
 		Inventory:     inventorystore.New(d),
 		Network:       networkstore.New(d, c.Network),
+		Agents:        agentstore.New(d),
 		Lease:         leasestore.New(d, c.Lease),
 		Notifications: notificationstore.New(d),
 		Mirror:        mirrorstore.New(d),

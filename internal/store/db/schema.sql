@@ -31,6 +31,22 @@ create table agent (
     constraint agent_identity UNIQUE (agent_type, host)
 );
 
+create table agent_credential (
+    id uuid not null default gen_random_uuid(),
+    host text not null,
+    kind text not null,
+    value bytea not null,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    used_on date,
+    constraint agent_credential_pkey PRIMARY KEY (id),
+    constraint agent_credential_kind_value_key UNIQUE (kind, value),
+    constraint agent_credential_host_check CHECK (((host <> ''::text) AND (octet_length(host) <= 255))),
+    constraint agent_credential_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'key'::text]))),
+    constraint agent_credential_value_check CHECK ((octet_length(value) = 32))
+);
+
+CREATE INDEX agent_credential_host ON public.agent_credential USING btree (host);
+
 create table allocation (
     consumer_id bigint not null,
     provider_id bigint not null,
