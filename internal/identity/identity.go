@@ -22,6 +22,9 @@ type Caller struct {
 	Project string
 	Roles   []string
 	System  bool // the token is scoped to the system, not to a project
+	// AgentHost is the host of the agents whose token the request carries. AgentHost is empty for users and services. A caller with an
+	// AgentHost has no role and acts for this host only.
+	AgentHost string
 }
 
 // Has reports whether the caller has the role.

@@ -26,6 +26,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/inventory"
 	"berth/internal/notify"
+	"berth/internal/store/agentstore"
 )
 
 // APIs returns the APIs that a process with the role api serves.
@@ -36,7 +37,7 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
 		neutron.New(a.store.Network, id),
 		blazar.New(a.leaseOptions(id)),
-		agent.New(a.store.Network, id),
+		agent.New(agent.Options{Store: a.store.Network, Tokens: a.agentTokens(), Identity: id}),
 		journal.New(a.store.Journal, a.store.Mirror, id),
 		a.newOperatorAPI(id, incomplete),
 	}
@@ -46,9 +47,18 @@ func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	return apis
 }
 
+// agentTokens returns the store of the agents' tokens, or nil with BERTH_AUTH=noauth, which accepts every token.
+func (a *App) agentTokens() *agentstore.Store {
+	if a.cfg.Auth == config.Noauth {
+		return nil
+	}
+	return a.store.Agents
+}
+
 // newOperatorAPI returns the operators' API with the explanation of Placement's queries.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
-	api := operator.New(a.store.Inventory, a.store.Network, a.store.Outbox, a.store.Mirror, id, incomplete)
+	api := operator.New(operator.Options{Inventory: a.store.Inventory, Network: a.store.Network, Agents: a.store.Agents, Outbox: a.store.Outbox,
+		Mirror: a.store.Mirror, Identity: id, Incomplete: incomplete})
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/candidates/explain",
 		Handle: osapi.AdminOnly(placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)))})
 	return api

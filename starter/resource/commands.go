@@ -39,6 +39,9 @@ func networkingCommands() []cli.Command {
 		{Words: "agent set AGENT", Help: "Change an agent", Bind: setCommand(Agents)},
 		{Words: "agent delete AGENT...", Help: "Delete agents", Bind: deleteCommand(Agents)},
 		{Words: "agent report HOST", Help: "Send an agent's heartbeat and its provisioning reports", Details: reportHelp, Bind: reportCommand},
+		{Words: "agent token HOST", Help: "Create a token with which the agents of a host report over HTTP", Details: tokenHelp, Bind: createAgentToken},
+		{Words: "agent tokens", Help: "List the tokens of agents", Bind: listCommand(AgentTokens)},
+		{Words: "agent revoke TOKEN-ID...", Help: "Revoke tokens of agents", Bind: deleteCommand(AgentTokens)},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -18,6 +19,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/store/agentstore"
 	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
 )
@@ -32,9 +34,19 @@ const portsAtOnce = 4
 // overload the database. The gateway answers a request beyond maxPending with a 429, and the agent then sends the request again.
 const maxPending = 8 * maxReports
 
-// New returns the agents' gateway, which reads and writes the store s.
-func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
-	g := gateway{s, semaphore.NewWeighted(maxPending)}
+// Options contains the dependencies of the gateway.
+type Options struct {
+	Store    *networkstore.Store
+	Identity identity.Authenticator
+	Tokens   *agentstore.Store // the tokens that the gateway accepts in addition to those of Identity; nil: none
+}
+
+// New returns the agents' gateway.
+func New(o Options) *osapi.API {
+	g, id := gateway{o.Store, semaphore.NewWeighted(maxPending)}, o.Identity
+	if o.Tokens != nil {
+		id = tokenAuthenticator{o.Tokens, o.Identity}
+	}
 	return &osapi.API{
 		Prefix: "/agent/v1", Identity: id, Fail: fail,
 		Routes: []osapi.Route{
@@ -63,11 +75,12 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	osapi.WriteJSON(w, e.Status, failure{failureDetail{e.Status, http.StatusText(e.Status), e.Message}})
 }
 
-// agentOnly refuses all callers except administrators and services, because a report can make a port ACTIVE.
+// agentOnly refuses all callers except agents with a token of their host, administrators and services, because a report can make a port
+// ACTIVE.
 func agentOnly(h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
-		if !identity.From(r.Context()).Admin() {
-			return 0, nil, osapi.Fault(http.StatusForbidden, "", "Only agents with the admin or service role may report.")
+		if c := identity.From(r.Context()); c.AgentHost == "" && !c.Admin() {
+			return 0, nil, osapi.Fault(http.StatusForbidden, "", "Only agents with a token of their host, and callers with the admin or service role, may report.")
 		}
 		return h(r)
 	}
@@ -102,6 +115,9 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	}
 	if b.Type == "" || b.Host == "" {
 		return 0, nil, badRequest("Invalid input: 'agent_type' and 'host' are required.")
+	}
+	if err := checkHost(r.Context(), b.Host); err != nil {
+		return 0, nil, err
 	}
 	configurations, err := configurations(b.Configurations)
 	if err != nil {
@@ -169,6 +185,11 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	if len(b.Reports) > maxReports {
 		return 0, nil, badRequest("Invalid input: %d reports are more than %d.", len(b.Reports), maxReports)
 	}
+	for _, item := range b.Reports {
+		if err := checkReport(r.Context(), item); err != nil {
+			return 0, nil, err
+		}
+	}
 	if !g.pending.TryAcquire(int64(len(b.Reports))) {
 		osapi.Header(r.Context()).Set("Retry-After", "1")
 		return 0, nil, osapi.Fault(http.StatusTooManyRequests, "", "More than %d reports are being processed. Send the request again.", maxPending)
@@ -194,17 +215,20 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 }
 
 // reportPort writes the reports on one port. The parameter `indexes` contains the indexes of the port's reports in `reports`; reportPort
-// sets the verdicts at the same indexes in `verdicts`.
+// sets the verdicts at the same indexes in `verdicts`. An agent with a token of its host learns the status only of a port that is bound to
+// its host or that one of its reports has changed.
 func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report, indexes []int, verdicts []verdict) error {
+	agent := identity.From(ctx).AgentHost
 	given := make([]network.Report, len(indexes))
 	for i, index := range indexes {
 		r := reports[index]
-		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision}
+		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision, HostOnly: agent != ""}
 	}
 	status, err := g.store.ReportPort(ctx, id, given)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
+	visible := agent == "" || status.Host == agent || slices.Contains(status.Accepted, true)
 	for i, index := range indexes {
 		v := &verdicts[index]
 		switch {
@@ -216,7 +240,9 @@ func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report,
 		case status.Accepted[i]:
 			v.Result = waiting
 		}
-		v.Status, v.Remaining = status.Status, status.Remaining()
+		if visible {
+			v.Status, v.Remaining = status.Status, status.Remaining()
+		}
 	}
 	return nil
 }

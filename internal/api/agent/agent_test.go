@@ -38,7 +38,7 @@ func open(t testing.TB) gateway { return openOn(t, storetest.URL(t)) }
 func openOn(t testing.TB, url string) gateway {
 	t.Helper()
 	s := storetest.Open(t, url)
-	server := httptest.NewServer(agent.New(s.Network, identity.Noauth{}))
+	server := httptest.NewServer(agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}}))
 	t.Cleanup(server.Close)
 	return gateway{t, server.URL + "/agent/v1", "admin", s}
 }

@@ -47,7 +47,8 @@ func createTrunk(t *testing.T, s *store.Store) (port network.Port, trunk network
 func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(s.Inventory, s.Network, s.Outbox, s.Mirror, identity.Noauth{}, incompleteOwner))
+	h := http.Handler(operator.New(operator.Options{Inventory: s.Inventory, Network: s.Network, Agents: s.Agents, Outbox: s.Outbox, Mirror: s.Mirror,
+		Identity: identity.Noauth{}, Incomplete: incompleteOwner}))
 	port, trunk := createTrunk(t, s)
 	status := map[string]func() (string, error){
 		"port": func() (string, error) { p, err := s.Network.Port(t.Context(), port.ID); return p.Status, err },
@@ -97,7 +98,8 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 func TestBlocks_RefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(s.Inventory, s.Network, s.Outbox, s.Mirror, identity.Noauth{}, incompleteOwner))
+	h := http.Handler(operator.New(operator.Options{Inventory: s.Inventory, Network: s.Network, Agents: s.Agents, Outbox: s.Outbox, Mirror: s.Mirror,
+		Identity: identity.Noauth{}, Incomplete: incompleteOwner}))
 	port, _ := createTrunk(t, s)
 	path := "/operator/v1/blocks/port/" + port.ID.String()
 	for i, c := range []struct {

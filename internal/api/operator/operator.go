@@ -1,7 +1,7 @@
 // Package operator is the administrators' API at /operator/v1. The operators' API has functions that the other APIs do not have:
 // the history of generations (who changed the generation of a provider or consumer), the migration of consumers without a project and
 // user, the comparisons of the rows with their projections in Temporal and at the controller, the notes that berth has not delivered to
-// Temporal, and the provisioning blocks of ports and trunks.
+// Temporal, the provisioning blocks of ports and trunks, and the tokens of agents.
 package operator
 
 import (
@@ -12,32 +12,48 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/inventory"
+	"berth/internal/store/agentstore"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/mirrorstore"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/outbox"
 )
 
-// New returns the API, which reads and writes the stores s, n, o and m. The migration gives consumers without a project and user those of the
-// parameter `incomplete`.
-func New(s *inventorystore.Store, n *networkstore.Store, o *outbox.Store, m *mirrorstore.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
-	c, undelivered, b := consumers{s, incomplete}, notes{o}, blocks{n}
+// Options contains the dependencies of the API.
+type Options struct {
+	Inventory *inventorystore.Store
+	Network   *networkstore.Store
+	Agents    *agentstore.Store
+	Outbox    *outbox.Store
+	Mirror    *mirrorstore.Store
+	Identity  identity.Authenticator
+	// Incomplete is the project and user that the migration gives to consumers without a project and user.
+	Incomplete inventory.Owner
+}
+
+// New returns the API.
+func New(o Options) *osapi.API {
+	s, c, undelivered := o.Inventory, consumers{o.Inventory, o.Incomplete}, notes{o.Outbox}
+	b, tokens := blocks{o.Network}, agentTokens{o.Agents}
 	return &osapi.API{
 		Prefix:   "/operator/v1",
-		Identity: id,
+		Identity: o.Identity,
 		Reserved: true,
 		Fail:     osapi.WriteError,
 		Routes: []osapi.Route{
 			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ConsumerHistory))},
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
 			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate), Repeatable: true},
-			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o, m))},
+			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o.Outbox, o.Mirror))},
 			{Method: http.MethodGet, Path: "/notes", Handle: osapi.AdminOnly(undelivered.list)},
 			{Method: http.MethodPost, Path: "/notes/retry", Handle: osapi.AdminOnly(undelivered.retry)},
 			{Method: http.MethodGet, Path: "/blocks/{type}/{id}", Handle: osapi.AdminOnly(b.list)},
 			{Method: http.MethodPut, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.add), Repeatable: true},
 			{Method: http.MethodDelete, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.remove)},
 			{Method: http.MethodPost, Path: "/blocks/{type}/{id}/{entity}/complete", Handle: osapi.AdminOnly(b.complete), Repeatable: true},
+			{Method: http.MethodGet, Path: "/agent-tokens", Handle: adminRoleOnly(tokens.list)},
+			{Method: http.MethodPost, Path: "/agent-tokens", Handle: adminRoleOnly(tokens.create)},
+			{Method: http.MethodDelete, Path: "/agent-tokens/{id}", Handle: adminRoleOnly(tokens.revoke)},
 		},
 	}
 }

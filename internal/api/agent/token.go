@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/network"
+	"berth/internal/store/agentstore"
+	"berth/internal/store/db"
+)
+
+// tokenAuthenticator authenticates the agents of a host by their token in X-Auth-Token, and other callers by the Authenticator `others`.
+type tokenAuthenticator struct {
+	tokens *agentstore.Store
+	others identity.Authenticator
+}
+
+// Authenticate implements identity.Authenticator.
+func (a tokenAuthenticator) Authenticate(r *http.Request) (identity.Caller, error) {
+	token := r.Header.Get("X-Auth-Token")
+	if !strings.HasPrefix(token, agentstore.TokenPrefix) {
+		return a.others.Authenticate(r)
+	}
+	host, err := a.tokens.TokenHost(r.Context(), token)
+	switch {
+	case errors.Is(err, db.ErrNotFound):
+		return identity.Caller{}, fmt.Errorf("%w: the agent token does not exist", identity.ErrUnauthenticated)
+	case err != nil:
+		return identity.Caller{}, fmt.Errorf("%w: %w", identity.ErrUnavailable, err)
+	}
+	return identity.Caller{User: host, AgentHost: host}, nil
+}
+
+// Challenge implements identity.Challenger.
+func (a tokenAuthenticator) Challenge() string {
+	if c, ok := a.others.(identity.Challenger); ok {
+		return c.Challenge()
+	}
+	return ""
+}
+
+// checkHost refuses with a 403 an agent with a token of another host than the named one.
+func checkHost(ctx context.Context, host string) error {
+	if agent := identity.From(ctx).AgentHost; agent != "" && agent != host {
+		return osapi.Fault(http.StatusForbidden, "", "The token belongs to the host '%s', so its agents may not report for the host '%s'.", agent, host)
+	}
+	return nil
+}
+
+// checkReport refuses with a 403 a report that an agent with a token of its host may not send: a report for another host, or a report that
+// changes what a port waits for.
+func checkReport(ctx context.Context, r report) error {
+	if err := checkHost(ctx, r.Host); err != nil {
+		return err
+	}
+	if identity.From(ctx).AgentHost != "" && (r.Event == network.ReportBlock || r.Event == network.ReportUnblock) {
+		return osapi.Fault(http.StatusForbidden, "", "An agent with a token of its host may not send the event '%s'.", r.Event)
+	}
+	return nil
+}

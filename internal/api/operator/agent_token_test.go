@@ -1,0 +1,85 @@
+package operator_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/operator"
+	"berth/internal/identity"
+	"berth/internal/store/storetest"
+)
+
+func TestAgentTokens_AreShownOnceAndListedWithoutSecret(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
+	status, made := send(t, h, "ann:demo", "POST", "/operator/v1/agent-tokens", `{"host":"cmp-1"}`)
+	token, _ := made["token"].(string)
+	if status != http.StatusCreated || made["host"] != "cmp-1" || token == "" {
+		t.Fatalf("create a token: got %d %v, want 201 with the token", status, made)
+	}
+	if host, err := s.Agents.TokenHost(t.Context(), token); err != nil || host != "cmp-1" {
+		t.Errorf("host of the created token: got %q, error %v, want cmp-1", host, err)
+	}
+	send(t, h, "ann:demo", "POST", "/operator/v1/agent-tokens", `{"host":"cmp-2"}`)
+
+	status, answer := send(t, h, "ann:demo", "GET", "/operator/v1/agent-tokens?host=cmp-1", "")
+
+	all, _ := answer["agent_tokens"].([]any)
+	if status != http.StatusOK || len(all) != 1 {
+		t.Fatalf("list the tokens of cmp-1: got %d %v, want 200 and one token", status, answer)
+	}
+	one := all[0].(map[string]any)
+	if one["id"] != made["id"] || one["last_used_on"] == nil || one["token"] != nil {
+		t.Errorf("listed token: got %v, want the ID %v, a day of the last use and no secret", one, made["id"])
+	}
+	path := "/operator/v1/agent-tokens/" + made["id"].(string)
+	for _, want := range []int{http.StatusNoContent, http.StatusNotFound} {
+		if status, answer := send(t, h, "ann:demo", "DELETE", path, ""); status != want {
+			t.Errorf("revoke the token: got %d %v, want %d", status, answer, want)
+		}
+	}
+	if host, err := s.Agents.TokenHost(t.Context(), token); err == nil {
+		t.Errorf("host of the revoked token: got %q, want an error", host)
+	}
+}
+
+func TestAgentTokens_NeedTheRoleAdmin(t *testing.T) {
+	t.Parallel()
+	h := operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
+	for _, role := range []string{"service", "member", "reader"} {
+		for _, c := range []struct{ method, path, body string }{
+			{"GET", "/operator/v1/agent-tokens", ""}, {"POST", "/operator/v1/agent-tokens", `{"host":"cmp-1"}`},
+			{"DELETE", "/operator/v1/agent-tokens/" + uuid.NewString(), ""},
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, strings.NewReader(c.body))
+			r.Header.Set("X-Auth-Token", "eve:demo")
+			r.Header.Set("X-Roles", role)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != http.StatusForbidden {
+				t.Errorf("%s %s with the role %s: got %d %s, want 403", c.method, c.path, role, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+func TestAgentTokens_RefuseInvalidRequests(t *testing.T) {
+	t.Parallel()
+	h := operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", "", `{}`, 400}, {"POST", "", `{"host":""}`, 400}, {"POST", "", `{"host":"` + strings.Repeat("h", 256) + `"}`, 400},
+		{"POST", "", `{"host":"a","kind":"b"}`, 400}, {"GET", "?limit=3", "", 400}, {"GET", "?host=a&host=b", "", 400}, {"DELETE", "/x", "", 404},
+	} {
+		if status, answer := send(t, h, "ann:demo", c.method, "/operator/v1/agent-tokens"+c.path, c.body); status != c.want {
+			t.Errorf("%s %q with %q: got %d %v, want %d", c.method, c.path, c.body, status, answer, c.want)
+		}
+	}
+}
