@@ -23,10 +23,14 @@ type FloatingIP struct {
 	Tags        []string `json:"tags"`
 }
 
-// Neutron is a stub of Neutron with floating IPs only. The zero value of Neutron is ready to use.
+// Neutron is a stub of Neutron with floating IPs, and with networks, their subnets and their ports. The zero value of Neutron is ready to
+// use.
 type Neutron struct {
 	mu          sync.Mutex
 	floatingIPs []*FloatingIP
+	networks    []*Network
+	subnets     []*Subnet
+	ports       []*Port
 	faults      faultQueue
 }
 
@@ -60,18 +64,23 @@ func (n *Neutron) PutFloatingIP(f FloatingIP) {
 // InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
 func (n *Neutron) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP serves …/v2.0/floatingips.
+// ServeHTTP serves …/v2.0/floatingips, networks, subnets and ports, and the removal of interfaces from routers.
 func (n *Neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	_, path, found := strings.Cut(r.URL.Path, "/floatingips")
+	_, path, found := strings.Cut(r.URL.Path, "/v2.0/")
 	if err != nil || !found {
 		writeJSON(w, http.StatusNotFound, map[string]any{"NeutronError": "no such thing"})
 		return
 	}
-	n.faults.serve(w, r, r.Method+" /floatingips"+path, func(Fault) (int, any) {
+	n.faults.serve(w, r, r.Method+" /"+path, func(Fault) (int, any) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return encodeNow(n.reply(r, strings.Split(strings.Trim(path, "/"), "/"), raw))
+		collection, path, _ := strings.Cut(path, "/")
+		parts := strings.Split(path, "/")
+		if collection == "floatingips" {
+			return encodeNow(n.reply(r, parts, raw))
+		}
+		return encodeNow(n.replyNetwork(r, collection, parts, raw))
 	})
 }
 
