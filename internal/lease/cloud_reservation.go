@@ -1,12 +1,13 @@
 package lease
 
-// CloudReservation is a reservation together with the data that package cloud needs to change Nova and Neutron: the project, and the hosts
-// or floating IPs of the reservation.
+// CloudReservation is a reservation together with the data that package cloud needs to change Nova and Neutron: the project, and the hosts,
+// floating IPs or the network segment of the reservation.
 type CloudReservation struct {
 	Reservation
 	Project      string
-	ComputeHosts []ReservedHost         `json:"Servers"`  // hosts of the reservation, or of its instances
-	FloatingIPs  []ReservableFloatingIP `json:"Floating"` // floating IPs of the reservation
+	ComputeHosts []ReservedHost         `json:"Servers"`   // hosts of the reservation, or of its instances
+	FloatingIPs  []ReservableFloatingIP `json:"Floating"`  // floating IPs of the reservation
+	Segment      Segment                `json:",omitzero"` // network segment of the reservation
 }
 
 // ReservedHost is a reserved host; the field Service is the name of the host's Nova compute service.
@@ -15,9 +16,10 @@ type ReservedHost struct {
 	Slots   int
 }
 
-// CloudIDs holds the IDs of the objects that were created in Nova for a reservation.
+// CloudIDs holds the IDs of the objects that were created in Nova or Neutron for a reservation.
 type CloudIDs struct {
 	Revision      int64 `json:"Shape"` // revision of the reservation that Nova and Neutron have
 	AggregateID   *int64
 	ServerGroupID string
+	NetworkID     string `json:",omitempty"`
 }

@@ -32,7 +32,7 @@ func Expire(l Lease, now time.Time) (Lease, error) {
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.Status, r.LastError = ReservationError, "the lease could not start before its end, because "+strings.Join(reasons, " and ")
-		r.Hosts, r.Slots, r.Addresses = nil, nil, nil
+		r.Hosts, r.Slots, r.Addresses, r.ResourceIDs = nil, nil, nil, nil
 	}
 	l.Status = Error
 	return l, CheckStatus(l)

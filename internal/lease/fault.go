@@ -30,6 +30,8 @@ const (
 	CannotUpdate          Kind = "cannot update"
 	InvalidStatus         Kind = "invalid status"
 	HostInUse             Kind = "host in use"
+	NotEnoughResources    Kind = "not enough network segments or devices"
+	ResourceInUse         Kind = "network segment or device in use"
 )
 
 // Fault is the error of a rejected request, which has changed nothing. The message of a Fault is the text that the API client gets.
@@ -39,6 +41,11 @@ type Fault struct {
 }
 
 func (f *Fault) Error() string { return f.Message }
+
+// IsShortage reports whether the request was rejected only because too few resources are free at its dates.
+func (f *Fault) IsShortage() bool {
+	return f.Kind == NotEnoughHosts || f.Kind == NotEnoughAddresses || f.Kind == NotEnoughResources
+}
 
 // Faultf returns a Fault with a formatted message.
 func Faultf(kind Kind, format string, args ...any) *Fault {

@@ -157,15 +157,24 @@ func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 type hostType struct{}
 
 func (hostType) Check(r ReservationDraft) error {
+	if err := checkRange(r); err != nil {
+		return err
+	}
+	if err := checkBeforeEnd(r); err != nil {
+		return err
+	}
+	return checkRequirements(r)
+}
+
+// checkRange returns a fault if the minimum and the maximum number of hosts or devices are not valid.
+func checkRange(r ReservationDraft) error {
 	switch {
 	case r.Min < 1 || r.Max < 1 || r.Min > maxHosts || r.Max > maxHosts:
 		return Faultf(MalformedParameter, "Malformed parameter min or max: %d-%d. Both must be from 1 to %d.", r.Min, r.Max, maxHosts)
 	case r.Max < r.Min:
 		return Faultf(InvalidInput, "Invalid range: max %d is less than min %d.", r.Max, r.Min)
-	case !slices.Contains([]string{"", "default", "snapshot"}, r.BeforeEnd):
-		return Faultf(MalformedParameter, "Malformed parameter before_end")
 	}
-	return checkRequirements(r)
+	return nil
 }
 
 // CheckChange allows every change. The store, and not CheckChange, checks whether a change would take hosts from an active reservation.
@@ -175,6 +184,12 @@ const maxHosts = 1_000_000
 
 // CheckCapabilities returns a fault if a name or value of a host's capabilities is not valid.
 func CheckCapabilities(capabilities map[string]string) error {
+	return checkCapabilities(capabilities, "host", "id", "hypervisor_hostname")
+}
+
+// checkCapabilities returns a fault if a name or value of the capabilities is not valid. The parameter `noun` says what has the
+// capabilities; the names in `fixed` cannot be capabilities.
+func checkCapabilities(capabilities map[string]string, noun string, fixed ...string) error {
 	const longest = 64
 	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
 		switch n := utf8.RuneCountInString(key); {
@@ -184,8 +199,8 @@ func CheckCapabilities(capabilities map[string]string) error {
 			return Faultf(MalformedParameter, "An extra capability must have a key.")
 		case strings.ContainsRune(key+capabilities[key], 0):
 			return Faultf(MalformedParameter, "A capability must not contain a NUL character.")
-		case key == "id" || key == "hypervisor_hostname":
-			return Faultf(MalformedParameter, "The %s of a host cannot be changed.", key)
+		case slices.Contains(fixed, key):
+			return Faultf(MalformedParameter, "The %s of a %s cannot be changed.", key, noun)
 		}
 	}
 	return nil

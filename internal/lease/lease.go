@@ -100,10 +100,12 @@ type Reservation struct {
 	Slots            map[int64]int // number of instances per host
 	Addresses        []netip.Addr  // floating IPs of the reservation
 	HoldsAddresses   bool          `json:",omitempty"` // whether Addresses had elements; the workflow gets no Addresses
+	ResourceIDs      []uuid.UUID   `json:",omitempty"` // network segments or devices of the reservation
 	AggregateID      *int64        // ID of the Nova aggregate, if it exists
 	ServerGroupID    string        // ID of the Nova server group, if the instances have an affinity
-	Revision         int64         `json:"Shape"`  // incremented when the resources change
-	CloudRevision    int64         `json:"Shaped"` // revision that Nova and Neutron have
+	NetworkID        string        `json:",omitempty"` // ID of the network that Neutron has for the reservation, if it exists
+	Revision         int64         `json:"Shape"`      // incremented when the resources change
+	CloudRevision    int64         `json:"Shaped"`     // revision that Nova and Neutron have
 	MissingResources bool
 	ResourcesChanged bool
 	LastError        string       // why the reservation is in ERROR; empty if another reservation of the lease failed
@@ -130,7 +132,7 @@ func (l Lease) HoldsNothing() bool {
 	}
 	end := l.event(EndLease)
 	return end != nil && end.Status != EventUndone && !slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
-		return len(r.Hosts)+len(r.Addresses) > 0
+		return len(r.Hosts)+len(r.Addresses)+len(r.ResourceIDs) > 0
 	})
 }
 

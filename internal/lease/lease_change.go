@@ -140,6 +140,17 @@ func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 	case FlavorInstance:
 		set(&d.Amount, c.Amount)
 		set(&d.Affinity, c.Affinity)
+	case NetworkSegment:
+		set(&d.NetworkName, c.NetworkName)
+		set(&d.NetworkDescription, c.NetworkDescription)
+		set(&d.NetworkProperties, c.NetworkProperties)
+		set(&d.ResourceProperties, c.ResourceProperties)
+		set(&d.BeforeEnd, c.BeforeEnd)
+	case Device:
+		set(&d.Min, c.Min)
+		set(&d.Max, c.Max)
+		set(&d.ResourceProperties, c.ResourceProperties)
+		set(&d.BeforeEnd, c.BeforeEnd)
 	case FloatingIP:
 		set(&d.Amount, c.Amount)
 		set(&d.Network, c.Network)

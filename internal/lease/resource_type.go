@@ -2,6 +2,7 @@ package lease
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -13,6 +14,8 @@ const (
 	VirtualInstance = "virtual:instance"
 	FlavorInstance  = "flavor:instance"
 	FloatingIP      = "virtual:floatingip"
+	NetworkSegment  = "network" // of Chameleon's Blazar: a network on a reserved segment
+	Device          = "device"  // of Chameleon's Blazar
 )
 
 // ResourceType holds the rules of one resource type. The code of a resource type has four parts: its rules in this package,
@@ -29,6 +32,8 @@ var resourceTypes = map[string]ResourceType{
 	VirtualInstance: instanceType{},
 	FlavorInstance:  flavorType{},
 	FloatingIP:      floatingIPType{},
+	NetworkSegment:  segmentType{},
+	Device:          deviceType{},
 }
 
 // CheckReservation returns a fault if the draft of a reservation is not valid.
@@ -44,10 +49,11 @@ func CheckReservation(d ReservationDraft) error {
 // used.
 type ReservationDraft struct {
 	Type                 string
-	Min, Max             int    // physical:host
+	Min, Max             int    // physical:host and device
 	HypervisorProperties string // physical:host; Blazar's requirement grammar
-	ResourceProperties   string // physical:host and virtual:instance; the same grammar
-	BeforeEnd            string // physical:host: before_end action
+	NetworkProperties    string `json:",omitempty"` // network; the same grammar
+	ResourceProperties   string // physical:host, virtual:instance, network and device; the same grammar
+	BeforeEnd            string // physical:host, network and device: before_end action
 
 	Amount   int // number of instances or floating IPs
 	VCPUs    int64
@@ -58,6 +64,17 @@ type ReservationDraft struct {
 
 	Network  uuid.UUID // virtual:floatingip: external network
 	Required []netip.Addr
+
+	NetworkName        string `json:",omitempty"` // network: name of the network that the reservation creates
+	NetworkDescription string `json:",omitempty"` // network: description of this network
+}
+
+// Requirements parses the requirements of a reservation: hypervisor_properties or network_properties, and resource_properties.
+func (d ReservationDraft) Requirements() ([]Requirement, error) {
+	if d.Type == NetworkSegment {
+		return HostRequirements(d.NetworkProperties, d.ResourceProperties)
+	}
+	return HostRequirements(d.HypervisorProperties, d.ResourceProperties)
 }
 
 // Affinity says whether the instances of a reservation must share a host or must be on different hosts.
@@ -79,17 +96,26 @@ func checkAmount(n, from int) error {
 	return nil
 }
 
-// maxRequirementsSize is the maximum length of the host requirements of a reservation, in bytes.
+// checkBeforeEnd returns a fault if a reservation has an unknown before_end action.
+func checkBeforeEnd(d ReservationDraft) error {
+	if !slices.Contains([]string{"", "default", "snapshot"}, d.BeforeEnd) {
+		return Faultf(MalformedParameter, "Malformed parameter before_end")
+	}
+	return nil
+}
+
+// maxRequirementsSize is the maximum length of the requirements of a reservation, in bytes.
 const maxRequirementsSize = 16_384
 
-// checkRequirements returns a fault if the host requirements of a reservation are not valid.
+// checkRequirements returns a fault if the requirements of a reservation are not valid.
 func checkRequirements(d ReservationDraft) error {
-	if len(d.HypervisorProperties)+len(d.ResourceProperties) > maxRequirementsSize {
+	all := d.HypervisorProperties + d.NetworkProperties + d.ResourceProperties
+	if len(all) > maxRequirementsSize {
 		return Faultf(MalformedRequirements, "Malformed requirements: they must not be longer than %d bytes.", maxRequirementsSize)
 	}
-	if strings.ContainsRune(d.HypervisorProperties+d.ResourceProperties, 0) {
+	if strings.ContainsRune(all, 0) {
 		return Faultf(MalformedRequirements, "Malformed requirements: they contain a NUL character.")
 	}
-	_, err := HostRequirements(d.HypervisorProperties, d.ResourceProperties)
+	_, err := d.Requirements()
 	return err
 }

@@ -60,6 +60,7 @@ type ReservationChange struct {
 	Type                 *string // must equal the current type if given
 	Min, Max             *int
 	HypervisorProperties *string
+	NetworkProperties    *string
 	ResourceProperties   *string
 	BeforeEnd            *string
 	Amount               *int
@@ -70,6 +71,8 @@ type ReservationChange struct {
 	Flavor               *string // flavor:instance: must be the ID of the reservation or of its flavor if given
 	Network              *uuid.UUID
 	Required             *[]netip.Addr
+	NetworkName          *string
+	NetworkDescription   *string
 }
 
 // OnlyRenames reports whether the request changes nothing but the name of the lease.

@@ -77,7 +77,7 @@ func (l Lease) NeedsClearing(r Reservation) bool {
 	if end.Status == EventUndone {
 		return r.Failure != nil
 	}
-	return len(r.Hosts) > 0 || r.HoldsAddresses
+	return len(r.Hosts)+len(r.ResourceIDs) > 0 || r.HoldsAddresses
 }
 
 // NextEventTime returns the due time of the lease's next event, or `by` if no event is due before `by`.
