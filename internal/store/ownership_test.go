@@ -24,7 +24,8 @@ var tables = map[string][]string{
 	"agentstore":        {"agent_credential"},
 	"notificationstore": {"announcement"},
 	"leasestore": {"lease", "reservation", "event", "host", "host_property", "host_capability", "host_allocation", "host_pooling",
-		"floatingip", "floatingip_allocation", "lease_combination", "lease_notice", "reservation_failure", "reservation_leftover"},
+		"floatingip", "floatingip_allocation", "reservable_resource", "reservable_resource_property", "resource_allocation",
+		"lease_combination", "lease_notice", "reservation_failure", "reservation_leftover"},
 	"mirrorstore": {"mirror_run", "mirror_finding", "mirror_run_entry"},
 }
 

@@ -654,6 +654,33 @@ create table quota (
     constraint quota_amount_check CHECK ((amount >= '-1'::integer))
 );
 
+create table reservable_resource (
+    id uuid not null,
+    resource_type text not null,
+    attributes jsonb not null,
+    capabilities jsonb not null default '{}'::jsonb,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    updated_at timestamp with time zone,
+    constraint reservable_resource_pkey PRIMARY KEY (id),
+    constraint reservable_resource_resource_type_check CHECK ((resource_type = ANY (ARRAY['network'::text, 'device'::text])))
+);
+
+CREATE UNIQUE INDEX reservable_resource_device ON public.reservable_resource USING btree (((attributes ->> 'name'::text))) WHERE (resource_type = 'device'::text);
+
+CREATE UNIQUE INDEX reservable_resource_segment ON public.reservable_resource USING btree (((attributes ->> 'network_type'::text)), COALESCE((attributes ->> 'physical_network'::text), ''::text), ((attributes ->> 'segment_id'::text))) WHERE (resource_type = 'network'::text);
+
+create table reservable_resource_property (
+    id uuid not null,
+    resource_type text not null,
+    name text not null,
+    private boolean not null default false,
+    created_at timestamp with time zone not null default clock_timestamp(),
+    updated_at timestamp with time zone,
+    constraint reservable_resource_property_pkey PRIMARY KEY (id),
+    constraint reservable_resource_property_name UNIQUE (resource_type, name),
+    constraint reservable_resource_property_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 64)))
+);
+
 create table reservation (
     id uuid not null,
     lease_id uuid not null,
@@ -683,6 +710,10 @@ create table reservation (
     server_group_id text not null default ''::text,
     shape bigint not null default 0,
     shaped bigint not null default 0,
+    network_name text not null default ''::text,
+    network_description text not null default ''::text,
+    network_properties text not null default ''::text,
+    cloud_network_id text not null default ''::text,
     constraint reservation_pkey PRIMARY KEY (id),
     constraint reservation_affinity_check CHECK ((affinity = ANY (ARRAY[''::text, 'affinity'::text, 'anti-affinity'::text]))),
     constraint reservation_amount_check CHECK ((amount >= 0)),
@@ -690,14 +721,15 @@ create table reservation (
     constraint reservation_disk_gb_check CHECK ((disk_gb >= 0)),
     constraint reservation_failure CHECK (((status = 'error'::text) OR (last_error = ''::text))),
     constraint reservation_flavor CHECK (((resource_type = 'flavor:instance'::text) = (flavor IS NOT NULL))),
-    constraint reservation_hosts CHECK (((resource_type = 'physical:host'::text) = (min_hosts >= 1))),
+    constraint reservation_hosts CHECK (((resource_type = ANY (ARRAY['physical:host'::text, 'device'::text])) = (min_hosts >= 1))),
     constraint reservation_instances CHECK (((resource_type = ANY (ARRAY['virtual:instance'::text, 'flavor:instance'::text])) = (resources <> '{}'::jsonb))),
     constraint reservation_memory_mb_check CHECK ((memory_mb >= 0)),
     constraint reservation_network CHECK (((resource_type = 'virtual:floatingip'::text) = (network_id IS NOT NULL))),
+    constraint reservation_network_name CHECK (((resource_type = 'network'::text) = (network_name <> ''::text))),
     constraint reservation_range CHECK ((min_hosts <= max_hosts)),
     constraint reservation_shaped CHECK ((shaped <= shape)),
     constraint reservation_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'deleted'::text, 'error'::text]))),
-    constraint reservation_type CHECK ((resource_type = ANY (ARRAY['physical:host'::text, 'virtual:instance'::text, 'flavor:instance'::text, 'virtual:floatingip'::text]))),
+    constraint reservation_type CHECK ((resource_type = ANY (ARRAY['physical:host'::text, 'virtual:instance'::text, 'flavor:instance'::text, 'virtual:floatingip'::text, 'network'::text, 'device'::text]))),
     constraint reservation_vcpus_check CHECK ((vcpus >= 0))
 );
 
@@ -729,6 +761,15 @@ create table reservation_leftover (
 );
 
 CREATE INDEX reservation_leftover_due ON public.reservation_leftover USING btree (due_at);
+
+create table resource_allocation (
+    reservation_id uuid not null,
+    resource_id uuid not null,
+    during tstzrange not null,
+    constraint resource_allocation_pkey PRIMARY KEY (reservation_id, resource_id),
+    constraint resource_allocation_during_check CHECK ((NOT isempty(during))),
+    constraint resource_allocation_once EXCLUDE USING gist (resource_id WITH =, during WITH &&)
+);
 
 create table resource_class (
     id integer not null default nextval('resource_class_id'::regclass),
@@ -935,6 +976,10 @@ alter table provider_trait add constraint provider_trait_trait FOREIGN KEY (trai
 alter table reservation add constraint reservation_lease_id_fkey FOREIGN KEY (lease_id) REFERENCES lease(id) ON DELETE CASCADE;
 
 alter table reservation_failure add constraint reservation_failure_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES reservation(id) ON DELETE CASCADE;
+
+alter table resource_allocation add constraint resource_allocation_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES reservation(id) ON DELETE CASCADE;
+
+alter table resource_allocation add constraint resource_allocation_resource FOREIGN KEY (resource_id) REFERENCES reservable_resource(id);
 
 alter table security_group_rule add constraint security_group_rule_group_id_fkey FOREIGN KEY (group_id) REFERENCES security_group(id) ON DELETE CASCADE;
 

@@ -130,7 +130,9 @@ func queueReservations(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*le
 			array(select a.host_id from host_allocation a where a.reservation_id = r.id order by a.host_id),
 			array(select a.slots from host_allocation a where a.reservation_id = r.id order by a.host_id),
 			array(select f.address from floatingip_allocation a join floatingip f on f.id = a.floatingip_id
-				where a.reservation_id = r.id order by f.address)
+				where a.reservation_id = r.id order by f.address),
+			array(select a.resource_id from resource_allocation a where a.reservation_id = r.id order by a.resource_id),
+			r.network_name, r.network_description, r.network_properties, r.cloud_network_id
 		from reservation r
 		where r.lease_id = any($1)
 		order by r.lease_id, r.position`, ids).Query(func(rows pgx.Rows) error {
@@ -151,7 +153,7 @@ func scanReservation(rows pgx.Rows, of *uuid.UUID) (r lease.Reservation, err err
 	err = rows.Scan(of, &r.ID, &r.Type, &r.Status, &r.Min, &r.Max, &r.HypervisorProperties, &r.ResourceProperties, &r.BeforeEnd,
 		&r.Amount, &r.VCPUs, &r.MemoryMB, &r.DiskGB, &r.Affinity, &r.Flavor, &r.Network, &r.Required, &r.AggregateID,
 		&r.ServerGroupID, &r.Revision, &r.CloudRevision, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt,
-		&r.Hosts, &slots, &r.Addresses)
+		&r.Hosts, &slots, &r.Addresses, &r.ResourceIDs, &r.NetworkName, &r.NetworkDescription, &r.NetworkProperties, &r.NetworkID)
 	r.HoldsAddresses = len(r.Addresses) > 0
 	if r.Type == lease.VirtualInstance || r.Type == lease.FlavorInstance {
 		r.Slots = map[int64]int{}
@@ -212,10 +214,12 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 			update reservation
 			set status = $3, min_hosts = $4, max_hosts = $5, hypervisor_properties = $6, resource_properties = $7,
 				before_end = $8, last_error = $9, amount = $10, vcpus = $11, memory_mb = $12, disk_gb = $13, affinity = $14,
-				resources = $15, required_addresses = $16, missing_resources = $17, resources_changed = $18, updated_at = clock_timestamp()
+				resources = $15, required_addresses = $16, missing_resources = $17, resources_changed = $18, network_name = $19,
+				network_description = $20, network_properties = $21, updated_at = clock_timestamp()
 			where id = $1 and status = $2`, r.ID, old.Status, r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties,
 			r.BeforeEnd, r.LastError, r.Amount, r.VCPUs, r.MemoryMB, r.DiskGB, r.Affinity, r.Resources(),
-			requiredFloatingIPs(r.ReservationDraft), r.MissingResources, r.ResourcesChanged).Exec(requireRow(is.ID, was.Status))
+			requiredFloatingIPs(r.ReservationDraft), r.MissingResources, r.ResourcesChanged,
+			r.NetworkName, r.NetworkDescription, r.NetworkProperties).Exec(requireRow(is.ID, was.Status))
 	}
 	for i, e := range is.Events {
 		old := was.Events[i]

@@ -127,10 +127,11 @@ func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 		batch.Queue(`
 			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
 				resource_properties, before_end, amount, vcpus, memory_mb, disk_gb, affinity, flavor, resources, network_id,
-				required_addresses)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`, r.ID, l.ID, i, r.Type,
+				required_addresses, network_name, network_description, network_properties)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`, r.ID, l.ID, i, r.Type,
 			r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties, r.BeforeEnd, r.Amount, r.VCPUs, r.MemoryMB,
-			r.DiskGB, r.Affinity, r.Flavor, r.Resources(), networkOf(r.ReservationDraft), requiredFloatingIPs(r.ReservationDraft))
+			r.DiskGB, r.Affinity, r.Flavor, r.Resources(), networkOf(r.ReservationDraft), requiredFloatingIPs(r.ReservationDraft),
+			r.NetworkName, r.NetworkDescription, r.NetworkProperties)
 	}
 	for _, e := range l.Events {
 		batch.Queue(`

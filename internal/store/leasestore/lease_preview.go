@@ -101,19 +101,21 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 		if errors.Is(err, errPlanned) {
 			return later, nil
 		}
-		if !errors.As(err, &fault) || fault.Kind != lease.NotEnoughHosts && fault.Kind != lease.NotEnoughAddresses {
+		if !errors.As(err, &fault) || !fault.IsShortage() {
 			return d, err
 		}
 	}
 	return d, lease.Faultf(fault.Kind, "No start until %s has enough resources: %s", latest.UTC().Format(time.RFC3339), fault.Message)
 }
 
-// releaseTimes returns the ends of host and floating IP allocations that are later than `from` and not later than `until`.
+// releaseTimes returns the ends of the allocations that are later than `from` and not later than `until`.
 func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `
 		select upper(during) from host_allocation where upper(during) > $1 and upper(during) <= $2
 		union
 		select upper(during) from floatingip_allocation where upper(during) > $1 and upper(during) <= $2
+		union
+		select upper(during) from resource_allocation where upper(during) > $1 and upper(during) <= $2
 		order by 1
 		limit $3`, from, until, maxSlotAttempts)
 	if err != nil {

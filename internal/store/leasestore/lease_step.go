@@ -270,7 +270,7 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 		for i := range o.after.Reservations {
 			if r := &o.after.Reservations[i]; lease.ReleasesHosts(o.step, r.ID, o.failed) {
 				released = append(released, leaseReservation{*r, o.after})
-				r.Hosts, r.Slots, r.Addresses = nil, nil, nil
+				r.Hosts, r.Slots, r.Addresses, r.ResourceIDs = nil, nil, nil, nil
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses
 	return claims[id], err
 }
 
-// readCloudReservations reads the hosts and floating IPs of reservations, and returns the reservations with these data by reservation ID.
+// readCloudReservations reads the hosts, floating IPs and network segments of reservations, and returns the reservations with these data by reservation ID.
 func readCloudReservations(ctx context.Context, q batchSender, all []leaseReservation) (map[uuid.UUID]lease.CloudReservation, error) {
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
@@ -121,10 +121,32 @@ func readCloudReservations(ctx context.Context, q batchSender, all []leaseReserv
 		}
 		return rows.Err()
 	})
+	queueSegments(batch, ids, claims)
 	if err := q.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("read resources of reservations: %w", err)
 	}
 	return claims, nil
+}
+
+// queueSegments adds to a batch the query for the network segments of reservations.
+func queueSegments(batch *pgx.Batch, ids []uuid.UUID, claims map[uuid.UUID]lease.CloudReservation) {
+	batch.Queue(`
+		select a.reservation_id, f.attributes
+		from resource_allocation a
+		join reservable_resource f on f.id = a.resource_id
+		where f.resource_type = 'network' and a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
+		var id uuid.UUID
+		for rows.Next() {
+			var f lease.ReservableResource // Scan would add the attributes to those of the previous row
+			if err := rows.Scan(&id, &f.Attributes); err != nil {
+				return err
+			}
+			c := claims[id]
+			c.Segment = f.Segment()
+			claims[id] = c
+		}
+		return rows.Err()
+	})
 }
 
 // batchSender is a connection pool or a transaction that can send a batch of SQL statements.
@@ -156,8 +178,8 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 func queueCloudIDs(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 	batch.Queue(`
 		update reservation
-		set shaped = $2, aggregate_id = $3, server_group_id = $4
-		where id = $1 and $2 between shaped and shape`, reservation, m.Revision, m.AggregateID, m.ServerGroupID)
+		set shaped = $2, aggregate_id = $3, server_group_id = $4, cloud_network_id = $5
+		where id = $1 and $2 between shaped and shape`, reservation, m.Revision, m.AggregateID, m.ServerGroupID, m.NetworkID)
 }
 
 // lockReservation locks the lease of a reservation, and reads the lease and the reservation.

@@ -44,12 +44,14 @@ var resources = map[string]resource{
 	lease.VirtualInstance: instanceResource{},
 	lease.FlavorInstance:  instanceResource{},
 	lease.FloatingIP:      floatingIPResource{},
+	lease.NetworkSegment:  registeredResource{},
+	lease.Device:          registeredResource{},
 }
 
 // lockOrder is the order in which a transaction changes the resources of several reservation types. All transactions change resources in
 // the order of lockOrder, because a common order avoids deadlocks. In lockOrder the type physical:host comes first, because changes of
 // physical:host lock consumers before providers, while changes of the other types lock only providers.
-var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP}
+var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP, lease.NetworkSegment, lease.Device}
 
 // leaseReservation is a reservation together with its lease.
 type leaseReservation struct {
@@ -162,7 +164,7 @@ func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is leas
 // shortenAllocations shortens the allocations of a reservation to the lease's new dates. The new dates must be within the old dates;
 // therefore the shortened allocations cannot conflict with another reservation.
 func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
-	for _, table := range []string{"host_allocation", "floatingip_allocation"} {
+	for _, table := range []string{"host_allocation", "floatingip_allocation", "resource_allocation"} {
 		if _, err := tx.Exec(ctx, `
 			with part as (
 				select ctid as row, least(greatest(lower(during), $2), upper(during) - interval '1 microsecond') as begins
@@ -212,7 +214,7 @@ func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) er
 	for range maxAllocationAttempts {
 		err := tx.savepoint(ctx, f)
 		lost := errors.Is(err, errTaken) || slices.ContainsFunc([]string{"host_allocation_once", "host_allocation_room",
-			"floatingip_allocation_once"}, func(constraint string) bool { return db.Violates(err, constraint) })
+			"floatingip_allocation_once", "resource_allocation_once"}, func(constraint string) bool { return db.Violates(err, constraint) })
 		if !lost {
 			return err
 		}

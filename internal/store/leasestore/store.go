@@ -1,5 +1,5 @@
-// Package leasestore stores leases with their reservations and events, the hosts and floating IPs that can be reserved, and
-// their allocations to reservations. When an active reservation changes, package leasestore also updates the reservation's resources in the
+// Package leasestore stores leases with their reservations and events, the hosts, floating IPs, network segments and devices that can be
+// reserved, and their allocations to reservations. When an active reservation changes, package leasestore also updates the reservation's resources in the
 // Placement tables, in the same transaction.
 package leasestore
 
@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// Store reads and writes leases, reservable hosts and reservable floating IPs.
+// Store reads and writes leases and the resources that leases can reserve.
 type Store struct {
 	db     *db.DB
 	config Config
@@ -55,7 +55,8 @@ var Workflows = []outbox.Source{
 				select from reservation r
 				where r.lease_id = lease.id and (
 					exists (select from host_allocation a where a.reservation_id = r.id)
-					or exists (select from floatingip_allocation a where a.reservation_id = r.id))))`,
+					or exists (select from floatingip_allocation a where a.reservation_id = r.id)
+					or exists (select from resource_allocation a where a.reservation_id = r.id))))`,
 		Due: `
 		select 'lease/' || l.id, e.at
 		from event e

@@ -1,0 +1,53 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/db"
+)
+
+// propertyColumns are the columns of a property p of a resource type, in the order of the fields of lease.HostProperty.
+const propertyColumns = `
+	p.id, p.name, p.private, p.created_at, p.updated_at,
+	array(
+		select distinct f.capabilities->>p.name as value
+		from reservable_resource f
+		where f.resource_type = p.resource_type and f.capabilities ? p.name
+		order by value)`
+
+// ResourceProperties returns the names of the capabilities that resources of a type have or had, sorted by name, each with its present
+// values. The result contains private properties only if the parameter `private` is true.
+func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool) ([]lease.HostProperty, error) {
+	rows, err := s.db.Query(ctx, `
+		select `+propertyColumns+`
+		from reservable_resource_property p
+		where p.resource_type = $1 and ($2 or not p.private)
+		order by p.name`, typ, private)
+	if err != nil {
+		return nil, fmt.Errorf("read properties of the type %s: %w", typ, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.HostProperty])
+	if err != nil {
+		return nil, fmt.Errorf("read properties of the type %s: %w", typ, err)
+	}
+	return all, nil
+}
+
+// SetResourcePropertyPrivate sets whether a property of a resource type is private. SetResourcePropertyPrivate returns db.ErrNotFound if
+// no resource has ever had the property.
+func (s *Store) SetResourcePropertyPrivate(ctx context.Context, typ, name string, private bool) (lease.HostProperty, error) {
+	rows, err := s.db.Query(ctx, `
+		update reservable_resource_property p
+		set private = $3, updated_at = clock_timestamp()
+		where p.resource_type = $1 and p.name = $2
+		returning `+propertyColumns, typ, name, private)
+	if err != nil {
+		return lease.HostProperty{}, fmt.Errorf("update property %s of the type %s: %w", name, typ, err)
+	}
+	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.HostProperty])
+	return p, db.NotFoundOr(err, "property %s of the type %s", name, typ)
+}
