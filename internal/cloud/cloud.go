@@ -1,4 +1,4 @@
-// Package cloud applies reservations to Nova and Neutron: aggregates, flavors, server groups and servers, and floating IPs. Every method
+// Package cloud applies reservations to Nova and Neutron: aggregates, flavors, server groups and servers, floating IPs and networks. Every method
 // may be repeated, because each method finds the objects of a reservation by the reservation's ID and changes only objects that differ from
 // the reservation.
 package cloud
@@ -109,6 +109,7 @@ func New(c Config) (*Cloud, error) {
 	}
 	if cloud.neutron != nil {
 		cloud.resources[lease.FloatingIP] = addresses{cloud.neutron}
+		cloud.resources[lease.NetworkSegment] = networkSegments{cloud.neutron}
 	}
 	return cloud, nil
 }
@@ -167,7 +168,7 @@ func withClaim(what string, claim lease.CloudReservation, err error) error {
 		return nil
 	}
 	party := lease.PartyNova
-	if claim.Type == lease.FloatingIP {
+	if claim.Type == lease.FloatingIP || claim.Type == lease.NetworkSegment {
 		party = lease.PartyNeutron
 	}
 	return callError(party, fmt.Errorf("%s reservation %s: %w", what, claim.ID, err))

@@ -203,7 +203,7 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 	t.Parallel()
 	instances := instancesClaim("a", "b")
 	addresses := addressesClaim("172.24.4.10", "172.24.4.11")
-	for name, c := range map[string]lease.CloudReservation{"hosts": hostsClaim("a", "b"), "instances": instances, "addresses": addresses} {
+	for name, c := range map[string]lease.CloudReservation{"hosts": hostsClaim("a", "b"), "instances": instances, "addresses": addresses, "network": networkClaim()} {
 		for _, f := range []notifytest.Fault{{Status: 500}, {Status: 503, Applied: true}, {DropConnection: true, Applied: true}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -221,10 +221,13 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 				if hosts := s.pools(c)["own"]; len(hosts) != len(c.ComputeHosts) || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
 					t.Errorf("apply a reservation with retries: got the hosts %v and the floating IPs %v, want all hosts and floating IPs of the reservation", hosts, s.neutron.FloatingIPs())
 				}
+				if d := cmp.Diff(networksFor(c), s.neutron.Networks(), cmpopts.IgnoreFields(notifytest.Network{}, "ID"), cmpopts.EquateEmpty()); d != "" {
+					t.Errorf("networks after Provision with retries (-want +got):\n%s", d)
+				}
 				s.retry(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				now := s.nova.ComputeState()
 				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
-				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
+				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs())+len(s.neutron.Networks()) > 0 {
 					t.Errorf("objects after Deprovision: got %+v, floating IPs %+v; want none", now, s.neutron.FloatingIPs())
 				}
 			})

@@ -1,0 +1,178 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+
+	"berth/internal/lease"
+)
+
+// networkSegments applies reservations of the type network. networkSegments creates one network on the reserved segment for the
+// reservation's project; a tag of the network names the reservation.
+type networkSegments struct{ client *gophercloud.ServiceClient }
+
+// networkDraft is a network with the attributes of its segment, which the gophercloud type of a new network does not have.
+type networkDraft struct {
+	Name            string `json:"name"`
+	Description     string `json:"description"`
+	Project         string `json:"project_id,omitempty"`
+	Type            string `json:"provider:network_type"`
+	PhysicalNetwork string `json:"provider:physical_network,omitempty"`
+	Segment         int    `json:"provider:segmentation_id"`
+}
+
+// ToNetworkCreateMap returns the body of the request that creates the network.
+func (d networkDraft) ToNetworkCreateMap() (map[string]any, error) {
+	return gophercloud.BuildRequestBody(d, "network")
+}
+
+// apply creates the network in three requests: the network with a name that names the reservation, its tags, and the name that the
+// reservation requests. If a request fails, the next attempt therefore finds the network by its first name or by its tag. The description
+// is complete from the first request on, because mechanism drivers of Neutron read it when the network is created.
+func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
+	n, err := s.findOrCreate(ctx, c)
+	if err != nil {
+		return lease.CloudIDs{}, err
+	}
+	tags := []string{"blazar", reservationName(c)}
+	if slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(n.Tags, tag) }) {
+		if _, err := attributestags.ReplaceAll(ctx, s.client, "networks", n.ID, attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
+			return lease.CloudIDs{}, fmt.Errorf("set the tags of network %s: %w", n.ID, err)
+		}
+	}
+	if n.Name == reservationName(c) {
+		if _, err := networks.Update(ctx, s.client, n.ID, networks.UpdateOpts{Name: &c.NetworkName}).Extract(); err != nil {
+			return lease.CloudIDs{}, fmt.Errorf("rename network %s: %w", n.ID, err)
+		}
+	}
+	return lease.CloudIDs{NetworkID: n.ID}, nil
+}
+
+func (s networkSegments) findOrCreate(ctx context.Context, c lease.CloudReservation) (networks.Network, error) {
+	found, err := s.networksOf(ctx, c)
+	if err != nil {
+		return networks.Network{}, err
+	}
+	if len(found) > 0 {
+		return found[0], nil
+	}
+	made, err := networks.Create(ctx, s.client, networkDraft{Name: reservationName(c), Description: c.NetworkDescription, Project: c.Project,
+		Type: c.Segment.NetworkType, PhysicalNetwork: c.Segment.PhysicalNetwork, Segment: c.Segment.ID}).Extract()
+	if err != nil {
+		return networks.Network{}, fmt.Errorf("create network %s on segment %s: %w", c.NetworkName, c.Segment, err)
+	}
+	return *made, nil
+}
+
+// networksOf returns the networks of a reservation: usually none or one. A network of another project never belongs to the reservation,
+// because the other project could have set its name and its tags.
+func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]networks.Network, error) {
+	filters := []networks.ListOpts{{Tags: reservationName(c), ProjectID: c.Project}, {Name: reservationName(c), ProjectID: c.Project}}
+	if c.NetworkID != "" {
+		filters = append(filters, networks.ListOpts{ID: c.NetworkID})
+	}
+	var all []networks.Network
+	for _, filter := range filters {
+		pages, err := networks.List(s.client, filter).AllPages(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list networks: %w", err)
+		}
+		found, err := networks.ExtractNetworks(pages)
+		if err != nil {
+			return nil, fmt.Errorf("list networks: %w", err)
+		}
+		for _, n := range found {
+			if !slices.ContainsFunc(all, func(other networks.Network) bool { return other.ID == n.ID }) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all, nil
+}
+
+// remove deletes the network of a reservation with its router interfaces, ports and subnets. While a server has a port on the network,
+// remove deletes nothing and returns ErrServersRemain, because the server may belong to another reservation or to none.
+func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) error {
+	all, err := s.networksOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, n := range all {
+		if err := s.deletePorts(ctx, n.ID); err != nil {
+			return err
+		}
+		if err := s.deleteSubnets(ctx, n.ID); err != nil {
+			return err
+		}
+		if err := ignoreNotFound(networks.Delete(ctx, s.client, n.ID).ExtractErr()); err != nil {
+			return fmt.Errorf("delete network %s: %w", n.ID, err)
+		}
+	}
+	return nil
+}
+
+// deletePorts deletes the ports of a network, except the ports that Neutron deletes itself with the network.
+func (s networkSegments) deletePorts(ctx context.Context, network string) error {
+	pages, err := ports.List(s.client, ports.ListOpts{NetworkID: network}).AllPages(ctx)
+	if err != nil {
+		return fmt.Errorf("list the ports of network %s: %w", network, err)
+	}
+	all, err := ports.ExtractPorts(pages)
+	if err != nil {
+		return fmt.Errorf("list the ports of network %s: %w", network, err)
+	}
+	for _, p := range all {
+		if strings.HasPrefix(p.DeviceOwner, "compute:") || strings.HasPrefix(p.DeviceOwner, "baremetal:") {
+			return fmt.Errorf("%w: server %s has port %s on network %s", ErrServersRemain, p.DeviceID, p.ID, network)
+		}
+	}
+	for _, p := range all {
+		if err := s.deletePort(ctx, p); err != nil {
+			return fmt.Errorf("delete port %s of network %s: %w", p.ID, network, err)
+		}
+	}
+	return nil
+}
+
+// routerInterfaces are the owners of the ports that connect a subnet to a router.
+var routerInterfaces = []string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}
+
+func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
+	switch {
+	case slices.Contains(routerInterfaces, p.DeviceOwner):
+		_, err := routers.RemoveInterface(ctx, s.client, p.DeviceID, routers.RemoveInterfaceOpts{PortID: p.ID}).Extract()
+		return ignoreNotFound(err)
+	case strings.HasPrefix(p.DeviceOwner, "network:"):
+		return nil
+	default:
+		return ignoreNotFound(ports.Delete(ctx, s.client, p.ID).ExtractErr())
+	}
+}
+
+func (s networkSegments) deleteSubnets(ctx context.Context, network string) error {
+	pages, err := subnets.List(s.client, subnets.ListOpts{NetworkID: network}).AllPages(ctx)
+	if err != nil {
+		return fmt.Errorf("list the subnets of network %s: %w", network, err)
+	}
+	all, err := subnets.ExtractSubnets(pages)
+	if err != nil {
+		return fmt.Errorf("list the subnets of network %s: %w", network, err)
+	}
+	for _, one := range all {
+		if err := ignoreNotFound(subnets.Delete(ctx, s.client, one.ID).ExtractErr()); err != nil {
+			return fmt.Errorf("delete subnet %s of network %s: %w", one.ID, network, err)
+		}
+	}
+	return nil
+}
+
+func (networkSegments) beforeEnd(context.Context, lease.CloudReservation) error { return nil }

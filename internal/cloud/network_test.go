@@ -1,0 +1,123 @@
+package cloud_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"berth/internal/cloud"
+	"berth/internal/lease"
+	"berth/internal/notify/notifytest"
+)
+
+func networkClaim() lease.CloudReservation {
+	return lease.CloudReservation{Project: "red", Segment: lease.Segment{NetworkType: "vlan", PhysicalNetwork: "physnet1", ID: 100},
+		Reservation: lease.Reservation{ID: id, ReservationDraft: lease.ReservationDraft{Type: lease.NetworkSegment, NetworkName: "lab", NetworkDescription: "VSwitchName=lab"}}}
+}
+
+// networksFor returns the networks that Neutron must have for a reservation.
+func networksFor(c lease.CloudReservation) []notifytest.Network {
+	if c.Type != lease.NetworkSegment {
+		return nil
+	}
+	return []notifytest.Network{{Name: "lab", Description: "VSwitchName=lab", Project: "red", Type: "vlan", PhysicalNetwork: "physnet1", Segment: 100,
+		Tags: []string{"blazar", "reservation:" + c.ID.String()}}}
+}
+
+func (s cloudTest) expectNetworks(what string, want []notifytest.Network) {
+	s.Helper()
+	if d := cmp.Diff(want, s.neutron.Networks(), cmpopts.IgnoreFields(notifytest.Network{}, "ID"), cmpopts.EquateEmpty()); d != "" {
+		s.Errorf("networks %s (-want +got):\n%s", what, d)
+	}
+}
+
+func TestProvision_CreatesTheNetworkOfASegmentOnce(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	ids := s.apply(c)
+	s.expectNetworks("after Provision", networksFor(c))
+	if again := s.apply(c); again.NetworkID != ids.NetworkID || ids.NetworkID != s.neutron.Networks()[0].ID {
+		t.Errorf("ID of the network: got %q and then %q, want twice %q", ids.NetworkID, again.NetworkID, s.neutron.Networks()[0].ID)
+	}
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+	s.remove(c)
+}
+
+// A process can die after any answer of Neutron; the next attempt must find what the dead process has created.
+func TestProvision_KilledAfterAnyRequestLeavesOneNetwork(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	for after := 1; ; after++ {
+		lived := s.killed(after, func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
+		s.apply(c)
+		s.expectNetworks("after a killed Provision and another one", networksFor(c))
+		s.remove(c)
+		if lived {
+			return
+		}
+	}
+}
+
+func TestDeprovision_DeletesWhatHangsOnTheNetwork(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	network := s.apply(c).NetworkID
+	s.neutron.AddSubnet(network)
+	s.neutron.AddPort(network, "network:router_interface", uuid.NewString())
+	s.neutron.AddPort(network, "network:dhcp", "dhcp")
+	s.neutron.AddPort(network, "", "")
+
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+}
+
+func TestDeprovision_WaitsForServersOnTheNetwork(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []string{"compute:nova", "baremetal:none"} {
+		t.Run(owner, func(t *testing.T) {
+			t.Parallel()
+			s := newCloudTest(t)
+			c := networkClaim()
+			network := s.apply(c).NetworkID
+			s.neutron.AddPort(network, "", "") // stays, too
+			port := s.neutron.AddPort(network, owner, "server")
+			err := s.Deprovision(t.Context(), c)
+			var call *lease.CallError
+			if !errors.Is(err, cloud.ErrServersRemain) || !errors.As(err, &call) || call.Party != lease.PartyNeutron {
+				t.Errorf("remove a network with the port of a server: got %v, want ErrServersRemain of Neutron", err)
+			}
+			s.expectNetworks("while a server has a port", networksFor(c))
+			if n := s.neutron.DeletePort(port); n != 1 {
+				t.Errorf("ports beside the port of the server: got %d, want the one that the network had", n)
+			}
+			s.remove(c)
+			s.expectNetworks("after the server is deleted", nil)
+		})
+	}
+}
+
+// Users may rename their network, and every project may choose the names and the tags of its networks.
+func TestDeprovision_FindsTheNetworkAndLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	other := networkClaim()
+	other.Project, other.ID, other.Segment.ID = "blue", uuid.New(), 101
+	otherID := s.apply(other).NetworkID
+	c.NetworkID = s.apply(c).NetworkID
+	s.neutron.SetNetwork(c.NetworkID, "mine", nil)
+	s.neutron.SetNetwork(otherID, "reservation:"+c.ID.String(), []string{"reservation:" + c.ID.String()})
+
+	s.remove(c)
+	if left := s.neutron.Networks(); len(left) != 1 || left[0].Project != "blue" {
+		t.Errorf("networks after Deprovision: got %+v, want only the network of project blue", left)
+	}
+}
