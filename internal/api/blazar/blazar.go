@@ -1,4 +1,5 @@
-// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. Package
+// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. It also has the
+// network segments and devices of Chameleon's Blazar. Package
 // internal/lease contains the rules of leases; package internal/store/leasestore reads and writes the rows of leases.
 package blazar
 
@@ -72,7 +73,7 @@ type endpoint struct {
 }
 
 func (b *handler) endpoints() []endpoint {
-	return []endpoint{
+	all := []endpoint{
 		{"GET", "/v1/leases", "leases:get", mayRead, b.listLeases},
 		{"POST", "/v1/leases", "leases:post", mayWrite, b.createLease},
 		{"GET", "/v1/leases/{id}", "leases:get", mayRead, b.showLease},
@@ -93,6 +94,10 @@ func (b *handler) endpoints() []endpoint {
 		{"GET", "/v1/floatingips/{id}", "floatingips:get", mayRead, b.showAddress},
 		{"DELETE", "/v1/floatingips/{id}", "floatingips:delete", isAdmin, b.deleteAddress},
 	}
+	for _, c := range resourceCollections {
+		all = append(all, collectionHandler{b, c}.endpoints()...)
+	}
+	return all
 }
 
 func mayRead(c identity.Caller) bool {
@@ -183,6 +188,8 @@ var statuses = map[lease.Kind]int{
 	lease.CannotUpdate:          http.StatusConflict,
 	lease.InvalidStatus:         http.StatusConflict,
 	lease.HostInUse:             http.StatusConflict,
+	lease.NotEnoughResources:    http.StatusConflict,
+	lease.ResourceInUse:         http.StatusConflict,
 }
 
 func translate(err error) error {

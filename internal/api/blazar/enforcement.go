@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,21 +72,42 @@ func (b *handler) check(r *http.Request, c Check) error {
 	return nil
 }
 
-// checkView returns a lease, with the hosts of its reservations, in the format of the enforcement service.
-func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any, error) {
+// allocationViews returns the JSON objects of all resources that a reservation can have, by ID.
+func (b *handler) allocationViews(ctx context.Context) (map[string]any, error) {
 	hosts, err := b.Store.Hosts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	byID := map[int64]lease.Host{}
+	all := map[string]any{}
 	for _, h := range hosts {
-		byID[h.ID] = h
+		all[strconv.FormatInt(h.ID, 10)] = hostViewOf(h)
+	}
+	for _, c := range resourceCollections {
+		resources, err := b.Store.ReservableResources(ctx, c.typ)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range resources {
+			all[r.ID.String()] = c.view(r)
+		}
+	}
+	return all, nil
+}
+
+// checkView returns a lease, with the hosts, network segments and devices of its reservations, in the format of the enforcement service.
+func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any, error) {
+	byID, err := b.allocationViews(ctx)
+	if err != nil {
+		return nil, err
 	}
 	reservations := []any{}
 	for _, res := range l.Reservations {
 		allocations := []any{}
 		for _, id := range res.Hosts {
-			allocations = append(allocations, hostViewOf(byID[id]))
+			allocations = append(allocations, byID[strconv.FormatInt(id, 10)])
+		}
+		for _, id := range res.ResourceIDs {
+			allocations = append(allocations, byID[id.String()])
 		}
 		view, err := toMap(reservationViewOf(l.ID.String(), res))
 		if err != nil {

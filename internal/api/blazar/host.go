@@ -185,7 +185,7 @@ func noHost(r *http.Request, err error) error {
 }
 
 type useView struct {
-	Host         string      `json:"resource_id"`
+	Resource     string      `json:"resource_id"`
 	Reservations []claimView `json:"reservations"`
 }
 
@@ -197,8 +197,13 @@ type claimView struct {
 }
 
 func useViewOf(u lease.HostAllocation) useView {
-	v := useView{Host: strconv.FormatInt(u.Host, 10), Reservations: []claimView{}}
-	for _, r := range u.Reservations {
+	return newUseView(strconv.FormatInt(u.Host, 10), u.Reservations)
+}
+
+// newUseView returns the JSON object of a host, network segment or device with its reservations.
+func newUseView(resource string, reservations []lease.HostReservation) useView {
+	v := useView{Resource: resource, Reservations: []claimView{}}
+	for _, r := range reservations {
 		v.Reservations = append(v.Reservations, claimView{ID: r.ID.String(), Lease: r.Lease.String(), StartDate: date(r.StartAt), EndDate: date(r.EndAt)})
 	}
 	return v
@@ -252,18 +257,28 @@ func (b *handler) listProperties(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	return http.StatusOK, propertiesView(all, query.Get("detail") != ""), nil
+}
+
+// propertiesView returns the list of the properties of a resource type.
+func propertiesView(all []lease.HostProperty, detail bool) map[string]any {
 	views := make([]any, len(all))
 	for i, p := range all {
 		v := map[string]any{"property": p.Name}
-		if query.Get("detail") != "" {
+		if detail {
 			v["private"], v["values"] = p.Private, p.Values
 		}
 		views[i] = v
 	}
-	return http.StatusOK, map[string]any{"resource_properties": views}, nil
+	return map[string]any{"resource_properties": views}
 }
 
 func (b *handler) updateProperty(r *http.Request) (int, any, error) {
+	return updatePrivate(r, lease.PhysicalHost, b.Store.SetHostPropertyPrivate)
+}
+
+// updatePrivate reads whether a property of a resource type is private, and stores this with the function `set`.
+func updatePrivate(r *http.Request, typ string, set func(ctx context.Context, name string, private bool) (lease.HostProperty, error)) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err
@@ -276,7 +291,7 @@ func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 		return 0, nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter private: it must be true or false.")
 	}
 	name := r.PathValue("id")
-	p, err := b.Store.SetHostPropertyPrivate(r.Context(), name, *private)
+	p, err := set(r.Context(), name, *private)
 	if errors.Is(err, db.ErrNotFound) {
 		return 0, nil, objectNotFound("resource_property", name)
 	}
@@ -284,7 +299,7 @@ func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	return http.StatusOK, map[string]any{"resource_property": map[string]any{
-		"id": p.ID.String(), "resource_type": lease.PhysicalHost, "property_name": p.Name, "private": p.Private,
+		"id": p.ID.String(), "resource_type": typ, "property_name": p.Name, "private": p.Private,
 		"created_at": date(p.CreatedAt), "updated_at": dateOrNull(p.UpdatedAt),
 	}}, nil
 }

@@ -27,6 +27,8 @@ var forms = map[string]form{
 	lease.VirtualInstance: {[]string{"vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"}, nil},
 	lease.FlavorInstance:  {[]string{"amount", "flavor_id"}, []string{"affinity"}},
 	lease.FloatingIP:      {[]string{"network_id", "amount"}, []string{"required_floatingips"}},
+	lease.NetworkSegment:  {[]string{"network_name"}, []string{"network_description", "network_properties", "resource_properties", "before_end"}},
+	lease.Device:          {[]string{"min", "max"}, []string{"resource_properties", "before_end"}},
 }
 
 // reservationFields are all fields that a reservation in a PUT may contain. If a PUT contains a field of another reservation type, berth
@@ -43,6 +45,9 @@ var readers = map[string]func(o object, name string, c *lease.ReservationChange)
 	"disk_gb":               readInt64(func(c *lease.ReservationChange) **int64 { return &c.DiskGB }),
 	"hypervisor_properties": readText(func(c *lease.ReservationChange) **string { return &c.HypervisorProperties }),
 	"resource_properties":   readText(func(c *lease.ReservationChange) **string { return &c.ResourceProperties }),
+	"network_name":          readText(func(c *lease.ReservationChange) **string { return &c.NetworkName }),
+	"network_description":   readText(func(c *lease.ReservationChange) **string { return &c.NetworkDescription }),
+	"network_properties":    readText(func(c *lease.ReservationChange) **string { return &c.NetworkProperties }),
 	"before_end":            readText(func(c *lease.ReservationChange) **string { return &c.BeforeEnd }),
 	"affinity":              readAffinity,
 	"network_id":            readNetwork,
@@ -179,7 +184,7 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	if err := reservationValues(o, &c); err != nil {
 		return d, err
 	}
-	if d.Type == lease.PhysicalHost {
+	if slices.Contains(f.may, "before_end") {
 		d.BeforeEnd = "default"
 	}
 	c.ApplyTo(&d)
@@ -256,6 +261,24 @@ type addressReservationView struct {
 	Required []netip.Addr `json:"required_floatingips"`
 }
 
+type segmentReservationView struct {
+	reservationView
+	NetworkName        string  `json:"network_name"`
+	NetworkDescription string  `json:"network_description"`
+	NetworkProperties  string  `json:"network_properties"`
+	ResourceProperties string  `json:"resource_properties"`
+	BeforeEnd          string  `json:"before_end"`
+	Network            *string `json:"network_id"` // null: Neutron does not have the network yet
+}
+
+type deviceReservationView struct {
+	reservationView
+	ResourceProperties string `json:"resource_properties"`
+	BeforeEnd          string `json:"before_end"`
+	Min                int    `json:"min"`
+	Max                int    `json:"max"`
+}
+
 // reservationViewOf returns the JSON object of a reservation. The object contains the fields that all reservation types have, and the
 // fields of the reservation's own type.
 func reservationViewOf(of string, r lease.Reservation) any {
@@ -265,6 +288,14 @@ func reservationViewOf(of string, r lease.Reservation) any {
 	switch r.Type {
 	case lease.FloatingIP:
 		return addressReservationView{v, r.Network.String(), r.Amount, append([]netip.Addr{}, r.Required...)}
+	case lease.NetworkSegment:
+		s := segmentReservationView{v, r.NetworkName, r.NetworkDescription, r.NetworkProperties, r.ResourceProperties, r.BeforeEnd, nil}
+		if r.NetworkID != "" {
+			s.Network = &r.NetworkID
+		}
+		return s
+	case lease.Device:
+		return deviceReservationView{v, r.ResourceProperties, r.BeforeEnd, r.Min, r.Max}
 	case lease.VirtualInstance:
 		return instanceViewOf(v, r)
 	case lease.FlavorInstance:

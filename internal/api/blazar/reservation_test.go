@@ -58,11 +58,15 @@ func TestReservation_JSONOfEveryType(t *testing.T) {
 	s.largeHost("cmp-1")
 	s.largeHost("cmp-2")
 	network := s.externalNetwork(2)
+	s.expect(201, "POST", "/v1/networks", segmentBody)
+	s.expect(201, "POST", "/v1/devices", deviceBody)
 	a := s.expect(201, "POST", "/v1/leases", reserving(
 		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":512,"disk_gb":10,"amount":2,"affinity":"None","resource_properties":""}`,
 		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":"512","disk_gb":0,"amount":2,"affinity":"True","resource_properties":"[\">=\",\"$vcpus\",\"2\"]"}`,
 		`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1,"affinity":"None"}`,
-		`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":2,"required_floatingips":["172.24.4.11"]}`))
+		`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":2,"required_floatingips":["172.24.4.11"]}`,
+		`{"resource_type":"network","network_name":"lab","network_properties":"","resource_properties":"[\"=\",\"$physical_network\",\"physnet1\"]"}`,
+		`{"resource_type":"device","min":1,"max":"1","resource_properties":"[]","before_end":""}`))
 	l := a.body["lease"].(map[string]any)
 	of := func(typ string, more map[string]any) map[string]any {
 		v := map[string]any{"lease_id": l["id"], "resource_type": typ, "status": "pending", "missing_resources": false, "resources_changed": false, "updated_at": nil}
@@ -80,6 +84,9 @@ func TestReservation_JSONOfEveryType(t *testing.T) {
 			"resource_properties": `{"id":"7","name":"m1","vcpus":2,"ram":512,"disk":5,"ephemeral":5,"extra_specs":{"a":"b"}}`, "aggregate_id": nil,
 			"server_group_id": nil}),
 		of("virtual:floatingip", map[string]any{"network_id": network, "amount": 2.0, "required_floatingips": []any{"172.24.4.11"}}),
+		of("network", map[string]any{"network_name": "lab", "network_description": "", "network_properties": "", "network_id": nil,
+			"resource_properties": `["=","$physical_network","physnet1"]`, "before_end": "default"}),
+		of("device", map[string]any{"min": 1.0, "max": 1.0, "resource_properties": "[]", "before_end": ""}),
 	}
 	got := l["reservations"].([]any)
 	for _, r := range got {
@@ -123,6 +130,15 @@ func TestReservation_InvalidIsRefusedAndWritesNothing(t *testing.T) {
 		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["172.24.4.9"]}`:               400,
 		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["10.0.0.1","10.0.0.2"]}`:      400,
 		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":2,"required_floatingips":["10.0.0.1","10.0.0.1"]}`:      400,
+		`{"resource_type":"network","network_properties":"","resource_properties":""}`:                                                         400,
+		`{"resource_type":"network","network_name":7}`:                                                                                         400,
+		`{"resource_type":"network","network_name":"lab","min":1}`:                                                                             400,
+		`{"resource_type":"network","network_name":"lab"}`:                                                                                     409,
+		`{"resource_type":"network","network_name":"lab","resource_properties":"[1]"}`:                                                         400,
+		`{"resource_type":"network","network_name":"lab","resource_properties":"[\"=\",\"$x\",\"y\"]"}`:                                        400,
+		`{"resource_type":"device","min":1,"max":1}`:                                                                                           409,
+		`{"resource_type":"device","min":2,"max":1}`:                                                                                           400,
+		`{"resource_type":"device","min":1}`:                                                                                                   400,
 		`{"resource_type":"virtual:router","amount":1}`:                                                                                        400,
 		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["fe80::1%eth0"]}`:             400,
 		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":"\u0000"}`: 400,
