@@ -28,6 +28,12 @@ var validBodies = map[string]string{
 	"POST /reservation/v1/os-hosts":                  `{"name":"cmp-9","rack":"r1","gpu":true,"n":5}`,
 	"PUT /reservation/v1/os-hosts/{id}":              `{"rack":"r2","gpu":false}`,
 	"PATCH /reservation/v1/os-hosts/properties/{id}": `{"private":true}`,
+	"POST /reservation/v1/networks":                  `{"network_type":"vlan","physical_network":"physnet9","segment_id":"77","usage_type":"storage"}`,
+	"PUT /reservation/v1/networks/{id}":              `{"usage_type":"storage","rack":null}`,
+	"PATCH /reservation/v1/networks/properties/{id}": `{"private":true}`,
+	"POST /reservation/v1/devices":                   `{"name":"iot-9","device_type":"container","device_driver":"zun","model":"jetson"}`,
+	"PUT /reservation/v1/devices/{id}":               `{"model":"jetson","rack":null}`,
+	"PATCH /reservation/v1/devices/properties/{id}":  `{"private":true}`,
 	"POST /reservation/v1/floatingips":               `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.20"}`,
 
 	"POST /networking/v2.0/networks": `{"network":{"name":"n","description":"d","project_id":"demo","admin_state_up":true,"shared":false,"router:external":false,"mtu":1400,` +

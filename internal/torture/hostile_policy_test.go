@@ -91,6 +91,12 @@ var permissions = map[string]expectedStatuses{
 	"PUT /reservation/v1/os-hosts/{id}": adminOnly, "DELETE /reservation/v1/os-hosts/{id}": adminOnly, "GET /reservation/v1/os-hosts/{id}/allocation": adminOnly,
 	"GET /reservation/v1/floatingips": listOwn, "POST /reservation/v1/floatingips": adminOnly, "GET /reservation/v1/floatingips/{id}": listOwn,
 	"DELETE /reservation/v1/floatingips/{id}": adminOnly,
+	"GET /reservation/v1/networks":            adminOnly, "POST /reservation/v1/networks": adminOnly, "GET /reservation/v1/networks/allocations": adminOnly,
+	"GET /reservation/v1/networks/properties": adminOnly, "PATCH /reservation/v1/networks/properties/{id}": adminOnly, "GET /reservation/v1/networks/{id}": adminOnly,
+	"PUT /reservation/v1/networks/{id}": adminOnly, "DELETE /reservation/v1/networks/{id}": adminOnly, "GET /reservation/v1/networks/{id}/allocation": adminOnly,
+	"GET /reservation/v1/devices": adminOnly, "POST /reservation/v1/devices": adminOnly, "GET /reservation/v1/devices/allocations": adminOnly,
+	"GET /reservation/v1/devices/properties": adminOnly, "PATCH /reservation/v1/devices/properties/{id}": adminOnly, "GET /reservation/v1/devices/{id}": adminOnly,
+	"PUT /reservation/v1/devices/{id}": adminOnly, "DELETE /reservation/v1/devices/{id}": adminOnly, "GET /reservation/v1/devices/{id}/allocation": adminOnly,
 }
 
 // memberBodies are bodies without the attributes that only administrators may set.

@@ -300,6 +300,8 @@ func (h *hostileClient) seed() {
 	h.must(attack{method: http.MethodPut, path: "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
 		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`})
 	h.ids["host"] = h.must(post("/reservation/v1/os-hosts", `{"name":"cmp-2","rack":"r1"}`), "host", "id")
+	h.ids["segment"] = h.must(post("/reservation/v1/networks", `{"network_type":"vlan","physical_network":"physnet1","segment_id":7,"rack":"r1"}`), "network", "id")
+	h.ids["device"] = h.must(post("/reservation/v1/devices", `{"name":"iot-1","device_type":"container","device_driver":"zun","rack":"r1"}`), "device", "id")
 	for _, name := range []string{"cmp-8", "cmp-9"} { // for hosts that tests register
 		h.must(post("/placement/resource_providers", `{"name":"`+name+`"}`))
 	}
@@ -323,7 +325,7 @@ func (h *hostileClient) fill(s string) string {
 func (h *hostileClient) concretePath(path string) string {
 	for _, rule := range [][2]string{
 		{"/extensions/{alias}", "/extensions/agent"},
-		{"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
+		{"/v1/networks/{id}", "/v1/networks/{segment}"}, {"/devices/{id}", "/devices/{device}"}, {"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
 		{"/security-groups/{id}", "/security-groups/{group}"}, {"/security-group-rules/{id}", "/security-group-rules/{rule}"}, {"/quotas/{project}", "/quotas/demo"},
 		{"/trunks/{id}", "/trunks/{trunk}"}, {"/network-ip-availabilities/{id}", "/network-ip-availabilities/{network}"}, {"/tags/{tag}", "/tags/gold"},
 		{"/bindings/{host}", "/bindings/cmp-1"}, {"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},

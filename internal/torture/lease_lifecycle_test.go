@@ -22,6 +22,7 @@ func TestLease_WithNovaAndNeutron(t *testing.T) {
 		"hosts leave the free pool at the start and return without servers at the end":          {2, hostLeaseLifecycle},
 		"instance reservation has flavor, inventory and server group while the lease is active": {2, instanceLeaseLifecycle},
 		"floating IPs are created at the start and deleted at the end":                          {0, floatingIPLeaseLifecycle},
+		"network of a segment is created at the start and deleted at the end":                   {0, segmentLeaseLifecycle},
 		"lease without reservations starts and ends":                                            {0, emptyLeaseLifecycle},
 		"start is retried after a Nova error":                                                   {1, startRetriedAfterNovaError},
 		"deletion interrupts a start that is retried":                                           {1, leaseDeletedDuringStart},
@@ -174,6 +175,54 @@ func floatingIPLeaseLifecycle(g *hostGroup) {
 		g.Errorf("end a lease of floating IPs: got %s at Neutron, want none", got)
 	}
 	g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 3})
+}
+
+// segmentLeaseLifecycle starts and ends a lease of a network and a device. Neutron first refuses to create the network and later to delete
+// it, and a server still has a port on the network when the lease ends.
+func segmentLeaseLifecycle(g *hostGroup) {
+	rack := uuid.NewString() // faults and segments of this scenario only
+	g.api.Must("POST", "/reservation/v1/networks", servertest.Object{"network_type": "vlan", "physical_network": rack, "segment_id": 100})
+	g.api.Must("POST", "/reservation/v1/devices", servertest.Object{"name": rack, "device_type": "container", "device_driver": "zun"})
+	segment := servertest.Object{"resource_type": "network", "network_name": "lab-" + g.name, "network_properties": `["=","$physical_network","` + rack + `"]`}
+	device := servertest.Object{"resource_type": "device", "min": 1, "max": 1, "resource_properties": `["=","$name","` + rack + `"]`}
+	hits, repair := g.injectFault("POST", rack, http.StatusInternalServerError)
+	l := g.createLease(time.Hour, 2*time.Hour, segment, device)
+	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "other", "start_date": timeIn(time.Hour), "end_date": timeIn(2 * time.Hour),
+		"reservations": []servertest.Object{segment}})
+	l.startNow()
+	g.awaitHits(hits, 2)
+	repair()
+	l.awaitStatus("ACTIVE")
+	made, _ := g.networkOn(rack)
+	if got := l.get()["reservations"].([]any)[0].(servertest.Object)["network_id"]; made.Name != "lab-"+g.name || made.Segment != 100 || got != made.ID {
+		g.Errorf("start a lease of a network: got the network %+v, and the ID %v in the reservation", made, got)
+	}
+
+	port := g.neutron.AddPort(made.ID, "compute:nova", "server")
+	hits, repair = g.injectFault("DELETE", made.ID, http.StatusInternalServerError)
+	l.endNow()
+	g.await("the lease waits for the server on its network", func() string {
+		why, _ := l.get()["berth:why"].(servertest.Object)
+		return waitingFor(fmt.Sprint(why["sentence"]), strings.Contains(fmt.Sprint(why["sentence"]), "server server has port"))
+	})
+	g.neutron.DeletePort(port)
+	g.awaitHits(hits, 1)
+	repair()
+	l.awaitStatus("TERMINATED")
+	if left, is := g.networkOn(rack); is {
+		g.Errorf("end a lease of a network: got the network %+v at Neutron, want none", left)
+	}
+	g.createLease(time.Hour, 2*time.Hour, segment, device)
+}
+
+// networkOn returns the network that Neutron has on a physical network.
+func (g *hostGroup) networkOn(physical string) (n notifytest.Network, is bool) {
+	for _, one := range g.neutron.Networks() {
+		if one.PhysicalNetwork == physical {
+			return one, true
+		}
+	}
+	return n, false
 }
 
 // emptyLeaseLifecycle lets a lease without reservations start and end.

@@ -62,7 +62,8 @@ const leaseHasEnded = `(status = 'TERMINATED' or status = 'ERROR'
 		select from reservation r
 		left join host_allocation h on h.reservation_id = r.id
 		left join floatingip_allocation f on f.reservation_id = r.id
-		where r.lease_id = lease.id and (h.host_id is not null or f.floatingip_id is not null)))`
+		left join resource_allocation n on n.reservation_id = r.id
+		where r.lease_id = lease.id and (h.host_id is not null or f.floatingip_id is not null or n.resource_id is not null)))`
 
 // unfinishedQuery reads work that must end soon after the last fault.
 const unfinishedQuery = `
