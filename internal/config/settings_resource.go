@@ -99,7 +99,7 @@ var cloudSettings = Section{"Nova and Neutron", []Setting{
 		Description: "X-Auth-Token for BERTH_NOVA_URL and BERTH_NEUTRON_URL. With BERTH_AUTH=keystone the default is a token of the service user.",
 		set:         text(func(c *Config) *string { return &c.Nova.Token })},
 	{Name: "BERTH_NEUTRON_URL", Unit: "URL",
-		Description: "Neutron's endpoint for reserved floating IPs, without /v2.0. Without this setting, berth creates no floating IPs.",
+		Description: "Neutron's endpoint for reserved floating IPs and network segments, without /v2.0. Without this setting, berth creates no floating IPs and no networks.",
 		set:         httpURL(func(c *Config) *string { return &c.Neutron.URL })},
 }}
 

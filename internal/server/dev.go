@@ -278,7 +278,7 @@ func (d *devRun) printAddresses() {
 		{"Temporal", d.temporal.Address},
 		{"stub of OpenDaylight", d.cfg.ODL.URL},
 		{"stub of Nova", d.cfg.Nova.URL},
-		{"stub of Neutron", d.cfg.Neutron.URL + "   (floating IPs)"},
+		{"stub of Neutron", d.cfg.Neutron.URL + "   (floating IPs and networks of leases)"},
 		{"log", filepath.Join(d.cfg.Dev.Data, "log")},
 		{"settings for a shell", ". " + filepath.Join(d.cfg.Dev.Data, config.AddressFile)},
 	} {
