@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// recordingCloud is a stub of the cloud (Nova and Neutron). The method recordingCloud.Deprovision records the project of the reservation;
+// recordingCloud is a stub of Nova and Neutron. The method recordingCloud.Deprovision records the project of the reservation;
 // the method recordingCloud.Provision calls onProvision.
 type recordingCloud struct {
 	activities.Cloud
@@ -64,9 +64,9 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 	return all
 }
 
-// A round of AdvanceLeases begins the starts of leases in one transaction, then provisions their reservations in the cloud, and then
-// finishes the starts in another transaction. If a call to the cloud fails, the round leaves the start to the lease's own workflow. If a
-// lease is deleted during the round, the round deprovisions the reservations of the deleted lease.
+// A round of AdvanceLeases begins the starts of leases in one transaction, then provisions their reservations in Nova and Neutron, and then
+// finishes the starts in another transaction. If a call to Nova or Neutron fails, the round leaves the start to the lease's own workflow. If
+// a lease is deleted during the round, the round deprovisions the reservations of the deleted lease.
 func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

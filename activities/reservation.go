@@ -16,11 +16,11 @@ import (
 // Cloud provisions reservations in Nova and Neutron. Every method of Cloud is idempotent, because Temporal may repeat the activity that
 // calls it.
 type Cloud interface {
-	// ResourceTypes returns the resource types whose reservations need calls to the cloud.
+	// ResourceTypes returns the resource types whose reservations need calls to Nova or Neutron.
 	ResourceTypes() []string
-	// Provision creates or updates a reservation in the cloud and returns the IDs that the cloud has assigned.
+	// Provision creates or updates a reservation in Nova or Neutron and returns the IDs that Nova has assigned.
 	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
-	// Deprovision removes a reservation from the cloud. Deprovision returns an error while Nova is still deleting servers of the
+	// Deprovision removes a reservation from Nova or Neutron. Deprovision returns an error while Nova is still deleting servers of the
 	// reservation.
 	Deprovision(ctx context.Context, c lease.CloudReservation) error
 	// BeforeEnd runs the action before the end of a reservation.
@@ -34,8 +34,8 @@ type Cloud interface {
 // CloudCallTimeout limits the calls of one attempt for one reservation, which may have hundreds of hosts.
 const CloudCallTimeout = 90 * time.Second
 
-// ProvisionReservation allocates a reservation in the inventory and provisions it in the cloud. If the lease was deleted in the meantime,
-// ProvisionReservation removes the reservation again. ProvisionReservation is idempotent. ProvisionReservation returns a BackendError if
+// ProvisionReservation allocates a reservation in the inventory and provisions it in Nova or Neutron. If the lease was deleted in the
+// meantime, ProvisionReservation removes the reservation again. ProvisionReservation is idempotent. ProvisionReservation returns a BackendError if
 // the resources are in use, or if Nova or Neutron refuses the reservation.
 func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
@@ -76,7 +76,7 @@ func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error
 	return inventoryError("remove the resources of the reservation", a.Store.Lease.RemoveFromInventory(ctx, id))
 }
 
-// RunBeforeEndAction runs a reservation's before_end action in the cloud, for example a snapshot of the reservation's servers.
+// RunBeforeEndAction runs a reservation's before_end action in Nova, for example a snapshot of the reservation's servers.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	return a.recordCall(ctx, id, a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
@@ -85,7 +85,8 @@ func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error
 	}))
 }
 
-// callCloud reads a reservation. If reservations of this resource type need calls to the cloud, callCloud also runs the function `call`.
+// callCloud reads a reservation. If reservations of this resource type need calls to Nova or Neutron, callCloud also runs the function
+// `call`.
 func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.CloudReservation, error),
 	call func(context.Context, lease.CloudReservation) error) error {
 	if a.Cloud == nil {
@@ -100,7 +101,7 @@ func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(cont
 	return namedCall(call(ctx, c))
 }
 
-// namedCall returns the error of calls to the cloud as a *lease.CallError. An error of the database stays as it is.
+// namedCall returns the error of calls to Nova or Neutron as a *lease.CallError. An error of the database stays as it is.
 func namedCall(err error) error {
 	var named *lease.CallError
 	if err == nil || errors.As(err, &named) || errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {

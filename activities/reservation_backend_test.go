@@ -64,7 +64,7 @@ func startedStep(step lease.Step, name, typ string) leasestore.StartedStep {
 	return leasestore.StartedStep{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, CloudReservations: []lease.CloudReservation{{Reservation: r, Project: name}}}
 }
 
-// Each step of a lease makes its own calls to the cloud. A call that fails or hangs for one lease does not affect the steps of other
+// Each step of a lease makes its own calls to Nova and Neutron. A call that fails or hangs for one lease does not affect the steps of other
 // leases.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()

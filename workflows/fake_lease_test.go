@@ -154,7 +154,7 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 	return l, nil
 }
 
-// callCloud simulates one call to the cloud. If the cloud hangs and the parameter `mayHang` is true, callCloud blocks in a
+// callCloud simulates one call to Nova. If Nova hangs and the parameter `mayHang` is true, callCloud blocks in a
 // regular activity but fails in a local activity, because a local activity that blocks would block the workflow task.
 func (w *fakeLease) callCloud(ctx context.Context, mayHang bool) error {
 	w.mu.Lock()

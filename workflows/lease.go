@@ -131,12 +131,12 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 	return r.ignoreConflict(ctx, err)
 }
 
-// resync updates the cloud after the resources of an active lease have changed. If the update of the cloud fails, the
-// workflow repeats the update later.
+// resync updates Nova and Neutron after the resources of an active lease have changed. If the update fails, the workflow
+// repeats the update later.
 func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	failed, err := r.runForEach(ctx, l, r.resumedTask(l, lease.StepResync, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
-		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the update of the cloud", r.changed)
+		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the update of Nova and Neutron", r.changed)
 	}
 	return r.ignoreConflict(ctx, err)
 }

@@ -212,8 +212,12 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	w := newFakeLease(time.Now, -time.Second, time.Hour)
 	w.hangs = true
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
-	if why := s.waitForState(string(lease.Starting)); why.LastError != "the cloud answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
-		t.Errorf("query \"why\" while the cloud fails: got %+v, want the error 503 and the lease waiting for the cloud", why)
+	why := s.waitForState(string(lease.Starting))
+	if why.LastError != "the cloud answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
+		t.Errorf("query \"why\" while Nova fails: got %+v, want the error 503 and the lease waiting for \"cloud\"", why)
+	}
+	if want := "berth could not provision a reservation, because a call to Nova or Neutron failed"; !strings.Contains(why.Sentence, want) {
+		t.Errorf("sentence of the query \"why\" while Nova fails: got %q, want it to contain %q", why.Sentence, want)
 	}
 	w.mu.Lock()
 	w.lease.DeleteRequested = true
@@ -273,7 +277,7 @@ func TestLease_FailingUpdateDoesNotDelayEnd(t *testing.T) {
 func TestLease_OptionalStepDoesNotDelayMovedEnd(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(w steppedLease){
-		"update of the cloud": func(w steppedLease) {
+		"update of Nova and Neutron": func(w steppedLease) {
 			w.lease.Reservations = slices.Clone(w.lease.Reservations)
 			w.lease.Reservations[0].Revision = 1
 		},

@@ -17,7 +17,7 @@ import (
 // reservationTask is the work that a step of a lease does for each of the lease's reservations.
 type reservationTask struct {
 	step      lease.Step
-	name      string // verb, for summaries and sentences
+	name      string // what the task does to a reservation, for example "provision"; part of texts in Temporal's UI and of `why`
 	activity  string // registered name of an activity whose argument is a reservation's ID
 	skip      func(lease.Reservation) bool
 	retryTime time.Duration // how long failed calls are retried
@@ -28,7 +28,7 @@ type reservationTask struct {
 }
 
 // reservationTaskFor returns the task that a step of a lease performs for each reservation. The task of an optional
-// step (the action before the end, or an update of the cloud) retries only until the lease's next event is due.
+// step (the action before the end, or an update of Nova and Neutron) retries only until the lease's next event is due.
 func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservationTask {
 	t := reservationTask{step: step, name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
 		skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
@@ -179,12 +179,12 @@ func (r *leaseRun) awaitRetries(ctx workflow.Context, l lease.Lease, t reservati
 	return nil
 }
 
-// whyRetrying returns the description of a step that waits for the cloud, for the query "why".
+// whyRetrying returns the description of a step that retries calls to external services, for the query "why".
 func whyRetrying(l lease.Lease, t reservationTask, lastError error, now time.Time) contract.Why {
 	until, party, message := now.Add(t.retryTime), partyOf(lastError), errorMessage(lastError)
 	return contract.Why{State: string(l.Status), LastError: message, Waiting: []contract.Waiting{{For: party, Since: &now, Deadline: &until}},
-		Sentence: fmt.Sprintf("Lease %s is %s: the call of %s to %s a reservation failed; retries end at %s. Last error: %s.",
-			displayName(l), l.Status, party, t.name, until.UTC().Format(time.RFC3339), message)}
+		Sentence: fmt.Sprintf("Lease %s is %s: berth could not %s a reservation, because a call to %s failed; retries end at %s. Last error: %s.",
+			displayName(l), l.Status, t.name, lease.PartyName(party), until.UTC().Format(time.RFC3339), message)}
 }
 
 // partyOf returns the party whose call failed: nova, neutron, keystone or placement. Errors of activities of an earlier version do not name

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -11,16 +12,19 @@ const (
 	PartyNeutron   = "neutron"
 	PartyKeystone  = "keystone"
 	PartyPlacement = "placement" // berth's own inventory
-	PartyCloud     = "cloud"     // one of the others; the error does not say which
+	PartyCloud     = "cloud"     // Nova or Neutron; the error does not say which
 )
 
 // partyNames are the names of the parties in sentences.
-var partyNames = map[string]string{PartyNova: "Nova", PartyNeutron: "Neutron", PartyKeystone: "Keystone", PartyPlacement: "Placement", PartyCloud: "The cloud"}
+var partyNames = map[string]string{PartyNova: "Nova", PartyNeutron: "Neutron", PartyKeystone: "Keystone", PartyPlacement: "Placement", PartyCloud: "Nova or Neutron"}
+
+// PartyName returns the name of a party for sentences. The name of an unknown party is the party itself.
+func PartyName(party string) string { return cmp.Or(partyNames[party], party) }
 
 // CallError is the error of a call that berth made for a reservation. CallError says which party berth called and with which call, so that
 // the explanation of a lease can name them.
 type CallError struct {
-	Party string // PartyNova and so on
+	Party string // one of the constants PartyNova, PartyNeutron, …
 	Call  string // method and path, or what the call does
 	Err   error
 }
@@ -65,10 +69,6 @@ func RetryDelay(status Status, attempts int) time.Duration {
 
 // Sentence describes the failure: which party failed, with which call, since when, how often, and when the next attempt is.
 func (f CallFailure) Sentence(now time.Time) string {
-	name := partyNames[f.Party]
-	if name == "" {
-		name = f.Party
-	}
 	next := ""
 	switch {
 	case f.NextAt == nil:
@@ -77,7 +77,7 @@ func (f CallFailure) Sentence(now time.Time) string {
 	default:
 		next = ", the next attempt is running"
 	}
-	return fmt.Sprintf("%s has failed since %s: %s (%s%s): %s", name, formatTime(f.Since), f.Call, countOf(f.Attempts, "attempt"), next, f.Error)
+	return fmt.Sprintf("%s has failed since %s: %s (%s%s): %s", PartyName(f.Party), formatTime(f.Since), f.Call, countOf(f.Attempts, "attempt"), next, f.Error)
 }
 
 // FailedCalls returns the failed calls of the lease's reservations.

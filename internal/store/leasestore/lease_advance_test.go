@@ -203,7 +203,7 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	n, err := e.advanceAll(func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, b := range begun {
 			if b.Step != lease.StepStart || b.Status != lease.Starting {
-				t.Errorf("step that is passed to the cloud calls: got step %s of a lease in %s, want start of a lease in STARTING", b.Step, b.Status)
+				t.Errorf("step that is passed to the calls to Nova and Neutron: got step %s of a lease in %s, want start of a lease in STARTING", b.Step, b.Status)
 			}
 			e.expectStatus(b.Lease, lease.Starting) // committed before the calls
 		}
