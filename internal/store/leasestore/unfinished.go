@@ -9,13 +9,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// Unfinished counts the work on leases that Nova, Neutron or the process that does it holds up.
+// Unfinished counts the work on leases that is not finished, for example because a call to Nova failed or a process died.
 type Unfinished struct {
 	Quarantined  int64 // hosts that a lease keeps because its end has failed
-	PoolChanges  int64 // hosts whose change of the freepool Nova has not confirmed
+	PoolChanges  int64 // hosts that wait until Nova has added them to the aggregate freepool or removed them from it
 	Leftovers    int64 // reservations of deleted leases whose removal from Nova and Neutron is due or has failed
 	Interrupted  int64 // steps of leases that a process has begun and not finished in time, and that no process has taken over
-	FailingCalls int64 // reservations whose last call of Nova, Neutron or the inventory failed
+	FailingCalls int64 // reservations whose last call to Nova, Neutron, Keystone or Placement failed
 }
 
 // Unfinished counts the unfinished work on leases.
