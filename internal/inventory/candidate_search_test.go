@@ -41,7 +41,7 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 	for _, c := range found.Candidates {
 		choices += len(c)
 	}
-	// The last step of the search may exceed the limit of steps by the number of providers that this step tries.
+	// The search checks Limits.Steps before each choice of a provider. One choice can take several steps, so the search may exceed the limit.
 	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
 		t.Errorf("search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits",
 			choices, q.Limits.Choices, over)

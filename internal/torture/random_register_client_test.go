@@ -16,8 +16,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// registerEpoch is a set of Placement registers that several clients write with generations, and the history of these writes. Each
-// unanswered write makes the check of a history harder, so after a few of them the clients begin another epoch.
+// registerEpoch is a period in which several clients read and write a few registers, with the history of these accesses. A register is the
+// data that one Placement generation protects. Each unanswered write makes the check of the history slower, so the clients begin another
+// epoch, with new registers, after a few unanswered writes.
 type registerEpoch struct {
 	registerClients
 	values atomic.Int64

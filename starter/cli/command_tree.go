@@ -55,7 +55,8 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return Errorf(ExitUsage, next, "%s has no command %q", c.CommandPath(), word)
 }
 
-// addCommand adds one command of the table to the tree, below the groups that the words of the command name.
+// addCommand adds one command of the table to the tree. For example, it adds the command with the words "journal show SEQ" to the group
+// "journal", and creates the group if it does not exist.
 func (t Tree) addCommand(root *cobra.Command, s *Session, row Command) {
 	path, arguments := SplitWords(row.Words)
 	parent := root

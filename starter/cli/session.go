@@ -23,7 +23,7 @@ type Session struct {
 	Now           func() time.Time // the clock of the session; tests set another clock
 
 	temporalLock   sync.Mutex
-	temporalClient client.Client // nil until the first call of Temporal
+	temporalClient client.Client // nil until the first call to Temporal
 	temporalError  error         // the result of a failed connection
 }
 

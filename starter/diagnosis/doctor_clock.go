@@ -86,7 +86,7 @@ const temporalClockTimeout = 8 * time.Second
 // clockQueue is a task queue on which nothing is ever scheduled.
 const clockQueue = "starter-doctor-clock"
 
-// readTemporalClock reads the clock of the Temporal server. No call of Temporal's API returns the server's time, but the description of a
+// readTemporalClock reads the clock of the Temporal server. No method of Temporal's API returns the server's time, but the description of a
 // task queue contains the time at which the server got the last poll, so readTemporalClock polls an empty task queue.
 func readTemporalClock(ctx context.Context, s *cli.Session) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, temporalClockTimeout)

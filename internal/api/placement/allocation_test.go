@@ -12,7 +12,7 @@ import (
 
 const incompleteOwnerID = "00000000-0000-0000-0000-000000000000"
 
-// vcpus returns the part of a body that allocates VCPUs of a provider, in the format from 1.12 on.
+// vcpus returns the part of a body that allocates VCPUs of a provider, in the format since microversion 1.12.
 func vcpus(provider string, n int) string {
 	return fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":%d}}}`, provider, n)
 }

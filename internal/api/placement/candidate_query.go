@@ -262,8 +262,8 @@ func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	return nil
 }
 
-// checkSubtrees checks the rules from 1.36 on: only groups in same_subtree may lack resources, and same_subtree names
-// only existing groups.
+// checkSubtrees checks two rules that apply since microversion 1.36: only groups in same_subtree may lack resources, and
+// same_subtree names only existing groups.
 func checkSubtrees(q inventory.CandidateQuery) error {
 	var empty, unknown []any
 	some := false

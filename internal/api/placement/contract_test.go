@@ -14,7 +14,7 @@ type operation struct {
 	method, path string
 	from         int    // minor number of the first microversion with the operation
 	flags        string // A: checks Accept; J: checks Content-Type; M: sends Last-Modified; L: sends Location
-	status       int    // of a success at 1.39
+	status       int    // status of the response if a request at microversion 1.39 succeeds
 	body         string
 }
 

@@ -58,9 +58,9 @@ type headerChecks int
 const (
 	anything   headerChecks = 0
 	accept     headerChecks = 1 << iota // the client must accept JSON
-	body                                // the request must be JSON
+	body                                // the request body must be JSON
 	bodyFirst                           // the check for JSON comes before the check of the version
-	oldBody                             // the request must be JSON before 1.7
+	oldBody                             // the request body must be JSON if the microversion is older than 1.7
 	lateMethod                          // older versions have the path without this method: 405 instead of 404
 )
 

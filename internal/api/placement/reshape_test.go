@@ -13,7 +13,7 @@ func reshaped(provider string, generation any, inventories string) string {
 	return fmt.Sprintf(`%q:{"resource_provider_generation":%v,"inventories":%s}`, provider, generation, inventories)
 }
 
-// holds returns the part of a body that sets a consumer's allocations, from 1.38 on.
+// holds returns the part of a body that sets a consumer's allocations, in the format since microversion 1.38.
 func holds(consumer string, generation any, allocations string) string {
 	return fmt.Sprintf(`%q:{%s,"project_id":"p","user_id":"u","consumer_generation":%v,"consumer_type":"T"}`, consumer, allocations, generation)
 }

@@ -52,7 +52,7 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 	return http.StatusOK, map[string]any{"usages": c.usages(usages, together)}, nil
 }
 
-// usages returns usages in the format of the microversion. Before 1.38 the format is a map from the resource class to the amount. From
+// usages returns usages in the format of the microversion. Before microversion 1.38 the format is a map from the resource class to the amount. From
 // 1.38 on the format has one map of amounts for each consumer type, or a single map of amounts under the key "all" if `together` is true.
 // From 1.38 on each map of amounts also contains the number of consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {

@@ -34,9 +34,10 @@ type workspace struct {
 	env         func(c *cloud) []string
 }
 
-// workspaces are the workspaces of all suites. The gabbi files of blazar-tempest-plugin need one process, because their tests depend on each
-// other, and a proxy, because they send requests to port 80. The tests of agents change the same agents, so they need one process, too; those
-// of openstacksdk also need an administrator, because by default they run as an ordinary user.
+// workspaces are the workspaces of all suites. The tests of blazar-tempest-plugin run in one process, because the tests in a gabbi file
+// depend on each other. These tests also need an HTTP proxy, because they send their requests to port 80. The tests of agents run in one
+// process, because they change the same agents. The tests of agents in openstacksdk run as an administrator; by default, they would run as
+// an ordinary user.
 var workspaces = []workspace{
 	{name: "tempest", packages: "suites", tests: []string{"tempest.api.network.", "neutron_tempest_plugin.api."}, concurrency: "2"},
 	{name: "blazar", packages: "suites", tests: []string{"blazar_tempest_plugin.tests.api."}, concurrency: "1",

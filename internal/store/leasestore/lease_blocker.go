@@ -25,9 +25,9 @@ func stuckSQL(of string) string {
 // blockersSQL are the tables and the conditions of a query for the blockers of the lease l. A blocker (`before`) has an earlier allocation of
 // a host of the lease (`theirs` and `mine`) and has not released the host. A lease with a later allocation is a blocker if it has started
 // already. If the end of a lease with an instance reservation has failed, this reservation does not block other instance reservations,
-// because each instance reservation has its own slots. A PENDING lease holds no host in Nova, and is a blocker only because it starts
-// earlier. If a PENDING lease itself waits for a host of a stuck lease, it is no blocker; the stuck lease blocks only the leases that need
-// that host.
+// because its slots (each is the capacity of a host for one instance) belong to no other reservation. A PENDING lease holds no host in Nova,
+// and is a blocker only because it starts earlier. If a PENDING lease itself waits for a host of a stuck lease, it is no blocker; the stuck
+// lease blocks only the leases that need that host.
 var blockersSQL = `
 	from reservation r
 	join host_allocation mine on mine.reservation_id = r.id

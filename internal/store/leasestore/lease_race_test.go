@@ -95,7 +95,7 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 		for range workers {
 			clients.Go(func() { e.runSteps(l.ID) })
 		}
-		clients.Go(func() { e.renameAndDelete(l.ID, i) })
+		clients.Go(func() { e.renameAndDelete(l.ID, i%2 == 0) })
 	}
 	over, stop := context.WithCancel(t.Context())
 	var loop sync.WaitGroup
@@ -193,9 +193,9 @@ func (t *fixture) executeStep(id uuid.UUID, step lease.Step) error {
 	return err
 }
 
-// renameAndDelete renames a lease repeatedly until the lease has ended. If the index i is even, renameAndDelete deletes the lease after the
-// lease has started.
-func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
+// renameAndDelete renames a lease repeatedly until the lease has ended. If `deleteStarted` is true, renameAndDelete deletes the lease after
+// the lease has started.
+func (t *fixture) renameAndDelete(id uuid.UUID, deleteStarted bool) {
 	for n := 0; ; n++ {
 		_, err := t.Lease.UpdateLease(t.Context(), id, lease.Change{Name: new(fmt.Sprintf("l%d", n))})
 		var fault *lease.Fault
@@ -209,7 +209,7 @@ func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 		if err != nil {
 			continue
 		}
-		if i%2 == 0 && l.Status != lease.Pending {
+		if deleteStarted && l.Status != lease.Pending {
 			if _, err := t.Lease.DeleteLease(t.Context(), id); err != nil && !errors.Is(err, db.ErrNotFound) {
 				t.Errorf("delete a lease: got error %v, want none or ErrNotFound", err)
 			}

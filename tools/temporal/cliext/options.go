@@ -1,7 +1,7 @@
 // Package cliext contains the options that all commands of the temporal CLI share. The CLI imports a module of this name, but its releases
-// do not publish that module: they replace it by a folder of the CLI's own repository. So whoever builds the CLI as a tool needs another
-// replacement, and this package is berth's. It has the flags with which the CLI connects to a server, and no others: flags for OAuth and for
-// remote codecs are missing, and the CLI rejects them as unknown.
+// do not publish that module: they replace it by a folder of the CLI's own repository. To build the CLI as a tool, berth therefore replaces
+// the module by this package. This package has only the flags with which the CLI connects to a server. It has no flags for OAuth and for
+// remote codecs, so the CLI rejects these flags as unknown.
 package cliext
 
 import "github.com/spf13/pflag"
