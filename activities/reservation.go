@@ -18,7 +18,7 @@ import (
 type Cloud interface {
 	// ResourceTypes returns the resource types whose reservations need calls to Nova or Neutron.
 	ResourceTypes() []string
-	// Provision creates or updates a reservation in Nova or Neutron and returns the IDs that Nova has assigned.
+	// Provision creates or updates a reservation in Nova or Neutron and returns the IDs of the created objects.
 	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
 	// Deprovision removes a reservation from Nova or Neutron. Deprovision returns an error while Nova is still deleting servers of the
 	// reservation.

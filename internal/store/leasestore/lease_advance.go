@@ -168,7 +168,7 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 }
 
 // FinishStartedLeases finishes the steps in `applied` in one transaction: it sets the leases to their stable statuses, releases the
-// resources of ended leases, and saves the IDs of the objects that were created in Nova. If FinishStartedLeases does not finish the step of
+// resources of ended leases, and saves the IDs of the objects that were created in Nova or Neutron. If FinishStartedLeases does not finish the step of
 // a lease in `started`, the lease keeps its status, and FinishStartedLeases nudges the workflow of the lease. The result `abandoned` is
 // true for the ID of each starting lease that was deleted, ended or failed after BeginDueLeases. If the start of a lease is abandoned, the
 // caller has to undo its calls to Nova and Neutron for this lease.
@@ -248,14 +248,14 @@ func finishableSteps(applied []StartedStep, current map[uuid.UUID]lease.Lease, a
 	return all
 }
 
-// finishedStep is the transition of a lease to a stable status, with the IDs of the objects that were created in Nova for the reservations
-// of the lease.
+// finishedStep is the transition of a lease to a stable status, with the IDs of the objects that were created in Nova or Neutron for the
+// reservations of the lease.
 type finishedStep struct {
 	transition
 	cloudIDs map[uuid.UUID]lease.CloudIDs
 }
 
-// finishSteps saves the Nova IDs and the transitions of finished steps.
+// finishSteps saves the IDs in Nova and Neutron and the transitions of finished steps.
 func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error {
 	batch, transitions := &pgx.Batch{}, make([]transition, len(all))
 	for i, f := range all {
@@ -268,7 +268,7 @@ func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error
 	}
 	if batch.Len() > 0 {
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("save the Nova IDs of reservations: %w", err)
+			return fmt.Errorf("save the IDs in Nova and Neutron of reservations: %w", err)
 		}
 	}
 	return finishTransitions(ctx, tx, transitions)

@@ -154,8 +154,8 @@ type batchSender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// SaveCloudIDs stores the IDs of the objects that were created in Nova for a reservation, and the revision of the reservation that was
-// applied at Nova and Neutron. If the lease of the reservation is no longer starting or active, SaveCloudIDs returns db.ErrConflict. If the
+// SaveCloudIDs stores the IDs of the objects that were created in Nova or Neutron for a reservation, and the revision of the reservation
+// that was applied at Nova and Neutron. If the lease of the reservation is no longer starting or active, SaveCloudIDs returns db.ErrConflict. If the
 // given revision is older than the stored revision, SaveCloudIDs changes nothing.
 func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
@@ -164,12 +164,12 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 		case err != nil:
 			return err
 		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
-			return fmt.Errorf("%w: lease %s is %s: the Nova IDs of reservation %s can no longer be saved", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: the IDs in Nova and Neutron of reservation %s can no longer be saved", db.ErrConflict, l.ID, l.Status, id)
 		}
 		batch := &pgx.Batch{}
 		queueCloudIDs(batch, r.ID, m)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("save the Nova IDs of reservation %s: %w", id, err)
+			return fmt.Errorf("save the IDs in Nova and Neutron of reservation %s: %w", id, err)
 		}
 		return nil
 	})
