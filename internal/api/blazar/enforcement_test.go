@@ -65,3 +65,28 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 		t.Errorf("check-update request: got %+v with the current lease %+v, want only the changed end date", last, asked[2].Current)
 	}
 }
+
+func TestEnforcement_GetsTheSegmentsAndDevicesOfALease(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	var asked []Check
+	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Second, Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
+		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return "" }}}))
+	t.Cleanup(server.Close)
+	s.url = server.URL + prefix
+	segment := s.expect(201, "POST", "/v1/networks", segmentBody).body["network"]
+	device := s.expect(201, "POST", "/v1/devices", deviceBody).body["device"]
+
+	s.expect(201, "POST", "/v1/leases", reserving(`{"resource_type":"network","network_name":"lab"}`, `{"resource_type":"device","min":1,"max":1}`))
+	var got []any
+	for _, r := range asked[0].Lease.(map[string]any)["reservations"].([]any) {
+		view, err := toMap(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, view["allocations"].([]any)...)
+	}
+	if d := cmp.Diff([]any{segment, device}, got); d != "" {
+		t.Errorf("allocations in the question to the enforcement service (-want +got):\n%s", d)
+	}
+}

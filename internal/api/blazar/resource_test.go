@@ -13,19 +13,22 @@ const (
 	deviceBody  = `{"name":"iot-1","device_type":"container","device_driver":"zun","uid":"u-1","rack":"r1"}`
 )
 
+// resourceCases has, by collection, the body of a new resource, its JSON, and bodies of other requests.
+var resourceCases = map[string]struct {
+	body, same, lacking, change string
+	want                        map[string]any
+}{
+	"networks": {segmentBody, `{"network_type":"vlan","physical_network":"physnet1","segment_id":100}`, `{"network_type":"vlan","physical_network":"physnet1"}`,
+		`{"segment_id":101,"usage_type":null}`,
+		map[string]any{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100.0, "usage_type": "storage", "rack": "7", "updated_at": nil}},
+	"devices": {deviceBody, `{"name":"iot-1","device_type":"vm","device_driver":"k8s"}`, `{"name":"iot-2","device_type":"container"}`,
+		`{"device_driver":"k8s","uid":null}`,
+		map[string]any{"name": "iot-1", "device_type": "container", "device_driver": "zun", "uid": "u-1", "rack": "r1", "updated_at": nil}},
+}
+
 func TestResource_CreateShowUpdateDelete(t *testing.T) {
 	t.Parallel()
-	for collection, c := range map[string]struct {
-		body, same, lacking, change string
-		want                        map[string]any
-	}{
-		"networks": {segmentBody, `{"network_type":"vlan","physical_network":"physnet1","segment_id":100}`, `{"network_type":"vlan","physical_network":"physnet1"}`,
-			`{"segment_id":101,"usage_type":null}`,
-			map[string]any{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100.0, "usage_type": "storage", "rack": "7"}},
-		"devices": {deviceBody, `{"name":"iot-1","device_type":"vm","device_driver":"k8s"}`, `{"name":"iot-2","device_type":"container"}`,
-			`{"device_driver":"k8s","uid":null}`,
-			map[string]any{"name": "iot-1", "device_type": "container", "device_driver": "zun", "uid": "u-1", "rack": "r1"}},
-	} {
+	for collection, c := range resourceCases {
 		t.Run(collection, func(t *testing.T) {
 			t.Parallel()
 			s := newService(t)
@@ -39,10 +42,27 @@ func TestResource_CreateShowUpdateDelete(t *testing.T) {
 				}
 			}
 			stamps(t, made, "id", "created_at")
-			c.want["updated_at"] = nil
 			if d := cmp.Diff(c.want, made); d != "" {
 				t.Error(d)
 			}
+			changed := s.expect(200, "PUT", one, c.change).body[singular].(map[string]any)
+			if _, has := changed["usage_type"]; has || changed["uid"] != nil || changed["updated_at"] == nil {
+				t.Errorf("%s after the change %s: got %v", one, c.change, changed)
+			}
+			s.expect(204, "DELETE", one, "")
+			s.expect(404, "DELETE", one, "")
+		})
+	}
+}
+
+func TestResource_RefusedRequests(t *testing.T) {
+	t.Parallel()
+	for collection, c := range resourceCases {
+		t.Run(collection, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			path := "/v1/" + collection
+			one := path + "/" + s.expect(201, "POST", path, c.body).body[strings.TrimSuffix(collection, "s")].(map[string]any)["id"].(string)
 			for _, r := range []struct {
 				method, path, body string
 				status             int
@@ -60,8 +80,6 @@ func TestResource_CreateShowUpdateDelete(t *testing.T) {
 				{"GET", path + "/" + uuid.Nil.String() + "/allocation", "", 404},
 				{"GET", path + "/" + uuid.NewString() + "/allocation", "", 404},
 				{"PATCH", path + "/properties/none", `{"private":true}`, 404},
-				{"PATCH", path + "/properties/rack", `{"private":true}`, 200},
-				{"PUT", one, c.change, 200},
 			} {
 				if a := s.as("admin", r.method, r.path, r.body); a.status != r.status {
 					t.Errorf("%s %s with the body %q: want status %d, got %d %s", r.method, r.path, r.body, r.status, a.status, a.raw)
@@ -70,6 +88,19 @@ func TestResource_CreateShowUpdateDelete(t *testing.T) {
 			if a := s.as("alice:red", "GET", path, ""); a.status != 403 {
 				t.Errorf("GET %s as a member: want status 403, got %d", path, a.status)
 			}
+		})
+	}
+}
+
+func TestResource_Properties(t *testing.T) {
+	t.Parallel()
+	for collection, c := range resourceCases {
+		t.Run(collection, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			path := "/v1/" + collection
+			s.expect(201, "POST", path, c.body)
+			s.expect(200, "PATCH", path+"/properties/rack", `{"private":true}`)
 			if public := s.expect(200, "GET", path+"/properties", "").body["resource_properties"].([]any); len(public) != 1 {
 				t.Errorf("public properties: got %v, want one", public)
 			}
@@ -77,8 +108,6 @@ func TestResource_CreateShowUpdateDelete(t *testing.T) {
 			if d := cmp.Diff(map[string]any{"property": "rack", "private": true, "values": []any{c.want["rack"]}}, all[0]); d != "" {
 				t.Errorf("the property rack (-want +got):\n%s", d)
 			}
-			s.expect(204, "DELETE", one, "")
-			s.expect(404, "DELETE", one, "")
 		})
 	}
 }
