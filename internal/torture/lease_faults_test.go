@@ -77,6 +77,41 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	l.awaitAggregates("freepool:1,2")
 }
 
+// TestLease_NetworkOfSegmentAfterWorkerKilled kills the worker after Neutron has created the network of a lease and before the network has
+// its tags and its name, and later while the network is being deleted.
+func TestLease_NetworkOfSegmentAfterWorkerKilled(t *testing.T) {
+	t.Parallel()
+	d := newLeaseDeployment(t)
+	victim := d.StartWorker("relay,temporal")
+	g := d.newHostGroup(t, 0)
+	g.api.Must("POST", "/reservation/v1/networks", servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100})
+	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "network", "network_name": "lab"})
+	hits, removeFault := g.injectFault("PUT", "/tags", http.StatusServiceUnavailable)
+	l.startNow()
+	g.awaitHits(hits, 1)
+	victim.Kill()
+	l.awaitStatus("STARTING")
+	removeFault()
+	victim = d.StartWorker("relay,temporal")
+	l.awaitStatuses("ACTIVE DONE UNDONE active")
+	tag := "reservation:" + l.reservations[0]
+	if all := d.neutron.Networks(); len(all) != 1 || all[0].Name != "lab" || !slices.Contains(all[0].Tags, tag) {
+		t.Fatalf("start a lease of a network through a kill: got the networks %+v at Neutron, want one named lab with the tag %s", all, tag)
+	}
+
+	hits, removeFault = g.injectFault("DELETE", "/networks/", http.StatusServiceUnavailable)
+	l.endNow()
+	g.awaitHits(hits, 1)
+	victim.Kill()
+	l.awaitStatus("TERMINATING")
+	removeFault()
+	d.StartWorker("relay,temporal")
+	l.awaitStatuses("TERMINATED DONE DONE deleted")
+	if all := d.neutron.Networks(); len(all) > 0 {
+		t.Errorf("end a lease of a network through a kill: got the networks %+v at Neutron, want none", all)
+	}
+}
+
 func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	t.Parallel()
 	listener := &notifytest.Webhook{}
