@@ -66,14 +66,31 @@ func (l Lease) withFailedCalls(sentence string, since, now time.Time) (string, [
 
 // explainClearing explains a lease in ERROR whose resources are still being removed.
 func (l Lease) explainClearing(since, now time.Time) (string, []Waiting) {
-	held, failed := 0, "start"
-	for _, r := range l.Reservations {
-		held += len(r.Hosts)
-	}
+	failed := "start"
 	if l.event(EndLease).Status != EventUndone {
 		failed = "end"
 	}
-	return l.withFailedCalls(fmt.Sprintf("%s: its %s has failed, and its resources are still being removed; it holds %s.", l.Status, failed, countOf(held, "host")), since, now)
+	return l.withFailedCalls(fmt.Sprintf("%s: its %s has failed, and its resources are still being removed; it holds %s.", l.Status, failed, l.holdings()), since, now)
+}
+
+// holdings says how many hosts, network segments and devices the lease holds.
+func (l Lease) holdings() string {
+	hosts, registered := 0, map[string]int{}
+	for _, r := range l.Reservations {
+		hosts += len(r.Hosts)
+		registered[r.Type] += len(r.ResourceIDs)
+	}
+	var all []string
+	if n := registered[NetworkSegment]; n > 0 {
+		all = append(all, countOf(n, "network segment"))
+	}
+	if n := registered[Device]; n > 0 {
+		all = append(all, countOf(n, "device"))
+	}
+	if hosts > 0 || all == nil {
+		all = append([]string{countOf(hosts, "host")}, all...)
+	}
+	return strings.Join(all, " and ")
 }
 
 func (l Lease) explainBlocked() (string, []Waiting) {

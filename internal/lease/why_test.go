@@ -3,6 +3,8 @@ package lease
 import (
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 func TestExplain_NamesEveryWait(t *testing.T) {
@@ -13,6 +15,9 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 	failed.event(EndLease).Status = EventFailed
 	cleared := failed.clone()
 	cleared.Reservations[0].Hosts = nil
+	networks := failed.clone()
+	networks.Reservations = []Reservation{{ReservationDraft: ReservationDraft{Type: NetworkSegment}, ResourceIDs: make([]uuid.UUID, 1)},
+		{ReservationDraft: ReservationDraft{Type: Device}, ResourceIDs: make([]uuid.UUID, 2)}}
 	asked := leaseIn(t, Active)
 	retrying := leaseIn(t, Terminating)
 	soon := noon.Add(4 * time.Second)
@@ -39,6 +44,7 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 		{leaseIn(t, Error), noon, "ERROR: end_lease is next, at 2040-01-01T13:00:00Z.", "end_lease"},
 		{leaseIn(t, Terminated), noon, "TERMINATED: nothing is due any more.", ""},
 		{failed, noon, "ERROR: its end has failed, and its resources are still being removed; it holds 1 host.", "worker"},
+		{networks, noon, "ERROR: its end has failed, and its resources are still being removed; it holds 1 network segment and 2 devices.", "worker"},
 		{cleared, noon, "ERROR: it has ended and holds no host. Errors: no.", ""},
 		{asked, noon, "ACTIVE: is being deleted, removing the 1 reservation since 2040-01-01T11:00:00Z.", "worker"},
 	} {
