@@ -4,7 +4,7 @@ import "slices"
 
 // leaseCommands use every command and option of the openstack client's reservation plug-in, and delete the objects that they create. The
 // character ␣ stands for a blank inside an argument; {lease NAME} and similar placeholders stand for IDs.
-var leaseCommands = slices.Concat(hostCommands, hostLeaseCommands, instanceCommands, floatingIPCommands, lifecycleCommands, flavorCommands, hostDeletionCommands)
+var leaseCommands = slices.Concat(resourceCommands, hostCommands, hostLeaseCommands, instanceCommands, floatingIPCommands, lifecycleCommands, flavorCommands, hostDeletionCommands)
 
 var hostCommands = []commandCase{
 	{"reservation host create node-1 --extra gpu=True --extra rack=r1 -f value -c id -c hypervisor_hostname -c gpu -c vcpus -c memory_mb -c local_gb -c reservable",
@@ -104,6 +104,15 @@ var floatingIPCommands = []commandCase{
 	{"reservation lease delete port", "Deleted lease: port"},
 	{"reservation floatingip delete {address 10.20.0.10}", "Deleted floatingip: #"},
 	{"reservation floatingip delete {address 10.20.0.11}", "Deleted floatingip: #"},
+}
+
+// resourceCommands change a lease of a network segment and a device. The test creates this lease itself, because the client cannot parse the
+// fields of its reservations.
+var resourceCommands = []commandCase{
+	{"reservation lease show lab -f value -c reservations", `has:     "network_name": "lab",`},
+	{"reservation lease set lab --prolong-for 1h", "Updated lease: lab"},
+	{"reservation lease show lab -f value -c end_date", "2040-01-01T13:00:00.000000"},
+	{"reservation lease delete lab", "Deleted lease: lab"},
 }
 
 var lifecycleCommands = []commandCase{

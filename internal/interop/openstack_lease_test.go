@@ -25,6 +25,10 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	sea := api.CreateNetwork("sea")
 	api.Create("subnet", servertest.Object{"network_id": sea, "ip_version": 4, "cidr": "10.20.0.0/24",
 		"allocation_pools": []servertest.Object{{"start": "10.20.0.100", "end": "10.20.0.200"}}})
+	api.Must("POST", "/reservation/v1/networks", servertest.Object{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100})
+	api.Must("POST", "/reservation/v1/devices", servertest.Object{"name": "iot-1", "device_type": "container", "device_driver": "zun"})
+	api.Must("POST", "/reservation/v1/leases", servertest.Object{"name": "lab", "start_date": "2040-01-01 10:00", "end_date": "2040-01-01 12:00", "reservations": []servertest.Object{
+		{"resource_type": "network", "network_name": "lab", "network_properties": `["=","$physical_network","physnet1"]`}, {"resource_type": "device", "min": 1, "max": 1}}})
 	n := leaseClient{Deployment: s, sea: sea}
 	c := newStockClient(t, api.URL+"/reservation/v1")
 
