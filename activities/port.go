@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"time"
 
 	"berth/internal/contract"
 	"berth/internal/network"
@@ -19,7 +18,7 @@ func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports [
 	in := make([]network.Report, len(reports))
 	for i, r := range reports {
 		in[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision,
-			Owner: r.Owner, Timeout: time.Duration(r.TimeoutSeconds) * time.Second, Fatal: r.Fatal}
+			Owner: r.Owner, TimeoutSeconds: r.TimeoutSeconds, Fatal: r.Fatal}
 	}
 	s, err := a.Store.Network.UpdatePortStatus(ctx, id, in)
 	if err != nil {

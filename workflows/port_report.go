@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"berth/internal/contract"
+	"berth/internal/network"
 )
 
 // registerHandlers registers the query and update handlers and opens the signal channels, so that the workflow loses
@@ -27,7 +28,7 @@ func (p *port) registerHandlers(ctx workflow.Context) error {
 		return err
 	}
 	p.signals = workflow.GetSignalChannelWithOptions(ctx, contract.SignalProvisioningComplete,
-		workflow.SignalChannelOptions{Description: `Report that an agent has configured the port: {"entity":"DHCP"|"L2","host":"…"}; or "event":"begun"|"lost"`})
+		workflow.SignalChannelOptions{Description: `Report that an agent has configured the port: {"entity":"DHCP"|"L2","host":"…"}; or "event":"begun"|"lost"; or "event":"block"|"unblock" for any other entity`})
 	p.changed = changedSignals(ctx)
 	return nil
 }
@@ -126,10 +127,12 @@ func validateReport(r contract.Report) error {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), "InvalidReport", nil)
 	case r.Event != "" && !slices.Contains(contract.ReportEvents, r.Event):
 		return temporal.NewNonRetryableApplicationError("event must be one of "+strings.Join(contract.ReportEvents, ", "), "InvalidReport", nil)
-	case len(r.Host) > maxNameLength || len(r.Owner) > maxNameLength:
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host and owner must have at most %d characters", maxNameLength), "InvalidReport", nil)
-	case r.TimeoutSeconds < 0 || r.TimeoutSeconds > contract.MaxBlockSeconds:
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("timeout_seconds must be from 0 to %d", contract.MaxBlockSeconds), "InvalidReport", nil)
+	case len(r.Host) > maxNameLength:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host must have at most %d characters", maxNameLength), "InvalidReport", nil)
+	}
+	block := network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Owner: r.Owner, TimeoutSeconds: r.TimeoutSeconds}
+	if err := network.CheckOwnedBlock(block); err != nil {
+		return temporal.NewNonRetryableApplicationError(err.Error(), "InvalidReport", nil)
 	}
 	return nil
 }

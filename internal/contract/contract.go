@@ -174,9 +174,9 @@ type Input struct {
 type Report struct {
 	Entity string `json:"entity"` // DHCP, L2, or any other entity that has a provisioning block
 	Host   string `json:"host"`   // the agent's host
-	// Event is "complete", "begun", "lost", "block" or "unblock"; empty means "complete". Only reports with the entity L2 have the event "begun" or "lost". The
-	// event "begun" means that the agent has started to wire the port and will report again. The event "lost" means that the device is
-	// unplugged, or that the agent could not wire the port.
+	// Event is "complete", "begun", "lost", "block" or "unblock"; empty means "complete". Only reports with the entity L2 have the event
+	// "begun" or "lost". The event "begun" means that the agent has started to wire the port and will report again. The event "lost" means
+	// that the device is unplugged, or that the agent could not wire the port.
 	//
 	// With the event "block", another service makes the port wait for an entity other than DHCP and L2: the port becomes ACTIVE only after
 	// the event "complete" for this entity. The event "unblock" ends the wait without a completion.
@@ -194,9 +194,6 @@ type Report struct {
 
 // ReportEvents are the values of the field Event of a Report.
 var ReportEvents = []string{"complete", "begun", "lost", "block", "unblock"}
-
-// MaxBlockSeconds is the maximum time, in seconds, that a block may have as its limit: one year.
-const MaxBlockSeconds = 365 * 24 * 60 * 60
 
 // ReportResult is the result of the update UpdateProvisioningComplete.
 type ReportResult struct {

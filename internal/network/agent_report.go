@@ -1,7 +1,6 @@
 package network
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -58,38 +57,6 @@ func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	}
 	p.Blocks = slices.Delete(p.Blocks, at, at+1)
 	return p, true
-}
-
-// maxBlocks is the maximum number of blocks of a port.
-const maxBlocks = 32
-
-// applyOwnedBlock adds or removes a block that has an owner. The blocks of DHCP and L2 follow from the rules alone. If the port already has
-// a block for the entity, a second ReportBlock does nothing.
-func (p Port) applyOwnedBlock(r Report, now time.Time) (Port, bool) {
-	at := p.blockIndex(r.Entity)
-	switch {
-	case r.Entity == "" || r.Entity == DHCP || r.Entity == L2:
-		return p, false
-	case r.Event == ReportUnblock && at >= 0:
-		p.Blocks = slices.Delete(p.Blocks, at, at+1)
-		return p, true
-	case r.Event == ReportBlock && at < 0 && len(p.Blocks) < maxBlocks:
-		p.Blocks = append(p.Blocks, NewOwnedBlock(r, now))
-		return p, true
-	default:
-		return p, false
-	}
-}
-
-// NewOwnedBlock returns the block that a report with the event ReportBlock adds at the time `now`. If the report names no owner, the owner
-// of the block is the entity.
-func NewOwnedBlock(r Report, now time.Time) Block {
-	b := Block{Entity: r.Entity, Host: r.Host, MinRevision: 1, Since: now, Owner: cmp.Or(r.Owner, r.Entity)}
-	if r.Timeout > 0 {
-		deadline := now.Add(r.Timeout)
-		b.Deadline, b.Fatal = &deadline, r.Fatal
-	}
-	return b
 }
 
 // NeedsDetailsAgain reports whether a report over RPC is about an earlier binding of the port to the same host, or about no binding: the

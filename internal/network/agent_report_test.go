@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -126,7 +127,7 @@ func TestPort_WaitsForAnyEntityThatAServiceAdds(t *testing.T) {
 	pc := PortContext{BlockPolicy: BlockPolicy{"": {Limit: time.Hour}}}
 	p := NewPort([16]byte{1}, PortChange{Host: ptr("cmp-1"), DeviceOwner: ptr("compute:x")})
 	p.VIF = VIFOVS
-	block := Report{Entity: "firewall", Host: "fw-1", Event: ReportBlock, Owner: "security team", Timeout: time.Minute, Fatal: true}
+	block := Report{Entity: "firewall", Host: "fw-1", Event: ReportBlock, Owner: "security team", TimeoutSeconds: 60, Fatal: true}
 	deadline := now.Add(time.Minute)
 	apply := func(r Report) (accepted bool) {
 		t.Helper()
@@ -136,7 +137,13 @@ func TestPort_WaitsForAnyEntityThatAServiceAdds(t *testing.T) {
 		return all[0]
 	}
 
-	for _, r := range []Report{{Entity: DHCP, Event: ReportBlock}, {Entity: L2, Host: "cmp-1", Event: ReportBlock}, {Event: ReportBlock}, {Entity: "firewall", Event: ReportUnblock}} {
+	for _, r := range []Report{
+		{Entity: DHCP, Event: ReportBlock}, {Entity: L2, Host: "cmp-1", Event: ReportBlock}, {Event: ReportBlock}, {Entity: "firewall", Event: ReportUnblock},
+		{Entity: "fire\x00wall", Event: ReportBlock}, {Entity: strings.Repeat("e", 49), Event: ReportBlock}, {Entity: " firewall", Event: ReportBlock},
+		{Entity: "firewall", Host: "\x00", Event: ReportBlock}, {Entity: "firewall", Host: strings.Repeat("h", 256), Event: ReportBlock},
+		{Entity: "firewall", Owner: "\xff", Event: ReportBlock}, {Entity: "firewall", Event: ReportBlock, TimeoutSeconds: -1},
+		{Entity: "firewall", Event: ReportBlock, TimeoutSeconds: 1 << 62},
+	} {
 		if apply(r) {
 			t.Errorf("apply %+v: the report is accepted, want it ignored", r)
 		}
@@ -161,10 +168,10 @@ func TestPort_WaitsForAnyEntityThatAServiceAdds(t *testing.T) {
 	if !apply(Report{Entity: "firewall", Event: ReportUnblock}) || p.Status != Active {
 		t.Errorf("remove the block: got status %s, want ACTIVE", p.Status)
 	}
-	for i := range 2 * maxBlocks {
-		apply(Report{Entity: strings.Repeat("x", i+1), Event: ReportBlock})
+	for i := range 2 * MaxBlocks {
+		apply(Report{Entity: fmt.Sprint("service ", i), Event: ReportBlock})
 	}
-	if len(p.Blocks) != maxBlocks {
-		t.Errorf("add %d blocks: got %d, want at most %d", 2*maxBlocks, len(p.Blocks), maxBlocks)
+	if len(p.Blocks) != MaxBlocks {
+		t.Errorf("add %d blocks: got %d, want at most %d", 2*MaxBlocks, len(p.Blocks), MaxBlocks)
 	}
 }

@@ -15,15 +15,16 @@ const (
 
 // Report is an agent's report about the agent's part of the work for a port.
 type Report struct {
-	Entity   string        // DHCP, L2 …
-	Host     string        // host of the agent
-	Event    string        // ReportComplete, ReportBegun, ReportLost, ReportBlock or ReportUnblock; empty means ReportComplete
-	Revision int64         // revision of the port that the agent acted on; 0: not given
-	RPC      bool          // the report came over Neutron's RPC, so its agent cannot name a revision; see Port.NeedsDetailsAgain
-	HostOnly bool          // the sender has proved that it acts for Host; its report counts only for what waits for that host
-	Owner    string        // who adds the block; only with ReportBlock
-	Timeout  time.Duration // how long the added block may exist; 0: no limit; only with ReportBlock
-	Fatal    bool          // the port's status becomes ERROR after the Timeout; only with ReportBlock
+	Entity   string // DHCP, L2 …
+	Host     string // host of the agent
+	Event    string // ReportComplete, ReportBegun, ReportLost, ReportBlock or ReportUnblock; empty means ReportComplete
+	Revision int64  // revision of the port that the agent acted on; 0: not given
+	RPC      bool   // the report came over Neutron's RPC, so its agent cannot name a revision; see Port.NeedsDetailsAgain
+	HostOnly bool   // the sender has proved that it acts for Host; its report counts only for what waits for that host
+	Owner    string // who adds the block; only with ReportBlock
+	// TimeoutSeconds is how long the added block may exist; 0: no limit; only with ReportBlock.
+	TimeoutSeconds int64
+	Fatal          bool // the port's status becomes ERROR after TimeoutSeconds; only with ReportBlock
 }
 
 // Waiting is an entity that blocks a port.

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"berth/internal/contract"
+	"berth/internal/network"
 )
 
 // awaitWhy sends the Query `why` to a workflow until the result satisfies the condition `want`.
@@ -89,7 +90,7 @@ func TestLongNames_AcceptedByTemporal(t *testing.T) {
 		}
 	}
 	h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports == 2 })
-	h.checkHistories(300)
+	h.checkHistories(100)
 }
 
 func TestHostileSignal_CountedAndIgnored(t *testing.T) {
@@ -105,6 +106,8 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 		nil, 7, "DHCP", true, []string{"DHCP"}, map[string]any{}, map[string]any{"entity": 7}, map[string]any{"entity": "DHCP", "host": 7}, [][]int{{1}},
 		contract.Report{}, contract.Report{Entity: "DHCP", Host: "elsewhere"}, contract.Report{Entity: "nobody", Host: "cmp-1"}, contract.Report{Entity: strings.Repeat("e", 256), Host: "cmp-1"},
 		contract.Report{Entity: "DHCP", Host: strings.Repeat("h", 256)}, contract.Report{Entity: "\x00", Host: "\x00"}, []byte("x"),
+		contract.Report{Entity: "\x00", Event: "block"}, contract.Report{Entity: "fw", Host: "\x00", Event: "block"}, contract.Report{Entity: "fw", Event: "block", Owner: "\x00"},
+		contract.Report{Entity: "fw", Event: "block", TimeoutSeconds: 1 << 62}, contract.Report{Entity: "L2", Host: "cmp-1", Event: "block"}, contract.Report{Entity: "fw", Event: "unblock"},
 		raw("json/plain", "{"), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"), raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),
 		map[string]any{"entity": "DHCP", "host": "elsewhere", "more": strings.Repeat("x", 1<<20)}, strings.Repeat("x", 1<<20),
 	}
@@ -135,6 +138,7 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 			t.Errorf("send a signal to the workflow %s, which does not exist: Temporal accepted the signal, want an error", unknown)
 		}
 	}
+	addManyBlocks(h, id)
 	h.checkHistories(2000)
 	for _, entity := range []string{"DHCP", "L2"} {
 		if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: "cmp-1"}); err != nil {
@@ -190,7 +194,26 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		}
 		cancel()
 	}
-	h.checkHistories(200) // a workflow that repeats its work without a pause has thousands; a slow machine adds some
+	h.checkHistories(100) // a workflow that repeats its work without a pause has thousands; the audit had 35 on a busy machine
+}
+
+// addManyBlocks adds more blocks with long names than a port can have, and removes the blocks. The names must fit into the search attribute
+// BerthWaitingFor, otherwise each workflow task of the port would fail.
+func addManyBlocks(h *hostileClient, id string) {
+	h.t.Helper()
+	entities := make([]string, 40)
+	send := func(event string) {
+		for i := range entities {
+			entities[i] = fmt.Sprintf("%02d %s", i, strings.Repeat("e", 45))
+			if err := h.app.Temporal.SignalWorkflow(h.t.Context(), id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entities[i], Event: event}); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+	}
+	send("block")
+	h.awaitWhy(id, func(w contract.Why) bool { return len(w.Waiting) == network.MaxBlocks })
+	send("unblock")
+	h.awaitWhy(id, func(w contract.Why) bool { return len(w.Waiting) == 1 && w.Waiting[0].For == "L2" })
 }
 
 func mustRun(run client.WorkflowRun, err error) client.WorkflowRun {

@@ -146,6 +146,9 @@ type report struct {
 	Host     string `json:"host"`
 	Event    string `json:"event"`
 	Revision int64  `json:"revision"`
+	Owner    string `json:"owner"`
+	Timeout  int64  `json:"timeout_seconds"`
+	Fatal    bool   `json:"fatal"`
 }
 
 type reportsBody struct {
@@ -222,7 +225,8 @@ func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report,
 	given := make([]network.Report, len(indexes))
 	for i, index := range indexes {
 		r := reports[index]
-		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision, HostOnly: agent != ""}
+		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision, HostOnly: agent != "",
+			Owner: r.Owner, TimeoutSeconds: r.Timeout, Fatal: r.Fatal}
 	}
 	status, err := g.store.ReportPort(ctx, id, given)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {

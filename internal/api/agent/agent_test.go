@@ -20,6 +20,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
 
@@ -174,6 +175,29 @@ func TestReports_BegunAndLostChangeTheStatus(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]verdict{{p, "waiting", "DOWN", l2}}, g.report(report("lost", 0))); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestReports_BlockOfAnotherService(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
+	g.post("/state", `{"agent_type":"DHCP agent","host":"net-1"}`)
+	p := g.ports(1)[0]
+	g.report(report(p, "L2", "cmp-1"), report(p, "DHCP", "net-1"))
+	got := g.report(
+		fmt.Sprintf(`{"port":%q,"entity":"firewall","host":"fw-1","event":"block","owner":"security team","timeout_seconds":60,"fatal":true}`, p),
+		fmt.Sprintf(`{"port":%q,"entity":"audit","event":"block","timeout_seconds":-1}`, p))
+	firewall := []string{"firewall"}
+	if d := cmp.Diff([]verdict{{p, "waiting", "DOWN", firewall}, {p, "ignored", "DOWN", firewall}}, got); d != "" {
+		t.Error(d)
+	}
+	blocks, err := g.store.Network.Blocks(t.Context(), networkstore.Object{Type: "port", ID: uuid.MustParse(p)})
+	if err != nil || len(blocks) != 1 || blocks[0].Owner != "security team" || blocks[0].Host != "fw-1" || !blocks[0].Fatal || blocks[0].Deadline.Sub(blocks[0].Since) != time.Minute {
+		t.Errorf("the blocks of the port: got %+v, %v; want one fatal block of the security team, on fw-1, for one minute", blocks, err)
+	}
+	if d := cmp.Diff([]verdict{{p, "done", "ACTIVE", []string{}}}, g.report(report(p, "firewall", "fw-1"))); d != "" {
 		t.Error(d)
 	}
 }

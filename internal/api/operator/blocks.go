@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"berth/internal/api/osapi"
-	"berth/internal/contract"
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store/db"
@@ -17,9 +17,6 @@ import (
 // blocks handles the requests about the provisioning blocks of ports and trunks. The blocks of the entities DHCP and L2 follow from berth's
 // rules; a client can add and remove blocks of all other entities.
 type blocks struct{ store *networkstore.Store }
-
-// maxNameLength is the maximum length of the names of an entity, a host and an owner, in bytes.
-const maxNameLength = 255
 
 // block is the JSON format of a provisioning block.
 type block struct {
@@ -45,10 +42,11 @@ func (b blocks) list(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return b.answer(r, http.StatusOK, o)
+	a, err := b.answer(r, o)
+	return http.StatusOK, a, err
 }
 
-// add adds a block, and answers 201, or 200 if the object already waits for the entity.
+// add adds a block, and answers 201, or 200 if the object already waits for the entity, or 409 if the object can have no more blocks.
 func (b blocks) add(r *http.Request) (int, any, error) {
 	var body struct {
 		Host    string `json:"host"`
@@ -60,23 +58,29 @@ func (b blocks) add(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	o, entity, err := blockedByEntity(r)
-	switch {
-	case err != nil:
-		return 0, nil, err
-	case len(body.Host) > maxNameLength || len(body.Owner) > maxNameLength:
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'host' and 'owner' must have at most %d bytes.", maxNameLength)
-	case body.Timeout < 0 || body.Timeout > contract.MaxBlockSeconds:
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'timeout_seconds' must be between 0 and %d.", contract.MaxBlockSeconds)
-	}
-	added, err := b.store.AddBlock(r.Context(), o, network.Report{Entity: entity, Host: body.Host, Event: network.ReportBlock, Fatal: body.Fatal,
-		Owner: cmp.Or(body.Owner, identity.From(r.Context()).User), Timeout: time.Duration(body.Timeout) * time.Second})
 	if err != nil {
 		return 0, nil, err
 	}
-	if added {
-		return b.answer(r, http.StatusCreated, o)
+	report := network.Report{Entity: entity, Host: body.Host, Event: network.ReportBlock, Owner: cmp.Or(body.Owner, identity.From(r.Context()).User),
+		TimeoutSeconds: body.Timeout, Fatal: body.Fatal}
+	if err := network.CheckOwnedBlock(report); err != nil {
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "Invalid input: %v.", err)
 	}
-	return b.answer(r, http.StatusOK, o)
+	added, err := b.store.AddBlock(r.Context(), o, report)
+	if err != nil {
+		return 0, nil, err
+	}
+	a, err := b.answer(r, o)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case added:
+		return http.StatusCreated, a, nil
+	case !slices.ContainsFunc(a.Blocks, func(b block) bool { return b.Entity == entity }):
+		return 0, nil, osapi.Fault(http.StatusConflict, "", "The %s %s already has %d blocks.", o.Type, o.ID, len(a.Blocks))
+	default:
+		return http.StatusOK, a, nil
+	}
 }
 
 // complete records that the entity has done its part for the object. The answer to a repeated request is the same.
@@ -94,7 +98,8 @@ func (b blocks) complete(r *http.Request) (int, any, error) {
 	if _, _, err := b.store.CompleteBlock(r.Context(), o, network.Report{Entity: entity, Host: body.Host}); err != nil {
 		return 0, nil, err
 	}
-	return b.answer(r, http.StatusOK, o)
+	a, err := b.answer(r, o)
+	return http.StatusOK, a, err
 }
 
 // remove removes a block although the entity has not completed its part.
@@ -111,19 +116,16 @@ func (b blocks) remove(r *http.Request) (int, any, error) {
 }
 
 // answer reads the blocks of an object.
-func (b blocks) answer(r *http.Request, status int, o networkstore.Object) (int, any, error) {
+func (b blocks) answer(r *http.Request, o networkstore.Object) (blocksAnswer, error) {
 	found, err := b.store.Blocks(r.Context(), o)
 	if errors.Is(err, db.ErrNotFound) {
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "There is no %s %s.", o.Type, o.ID)
-	}
-	if err != nil {
-		return 0, nil, err
+		return blocksAnswer{}, osapi.Fault(http.StatusNotFound, "", "There is no %s %s.", o.Type, o.ID)
 	}
 	a := blocksAnswer{Type: o.Type, ID: o.ID.String(), Blocked: len(found) > 0, Blocks: make([]block, len(found))}
 	for i, f := range found {
 		a.Blocks[i] = block{f.Entity, f.Host, f.Owner, f.Since, f.Deadline, f.Fatal, f.Sentence()}
 	}
-	return status, a, nil
+	return a, err
 }
 
 // blockedObject returns the object that the path names.
@@ -140,13 +142,10 @@ func blockedObject(r *http.Request) (networkstore.Object, error) {
 func blockedByEntity(r *http.Request) (networkstore.Object, string, error) {
 	o, err := blockedObject(r)
 	entity := r.PathValue("entity")
-	switch {
-	case err != nil:
-		return o, entity, err
-	case entity == network.DHCP || entity == network.L2:
-		return o, entity, osapi.Fault(http.StatusBadRequest, "", "The blocks of %s follow from the state of the port; agents complete them.", entity)
-	case len(entity) > maxNameLength:
-		return o, entity, osapi.Fault(http.StatusBadRequest, "", "The name of an entity must have at most %d bytes.", maxNameLength)
+	if err == nil {
+		if invalid := network.CheckEntity(entity); invalid != nil {
+			err = osapi.Fault(http.StatusBadRequest, "", "Invalid input: %v.", invalid)
+		}
 	}
-	return o, entity, nil
+	return o, entity, err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -95,6 +96,28 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 	}
 }
 
+func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	h := http.Handler(operator.New(operator.Options{Inventory: s.Inventory, Network: s.Network, Agents: s.Agents, Outbox: s.Outbox, Mirror: s.Mirror,
+		Identity: identity.Noauth{}, Incomplete: incompleteOwner}))
+	port, trunk := createTrunk(t, s)
+	for _, object := range []string{"port/" + port.ID.String(), "trunk/" + trunk.ID.String()} {
+		for i := range network.MaxBlocks + 1 {
+			path, want := fmt.Sprintf("/operator/v1/blocks/%s/service-%d", object, i), 201
+			if i == network.MaxBlocks {
+				want = 409
+			}
+			if code, answer := send(t, h, "admin", "PUT", path, `{}`); code != want {
+				t.Fatalf("add block %d of %s: got %d %v, want %d", i+1, object, code, answer, want)
+			}
+		}
+		if code, answer := send(t, h, "admin", "PUT", "/operator/v1/blocks/"+object+"/service-0", `{}`); code != 200 || len(answer["blocks"].([]any)) != network.MaxBlocks {
+			t.Errorf("add an existing block of %s, which has all blocks that it can have: got %d %v, want 200 and %d blocks", object, code, answer, network.MaxBlocks)
+		}
+	}
+}
+
 func TestBlocks_RefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -117,6 +140,10 @@ func TestBlocks_RefuseInvalidRequests(t *testing.T) {
 		{"PUT", path + "/x", `{"timeout_seconds":-1}`, 400},
 		{"PUT", path + "/x", `{"timeout_seconds":31536001}`, 400},
 		{"PUT", path + "/x", `{"deadline":1}`, 400},
+		{"PUT", path + "/x", `{"owner":"` + strings.Repeat("o", 256) + `"}`, 400},
+		{"PUT", path + "/x", `{"host":"` + strings.Repeat("h", 256) + `"}`, 400},
+		{"PUT", path + "/" + strings.Repeat("e", 49), `{}`, 400},
+		{"PUT", path + "/%3Cscript%3E", `{}`, 400},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			if code, answer := send(t, h, "admin", c.method, c.path, c.body); code != c.want {

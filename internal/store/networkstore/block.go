@@ -21,7 +21,7 @@ type Object struct {
 
 // blockableType describes an object type that entities can block.
 type blockableType struct {
-	table string // of the object's row; every change of the object's blocks happens under the lock of this row
+	table string // the table with the object's row; every change of the object's blocks happens under the lock of this row
 	// onChange updates an object after a change of the object's blocks, in the same transaction and under the row's lock, and
 	// enqueues the object's notes. The parameter `entity` names the entity that completed its part for the object, or is empty
 	// if the blocks changed for another reason.
@@ -48,14 +48,16 @@ var blockableTypes = map[string]blockableType{
 }
 
 // AddBlock makes an object wait for the entity of the report, which has the event network.ReportBlock. A second call of AddBlock for the
-// same object and entity does nothing. If the object does not exist, AddBlock does nothing. AddBlock returns whether it added the block.
+// same object and entity does nothing. If the object does not exist or has network.MaxBlocks blocks, AddBlock does nothing. AddBlock returns
+// whether it added the block.
 func (s *Store) AddBlock(ctx context.Context, o Object, r network.Report) (added bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		b := network.NewOwnedBlock(r, time.Time{})
 		added, _, err = changeBlocks(ctx, tx, o, "", `
 			insert into block (object_id, object_type, entity, host, since, deadline, fatal, owner)
-			values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + nullif($5::interval, interval '0'), $6, $7)
-			on conflict do nothing`, o.ID, o.Type, b.Entity, b.Host, r.Timeout, b.Fatal, b.Owner)
+			select $1, $2, $3, $4, clock_timestamp(), clock_timestamp() + nullif($5, 0) * interval '1 second', $6, $7
+			where (select count(*) from block where object_id = $1) < $8
+			on conflict do nothing`, o.ID, o.Type, b.Entity, b.Host, r.TimeoutSeconds, b.Fatal, b.Owner, network.MaxBlocks)
 		return err
 	})
 	return added, err
