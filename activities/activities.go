@@ -62,6 +62,10 @@ type Options struct {
 	AuditRepair bool
 	// MaxEntryFailures is the number of failures after which a journal entry becomes failed; 0: journal.DefaultMaxFailures.
 	MaxEntryFailures int
+	// RequireSignatures refuses reports to the workflows of ports that no key of the report's host has signed.
+	RequireSignatures bool
+	// OnRefusal, if set, is called for every refused report.
+	OnRefusal func(contract.Refusal)
 	// OnAttempt, if set, is called after every attempt to send a journal entry to the controller.
 	OnAttempt func(journal.Entry, journal.Outcome)
 }

@@ -103,6 +103,11 @@ var packageRules = map[string]packageRule{
 		why: "measures the worker binary as a client and as an agent, and reads the rows; the stores to migrate and to measure a store " +
 			"without the APIs; the APIs to measure the baseline, an API in the same process as its client",
 	},
+	"agentreport": {
+		may:  []string{"internal/contract"},
+		pure: true,
+		why:  "agents outside this repository import it, so it needs no package but the one that defines the report",
+	},
 	"workflows": {
 		may:    []string{"activities", "internal/contract", "internal/lease", "internal/journal", "internal/network"},
 		never:  []string{"net/http", "math/rand", "crypto/rand", "os", "github.com/google/uuid", "go.temporal.io/sdk/client"},

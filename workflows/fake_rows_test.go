@@ -38,6 +38,7 @@ type fakeRows struct {
 	reportCount        int               // number of applied reports
 	appliedReports     []contract.Report // applied reports, in the order in which they were applied
 	reads              int               // number of reads of the port's row
+	requireSignatures  bool              // refuse reports without a signature
 	errorAfter         time.Duration     // time after which a blocked port is in ERROR; 0: never
 	deadline           time.Time
 	blockedReads       int    // number of attempts that still find the entry blocked
@@ -66,8 +67,15 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 		return contract.PortStatus{Deleted: true, Status: "DELETED", PendingNovaEvents: w.pendingEvents}, nil
 	}
 	w.appliedReports = append(w.appliedReports, reports...)
-	for _, r := range reports {
+	var refused []contract.Refusal
+	if w.requireSignatures {
+		refused = make([]contract.Refusal, len(reports))
+	}
+	for at, r := range reports {
 		w.reportCount++
+		if w.requireSignatures && r.Signature == "" {
+			refused[at], r = contract.RefusedUnsigned, contract.Report{}
+		}
 		i := slices.Index(w.blocks, r.Entity)
 		if i < 0 || r.Host != w.host {
 			w.ignored++
@@ -78,7 +86,7 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 			w.pendingEvents++
 		}
 	}
-	s := contract.PortStatus{Status: "ACTIVE", IgnoredReports: w.ignored, PendingNovaEvents: w.pendingEvents}
+	s := contract.PortStatus{Status: "ACTIVE", IgnoredReports: w.ignored, PendingNovaEvents: w.pendingEvents, Refused: refused}
 	for _, b := range w.blocks {
 		s.Status = "DOWN"
 		s.Waiting = append(s.Waiting, contract.Waiting{For: b})

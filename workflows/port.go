@@ -29,6 +29,7 @@ type port struct {
 	// interrupted says that the run has stopped a delivery to Nova in order to continue as new.
 	interrupted bool
 	novaFailed  string // error of the last failed delivery to Nova; empty after a success
+	refused     string // sentence about the last refused report; empty after reports of which none was refused
 }
 
 // pendingReport is an agent's report that the row has not stored yet. The handler of the update that brought a
@@ -37,6 +38,7 @@ type pendingReport struct {
 	contract.Report
 	applied     bool
 	interrupted bool // the run continues as new
+	refused     contract.Refusal
 	result      contract.ReportResult
 }
 
@@ -44,7 +46,7 @@ type pendingReport struct {
 // report to the workflow through the signal or the update "provisioning-complete". Each run of the activity that
 // applies reports applies all reports that have arrived since its last run.
 func Port(ctx workflow.Context, in contract.Input) error {
-	p := &port{key: in.Key, mustRead: true, novaFailed: in.FailedAttempt}
+	p := &port{key: in.Key, mustRead: true, novaFailed: in.FailedAttempt, refused: in.RefusedReport}
 	for _, r := range in.Reports {
 		p.unread = append(p.unread, &pendingReport{Report: r})
 	}
@@ -104,7 +106,7 @@ func (p *port) shouldContinueAsNew(ctx workflow.Context) bool {
 }
 
 func (p *port) continueAsNew(ctx workflow.Context) error {
-	return workflow.NewContinueAsNewError(ctx, contract.Port, contract.Input{Key: p.key, FailedAttempt: p.novaFailed})
+	return workflow.NewContinueAsNewError(ctx, contract.Port, contract.Input{Key: p.key, FailedAttempt: p.novaFailed, RefusedReport: p.refused})
 }
 
 // isFull reports whether the run has received so many messages that it should interrupt the delivery to Nova.
@@ -134,6 +136,8 @@ func (p *port) applyReports(ctx workflow.Context) error {
 	case err != nil:
 		return err
 	}
+	p.recordRefusals(received, status.Refused)
+	status.Refused = nil
 	p.status = status
 	p.reads++
 	if status.PendingNovaEvents == 0 && !p.notifying {
@@ -152,6 +156,9 @@ func (p *port) report(ctx workflow.Context) error {
 	sentence := s.Sentence
 	if p.novaFailed != "" {
 		sentence += fmt.Sprintf(" %d events for Nova are not delivered yet: %s.", s.PendingNovaEvents, p.novaFailed)
+	}
+	if p.refused != "" {
+		sentence += " " + p.refused
 	}
 	return p.reporter.report(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.novaFailed, IgnoredReports: s.IgnoredReports}, s.Attributes)
 }

@@ -45,7 +45,23 @@ func (p *port) handleUpdate(ctx workflow.Context, r contract.Report) (contract.R
 	if err == nil && !pending.applied {
 		err = temporal.NewApplicationError("the database is unavailable; report again", "Unavailable")
 	}
+	if err == nil && pending.refused != "" {
+		err = temporal.NewNonRetryableApplicationError(pending.refused.Sentence(), "ReportRefused", nil)
+	}
 	return pending.result, err
+}
+
+// recordRefusals records for each report whether it was refused, and describes the last refused report for the query "why".
+func (p *port) recordRefusals(received []*pendingReport, refused []contract.Refusal) {
+	if len(received) == 0 {
+		return
+	}
+	p.refused = ""
+	for i, r := range received[:min(len(received), len(refused))] {
+		if r.refused = refused[i]; r.refused != "" {
+			p.refused = fmt.Sprintf("The last report of %q on host %q was refused: %s.", r.Entity, r.Host, r.refused.Sentence())
+		}
+	}
 }
 
 // receiveAll removes all signals from the channels. receiveAll returns every report that the workflow has received but
@@ -101,7 +117,7 @@ func (p *port) continueWithReports(ctx workflow.Context, received []*pendingRepo
 	if err != nil {
 		return err
 	}
-	in := contract.Input{Key: p.key, FailedAttempt: p.novaFailed, Interrupted: true, Reports: p.unappliedReports(received)}
+	in := contract.Input{Key: p.key, FailedAttempt: p.novaFailed, Interrupted: true, Reports: p.unappliedReports(received), RefusedReport: p.refused}
 	if p.status.Status != "" {
 		in.PortStatus = &p.status
 	}
@@ -127,6 +143,8 @@ func validateReport(r contract.Report) error {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), "InvalidReport", nil)
 	case r.Event != "" && !slices.Contains(contract.ReportEvents, r.Event):
 		return temporal.NewNonRetryableApplicationError("event must be one of "+strings.Join(contract.ReportEvents, ", "), "InvalidReport", nil)
+	case len(r.Signature) > contract.MaxSignatureLength:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("signature must have at most %d characters", contract.MaxSignatureLength), "InvalidReport", nil)
 	case len(r.Host) > maxNameLength:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host must have at most %d characters", maxNameLength), "InvalidReport", nil)
 	}

@@ -165,6 +165,44 @@ func TestRealServer_Port(t *testing.T) {
 	}
 }
 
+// The row refuses unsigned reports. The sender of an update learns it, and the query "why" describes the last refused report until a report
+// is accepted.
+func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}, requireSignatures: true}
+	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
+	s.waitForState("DOWN")
+	unsigned := contract.Report{Entity: "L2", Host: "cmp-1"}
+	s.signal(contract.SignalProvisioningComplete, unsigned)
+	s.waitUntil("describes the refused signal", func(why contract.Why) bool {
+		return why.IgnoredReports == 1 && strings.Contains(why.Sentence, `The last report of "L2" on host "cmp-1" was refused: the report is not signed.`)
+	})
+	u, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: s.id, UpdateName: contract.UpdateProvisioningComplete,
+		WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{unsigned}})
+	if err == nil {
+		err = u.Get(t.Context(), nil)
+	}
+	var refused *temporal.ApplicationError
+	if !errors.As(err, &refused) || refused.Type() != "ReportRefused" || refused.Message() != contract.RefusedUnsigned.Sentence() {
+		t.Errorf("send an unsigned report by update: got error %v, want ReportRefused with the reason", err)
+	}
+	s.signal(contract.SignalChanged, nil)
+	s.waitUntil("still describes the refused update", func(why contract.Why) bool { return strings.Contains(why.Sentence, "was refused") })
+
+	signed := unsigned
+	signed.Signature = "signature"
+	s.signal(contract.SignalProvisioningComplete, signed)
+
+	s.waitUntil("waits for DHCP only, without the refusal", func(why contract.Why) bool {
+		return len(why.Waiting) == 1 && why.Waiting[0].For == "DHCP" && !strings.Contains(why.Sentence, "refused")
+	})
+	w.mu.Lock()
+	w.deleted = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("port-refused", "")
+}
+
 // The workflow's input contains the port's status, so the workflow reads the row only after the first report.
 func TestRealServer_PortWithInitialStatus(t *testing.T) {
 	t.Parallel()

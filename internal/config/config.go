@@ -27,6 +27,12 @@ const (
 	Keystone = "keystone"
 )
 
+// Values of BERTH_AGENT_SIGNATURES.
+const (
+	SignaturesOff      = "off"
+	SignaturesRequired = "required"
+)
+
 // Config has all settings of a process.
 type Config struct {
 	Listen             string // host:port of the HTTP listener
@@ -126,6 +132,7 @@ type Networking struct {
 	PhysicalMTU     int              // MTU of physical networks in bytes
 	TraditionalDHCP bool             // DHCP agents serve the networks
 	EnableNewAgents bool             // a new agent is enabled at its first report
+	AgentSignatures string           // SignaturesOff, SignaturesRequired, or empty: required unless Auth is Noauth
 }
 
 // VLANRange is a range of VLAN IDs on a physical network that berth gives to networks, both ends included.
@@ -179,6 +186,14 @@ type Dev struct {
 	UIPort       int
 	ODLPort      int
 	Demo         bool
+}
+
+// RequiresSignatures reports whether berth refuses agents' reports to workflows that are not signed.
+func (c Config) RequiresSignatures() bool {
+	if c.Networking.AgentSignatures == "" {
+		return c.Auth != Noauth
+	}
+	return c.Networking.AgentSignatures == SignaturesRequired
 }
 
 // check rejects settings that contradict each other, and settings that depend on another setting that is missing.

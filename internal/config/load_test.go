@@ -188,6 +188,26 @@ func TestLoad_KeystoneMayListenOnAnyAddress(t *testing.T) {
 	}
 }
 
+func TestRequiresSignatures_UnlessNoauthOrOff(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		auth, signatures string
+		want             bool
+	}{
+		{config.Noauth, "", false}, {config.Noauth, config.SignaturesRequired, true}, {config.Noauth, config.SignaturesOff, false},
+		{config.Keystone, "", true}, {config.Keystone, config.SignaturesRequired, true}, {config.Keystone, config.SignaturesOff, false},
+	} {
+		environ := []string{"BERTH_DATABASE_URL=postgres://u@h/d", "BERTH_AUTH=" + c.auth, "OS_AUTH_URL=http://k:5000/v3", "BERTH_AGENT_SIGNATURES=" + c.signatures}
+		got, err := config.Load(environ)
+		if err != nil || got.RequiresSignatures() != c.want {
+			t.Errorf("BERTH_AUTH=%s and BERTH_AGENT_SIGNATURES=%q: got %v, error %v, want %v", c.auth, c.signatures, got.RequiresSignatures(), err, c.want)
+		}
+	}
+	if _, err := config.Load([]string{"BERTH_AGENT_SIGNATURES=maybe"}); err == nil {
+		t.Error("BERTH_AGENT_SIGNATURES=maybe: got no error, want one")
+	}
+}
+
 func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"BERTH_ODL_PASSWORD", "BERTH_NOVA_TOKEN", "BERTH_DATABASE_URL"} {

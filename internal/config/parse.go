@@ -53,6 +53,15 @@ func auth(c *Config, s string) error {
 	return nil
 }
 
+// agentSignatures parses BERTH_AGENT_SIGNATURES.
+func agentSignatures(c *Config, s string) error {
+	c.Networking.AgentSignatures = s
+	if s != "" && s != SignaturesOff && s != SignaturesRequired {
+		return errors.New("must be off or required")
+	}
+	return nil
+}
+
 // logLevel parses a log level.
 func logLevel(into *slog.Level, s string) error {
 	if into.UnmarshalText([]byte(s)) != nil {

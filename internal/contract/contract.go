@@ -163,6 +163,8 @@ type Input struct {
 	// row although it has a PortStatus, and applies the Reports that the previous run had received.
 	Interrupted bool     `json:"interrupted,omitempty"`
 	Reports     []Report `json:"reports,omitempty"`
+	// RefusedReport describes the last refused report that the previous run of a port workflow received; empty: none.
+	RefusedReport string `json:"refused_report,omitempty"`
 	// Step is the step of a lease that the previous run interrupted in order to continue as new. The new run retries failed calls of this
 	// step until RetryUntil.
 	Step       string     `json:"step,omitempty"`
@@ -190,6 +192,10 @@ type Report struct {
 	// same host from a report about the current binding of the port. For a report without a revision, berth compares only the report's host
 	// with the host of the port's binding.
 	Revision int64 `json:"revision,omitempty"`
+	// Signature is the Ed25519 signature of SignedText by a key of the host, in Base64. ExpiresAt is the time until which the signature is
+	// valid, in seconds since 1970 in UTC. Both are empty in a report that is not signed; see Sign.
+	ExpiresAt int64  `json:"expires_at,omitempty"`
+	Signature string `json:"signature,omitempty"`
 }
 
 // ReportEvents are the values of the field Event of a Report.
@@ -270,6 +276,8 @@ type PortStatus struct {
 	// Attributes has the port's project, host and resource type for the search attributes of the workflow. Attributes is nil if the port is
 	// deleted, and in results that an earlier version of berth has recorded; the workflow then keeps its search attributes.
 	Attributes *Attributes `json:"attributes,omitempty"`
+	// Refused says for each of the applied reports why it was refused, or is empty if none was refused.
+	Refused []Refusal `json:"refused,omitempty"`
 }
 
 // EntryProgress is what the workflow of a journal entry learns about the entry when it reads the entry's row or attempts to send the entry.

@@ -122,6 +122,8 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	options.AuditInterval, options.AuditRepair = cfg.ODL.AuditInterval, cfg.ODL.AuditRepair
 	options.MaxEntryFailures = cfg.ODL.RetryCount
 	options.HistoryRetention = inventorystore.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
+	options.RequireSignatures = cfg.RequiresSignatures()
+	registerRefusalMetric(&options, a.registry)
 	registerJournalMetrics(&options, a.odl, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store), newProjectionCollector(a.store.Outbox), newNoteCollector(a.store.Outbox), newAuditCollector(a.store.Mirror),
 		newLeaseCollector(a.store.Lease))

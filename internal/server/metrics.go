@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/activities"
+	"berth/internal/contract"
 	"berth/internal/feedback"
 	"berth/internal/journal"
 	"berth/internal/odl"
@@ -14,6 +15,19 @@ import (
 	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
+
+// registerRefusalMetric counts the refused reports of agents to the workflows of ports.
+func registerRefusalMetric(o *activities.Options, registry *prometheus.Registry) {
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "berth_agent_reports_refused_total",
+		Help: "Reports of agents over Temporal that were refused because of BERTH_AGENT_SIGNATURES=required, by reason.",
+	}, []string{"reason"})
+	for _, reason := range contract.Refusals {
+		refused.WithLabelValues(string(reason))
+	}
+	registry.MustRegister(refused)
+	o.OnRefusal = func(reason contract.Refusal) { refused.WithLabelValues(string(reason)).Inc() }
+}
 
 // registerJournalMetrics registers the metrics that count the attempts to send journal entries to the controller, and sets the callback
 // that updates these metrics.

@@ -42,6 +42,9 @@ func networkingCommands() []cli.Command {
 		{Words: "agent token HOST", Help: "Create a token with which the agents of a host report over HTTP", Details: tokenHelp, Bind: createAgentToken},
 		{Words: "agent tokens", Help: "List the tokens of agents", Bind: listCommand(AgentTokens)},
 		{Words: "agent revoke TOKEN-ID...", Help: "Revoke tokens of agents", Bind: deleteCommand(AgentTokens)},
+		{Words: "agent key HOST", Help: "Register a public key that verifies the signed reports of a host", Details: keyHelp, Bind: addAgentKey},
+		{Words: "agent keys", Help: "List the public keys of agents", Bind: listCommand(AgentKeys)},
+		{Words: "agent revoke-key KEY-ID...", Help: "Revoke public keys of agents", Bind: deleteCommand(AgentKeys)},
 	}
 }
 

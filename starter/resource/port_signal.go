@@ -57,6 +57,8 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 	fatal := f.Bool("fatal", false, "with --event block: the port becomes ERROR after --timeout-seconds")
 	revision := f.Int64("revision", 0, "revision_number of the port that the agent provisioned; reports for an earlier binding are ignored (0: not given)")
 	ack := f.Bool("ack", false, "send an update instead of a signal and wait for the answer")
+	key := f.String("key", "", "PEM file with a private key of the host: sign the report")
+	lifetime := f.Duration("expires-in", time.Hour, "with --key: how long the signature is valid, at most 24h")
 	limit := cli.TimeoutFlag(f, 30*time.Second, "how long --ack waits for the answer")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
 		if *entity == "" || *host == "" {
@@ -80,6 +82,13 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 		}
 		report := contract.Report{Entity: *entity, Host: *host, Event: *event, Revision: *revision,
 			Owner: *owner, TimeoutSeconds: *seconds, Fatal: *fatal}
+		if *key != "" {
+			private, err := readPrivateKey(*key)
+			if err != nil {
+				return err
+			}
+			report = report.Sign(private, contract.PortID(id), s.Now().Add(*lifetime))
+		}
 		if !*ack {
 			if err := retryUntilStarted(ctx, s, id, func() error { return SignalReport(ctx, s, contract.PortID(id), report) }); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/agent"
 	"berth/internal/identity"
+	"berth/internal/store/agentstore"
 	"berth/internal/store/storetest"
 )
 
@@ -99,7 +100,7 @@ func TestTokens_UnknownAndRevokedTokensGet401(t *testing.T) {
 	if status, text := compute.post("/state", heartbeat); status != 200 {
 		t.Fatalf("POST /state with a token of cmp-1: got %d %s, want 200", status, text)
 	}
-	if _, err := g.store.Agents.RevokeToken(t.Context(), id); err != nil {
+	if _, err := g.store.Agents.Revoke(t.Context(), agentstore.Token, id); err != nil {
 		t.Fatal(err)
 	}
 	for _, token := range []string{compute.token, "berth_agent_", compute.token[:len(compute.token)-1] + "!"} {

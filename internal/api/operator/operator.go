@@ -1,12 +1,13 @@
 // Package operator is the administrators' API at /operator/v1. The operators' API has functions that the other APIs do not have:
 // the history of generations (who changed the generation of a provider or consumer), the migration of consumers without a project and
 // user, the comparisons of the rows with their projections in Temporal and at the controller, the notes that berth has not delivered to
-// Temporal, the provisioning blocks of ports and trunks, and the tokens of agents.
+// Temporal, the provisioning blocks of ports and trunks, and the tokens and public keys of agents.
 package operator
 
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"berth/internal/api/osapi"
@@ -34,13 +35,13 @@ type Options struct {
 // New returns the API.
 func New(o Options) *osapi.API {
 	s, c, undelivered := o.Inventory, consumers{o.Inventory, o.Incomplete}, notes{o.Outbox}
-	b, tokens := blocks{o.Network}, agentTokens{o.Agents}
+	b, tokens, keys := blocks{o.Network}, agentCredentials{o.Agents, agentstore.Token}, agentCredentials{o.Agents, agentstore.Key}
 	return &osapi.API{
 		Prefix:   "/operator/v1",
 		Identity: o.Identity,
 		Reserved: true,
 		Fail:     osapi.WriteError,
-		Routes: []osapi.Route{
+		Routes: slices.Concat([]osapi.Route{
 			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ConsumerHistory))},
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
 			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate), Repeatable: true},
@@ -51,10 +52,7 @@ func New(o Options) *osapi.API {
 			{Method: http.MethodPut, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.add), Repeatable: true},
 			{Method: http.MethodDelete, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.remove)},
 			{Method: http.MethodPost, Path: "/blocks/{type}/{id}/{entity}/complete", Handle: osapi.AdminOnly(b.complete), Repeatable: true},
-			{Method: http.MethodGet, Path: "/agent-tokens", Handle: adminRoleOnly(tokens.list)},
-			{Method: http.MethodPost, Path: "/agent-tokens", Handle: adminRoleOnly(tokens.create)},
-			{Method: http.MethodDelete, Path: "/agent-tokens/{id}", Handle: adminRoleOnly(tokens.revoke)},
-		},
+		}, tokens.routes("/agent-tokens", tokens.createToken), keys.routes("/agent-keys", keys.addKey)),
 	}
 }
 

@@ -81,22 +81,31 @@ func (s *Store) TokenHost(ctx context.Context, token string) (string, error) {
 	return host, nil
 }
 
-// Tokens lists the tokens of a host, or of all hosts if the host is empty, ordered by host and age.
-func (s *Store) Tokens(ctx context.Context, host string) ([]Credential, error) {
+// Kind is the kind of a credential.
+type Kind string
+
+// The kinds of credentials.
+const (
+	Token Kind = "token" // authenticates requests over HTTP
+	Key   Kind = "key"   // public key that verifies reports to workflows
+)
+
+// List lists the credentials of a kind and of a host, or of all hosts if the host is empty, ordered by host and age.
+func (s *Store) List(ctx context.Context, kind Kind, host string) ([]Credential, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[Credential], `
 		select `+credentialColumns+`
 		from agent_credential
-		where kind = 'token' and ($1 = '' or host = $1)
-		order by host, created_at, id`, host)
+		where kind = $1 and ($2 = '' or host = $2)
+		order by host, created_at, id`, kind, host)
 	if err != nil {
-		return nil, fmt.Errorf("list agent tokens: %w", err)
+		return nil, fmt.Errorf("list the agents' credentials of the kind %s: %w", kind, err)
 	}
 	return all, nil
 }
 
-// RevokeToken deletes a token and returns its host. Requests that carry the token are refused from now on. RevokeToken returns db.ErrNotFound
-// if the token does not exist.
-func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) (host string, err error) {
-	err = s.db.QueryRow(ctx, `delete from agent_credential where id = $1 and kind = 'token' returning host`, id).Scan(&host)
-	return host, db.NotFoundOr(err, "the agent token %s does not exist", id)
+// Revoke deletes a credential and returns its host. From now on, berth refuses what the credential authenticates. Revoke returns
+// db.ErrNotFound if the credential does not exist.
+func (s *Store) Revoke(ctx context.Context, kind Kind, id uuid.UUID) (host string, err error) {
+	err = s.db.QueryRow(ctx, `delete from agent_credential where id = $1 and kind = $2 returning host`, id, kind).Scan(&host)
+	return host, db.NotFoundOr(err, "the agents' %s %s does not exist", kind, id)
 }

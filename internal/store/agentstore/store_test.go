@@ -41,7 +41,7 @@ func TestTokenHost_KnowsOnlyTokensThatAreNotRevoked(t *testing.T) {
 		}
 	}
 
-	host, err := s.RevokeToken(t.Context(), first.ID)
+	host, err := s.Revoke(t.Context(), agentstore.Token, first.ID)
 
 	if err != nil || host != "cmp-1" {
 		t.Errorf("revoke the token %s: got host %q, error %v, want cmp-1", first.ID, host, err)
@@ -53,7 +53,7 @@ func TestTokenHost_KnowsOnlyTokensThatAreNotRevoked(t *testing.T) {
 		t.Errorf("host of the other token of cmp-1: got error %v, want none", err)
 	}
 	for _, id := range []uuid.UUID{first.ID, uuid.New()} {
-		if _, err := s.RevokeToken(t.Context(), id); !errors.Is(err, db.ErrNotFound) {
+		if _, err := s.Revoke(t.Context(), agentstore.Token, id); !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("revoke the unknown token %s: got error %v, want ErrNotFound", id, err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestTokens_ListTheDayOfTheLastUse(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	all, err := s.Tokens(t.Context(), "")
+	all, err := s.List(t.Context(), agentstore.Token, "")
 
 	if err != nil || len(all) != 2 || all[0].Host != "cmp-1" || all[1].Host != "net-1" || all[1].UsedOn != nil {
 		t.Fatalf("list all tokens: got %+v, error %v, want cmp-1 and the unused token of net-1", all, err)
@@ -84,7 +84,7 @@ func TestTokens_ListTheDayOfTheLastUse(t *testing.T) {
 	if used := all[0].UsedOn; used == nil || time.Since(*used) > 49*time.Hour {
 		t.Errorf("last use of the token of cmp-1: got %v, want today", used)
 	}
-	if one, err := s.Tokens(t.Context(), "net-1"); err != nil || len(one) != 1 || one[0].Host != "net-1" {
+	if one, err := s.List(t.Context(), agentstore.Token, "net-1"); err != nil || len(one) != 1 || one[0].Host != "net-1" {
 		t.Errorf("list the tokens of net-1: got %+v, error %v, want one token", one, err)
 	}
 }

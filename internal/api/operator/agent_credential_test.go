@@ -1,6 +1,12 @@
 package operator_test
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -48,13 +54,15 @@ func TestAgentTokens_AreShownOnceAndListedWithoutSecret(t *testing.T) {
 	}
 }
 
-func TestAgentTokens_NeedTheRoleAdmin(t *testing.T) {
+func TestAgentCredentials_NeedTheRoleAdmin(t *testing.T) {
 	t.Parallel()
 	h := operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}})
 	for _, role := range []string{"service", "member", "reader"} {
 		for _, c := range []struct{ method, path, body string }{
 			{"GET", "/operator/v1/agent-tokens", ""}, {"POST", "/operator/v1/agent-tokens", `{"host":"cmp-1"}`},
 			{"DELETE", "/operator/v1/agent-tokens/" + uuid.NewString(), ""},
+			{"GET", "/operator/v1/agent-keys", ""}, {"POST", "/operator/v1/agent-keys", `{"host":"cmp-1"}`},
+			{"DELETE", "/operator/v1/agent-keys/" + uuid.NewString(), ""},
 		} {
 			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, strings.NewReader(c.body))
 			r.Header.Set("X-Auth-Token", "eve:demo")
@@ -81,5 +89,57 @@ func TestAgentTokens_RefuseInvalidRequests(t *testing.T) {
 		if status, answer := send(t, h, "ann:demo", c.method, "/operator/v1/agent-tokens"+c.path, c.body); status != c.want {
 			t.Errorf("%s %q with %q: got %d %v, want %d", c.method, c.path, c.body, status, answer, c.want)
 		}
+	}
+}
+
+func TestAgentKeys_RegisterEd25519PublicKeysOnly(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
+	public, _, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := func(key any) string {
+		t.Helper()
+		der, err := x509.MarshalPKIXPublicKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(map[string]string{"host": "cmp-1", "public_key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var id string
+	for _, c := range []struct {
+		body string
+		want int
+	}{
+		{body(public), 201}, {body(public), 409}, {body(&rsaKey.PublicKey), 400}, {`{"host":"cmp-1","public_key":"x"}`, 400}, {`{"host":"cmp-1"}`, 400},
+		{strings.Replace(body(public), "cmp-1", "", 1), 400},
+	} {
+		status, answer := send(t, h, "ann:demo", "POST", "/operator/v1/agent-keys", c.body)
+		if status != c.want {
+			t.Errorf("register the key %s: got %d %v, want %d", c.body, status, answer, c.want)
+		}
+		if status == 201 {
+			id, _ = answer["id"].(string)
+		}
+	}
+	keys, err := s.Agents.PublicKeys(t.Context(), []string{"cmp-1"})
+	if err != nil || len(keys["cmp-1"]) != 1 || !keys["cmp-1"][0].Equal(public) {
+		t.Errorf("keys of cmp-1: got %v, error %v, want the registered key", keys, err)
+	}
+	if status, answer := send(t, h, "ann:demo", "GET", "/operator/v1/agent-keys", ""); status != 200 || len(answer["agent_keys"].([]any)) != 1 {
+		t.Errorf("list the keys: got %d %v, want one key", status, answer)
+	}
+	if status, answer := send(t, h, "ann:demo", "DELETE", "/operator/v1/agent-keys/"+id, ""); status != 204 {
+		t.Errorf("revoke the key: got %d %v, want 204", status, answer)
 	}
 }

@@ -1,0 +1,46 @@
+package agentstore
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/store/db"
+)
+
+// maxKeys is the maximum number of keys of a host. maxKeys limits the time that the verification of a wrong signature takes.
+const maxKeys = 8
+
+// AddKey registers a public key of a host's agents. AddKey returns db.ErrConflict if the key is already registered, for this or another host,
+// or if the host has maxKeys keys.
+func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) (Credential, error) {
+	c, err := db.QueryOne(ctx, s.db, pgx.RowToStructByPos[Credential], db.ErrConflict, `
+		insert into agent_credential (host, kind, value)
+		select $1, 'key', $2
+		where (select count(*) from agent_credential where host = $1 and kind = 'key') < $3
+		on conflict (kind, value) do nothing
+		returning `+credentialColumns, host, []byte(key), maxKeys)
+	if err != nil {
+		return Credential{}, fmt.Errorf("%w: the key is already registered, or the host %s has %d keys", err, host, maxKeys)
+	}
+	return c, nil
+}
+
+// PublicKeys returns the registered public keys of the given hosts, by host.
+func (s *Store) PublicKeys(ctx context.Context, hosts []string) (map[string][]ed25519.PublicKey, error) {
+	type row struct {
+		Host  string
+		Value []byte
+	}
+	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[row], `select host, value from agent_credential where kind = 'key' and host = any($1)`, hosts)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of agents: %w", err)
+	}
+	keys := map[string][]ed25519.PublicKey{}
+	for _, r := range all {
+		keys[r.Host] = append(keys[r.Host], ed25519.PublicKey(r.Value))
+	}
+	return keys, nil
+}

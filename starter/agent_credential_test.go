@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+
+	"berth/internal/api/operator"
+	"berth/internal/contract"
+	"berth/internal/identity"
+	"berth/internal/store/storetest"
+	"berth/starter/cli"
+)
+
+// The private key that `starter agent key` prints signs reports that the registered public key verifies.
+func TestAgentKey_SignsReports(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	agents := storetest.New(t).Agents
+	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
+	t.Cleanup(server.Close)
+	code, private := h.run(t, "agent", "key", "cmp-1", "--url", server.URL)
+	if code != 0 || !strings.HasPrefix(private, "-----BEGIN PRIVATE KEY-----\n") {
+		t.Fatalf("register a new key: got exit code %d and %s, want the private key", code, private)
+	}
+	file := filepath.Join(t.TempDir(), "cmp-1.pem")
+	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	h.expect(t, 0, "sent", "signal", "port/"+h.portID, "--entity", "L2", "--host", "cmp-1", "--key", file, "-o", "json")
+
+	var report contract.Report
+	events := h.namespace.Client.GetWorkflowHistory(t.Context(), contract.PortID(h.portID), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := e.GetWorkflowExecutionSignaledEventAttributes(); a != nil {
+			if err := converter.GetDefaultDataConverter().FromPayloads(a.Input, &report); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	keys, err := agents.PublicKeys(t.Context(), []string{"cmp-1"})
+	if refused := report.Verify(contract.PortID(h.portID), keys["cmp-1"], time.Now()); err != nil || refused != "" {
+		t.Errorf("verify the sent report %+v: got %q, error %v, want that the registered key verifies it", report, refused, err)
+	}
+	h.expect(t, cli.ExitUsage, "--key", "signal", "port/"+h.portID, "--entity", "L2", "--host", "cmp-1", "--key", os.DevNull)
+}
+
+func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}}))
+	t.Cleanup(server.Close)
+	starter := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), args, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, &out, &out); err != nil {
+			t.Errorf("starter %s: error %v, output %s", strings.Join(args, " "), err, &out)
+		}
+		return out.String()
+	}
+
+	created := starter("agent", "token", "cmp-1")
+
+	token := regexp.MustCompile(`berth_agent_\S{43}\b`).FindString(created)
+	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(created)
+	if token == "" || id == "" {
+		t.Fatalf("create a token: got %s, want the ID and the token", created)
+	}
+	if list := starter("agent", "tokens", "--filter", "host=cmp-1"); !strings.Contains(list, id) || !strings.Contains(list, "cmp-1") || strings.Contains(list, token) {
+		t.Errorf("list the tokens: got %s, want %s of cmp-1 without the secret", list, id)
+	}
+	starter("agent", "revoke", id, "--yes")
+	if list := starter("agent", "tokens"); strings.Contains(list, id) {
+		t.Errorf("list the tokens after the revocation: got %s, want none", list)
+	}
+}
