@@ -131,6 +131,7 @@ type Networking struct {
 	VLANRanges      []VLANRange      // physical networks with VLANs; empty: every physical network has all VLANs
 	PhysicalMTU     int              // MTU of physical networks in bytes
 	TraditionalDHCP bool             // DHCP agents serve the networks
+	DefaultZones    []string         // availability zones of networks whose requests name none; empty: any zone
 	EnableNewAgents bool             // a new agent is enabled at its first report
 	AgentSignatures string           // SignaturesOff, SignaturesRequired, or empty: required unless Auth is Noauth
 }

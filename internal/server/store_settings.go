@@ -36,6 +36,7 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 			VLANs:            vlans,
 			PhysicalMTU:      cfg.Networking.PhysicalMTU,
 			NoDHCP:           !cfg.Networking.TraditionalDHCP,
+			DefaultZones:     cfg.Networking.DefaultZones,
 			DisableNewAgents: !cfg.Networking.EnableNewAgents,
 			NotifyAgents:     len(cfg.RabbitMQ) > 0,
 		},

@@ -95,6 +95,33 @@ func TestAvailabilityZone_HintsChooseTheDHCPAgent(t *testing.T) {
 	expect("after a new agent in its zone reported", inEast, again)
 }
 
+// A network that requests no availability zone is served only by DHCP agents in the default zones.
+func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
+	t.Parallel()
+	c := openWith(t, networkstore.Config{DefaultZones: []string{"west", "moon"}}) // has a DHCP agent without a zone
+	east := c.zoned(network.DHCPAgent, "net-2", "east")
+	expect := func(when, net string, want ...string) {
+		t.Helper()
+		if d := cmp.Diff(want, ids(c.must(200, "GET", "/v2.0/networks/"+net+"/dhcp-agents", ""), "agents")); d != "" {
+			t.Errorf("DHCP agents of the network %s (-want +got):\n%s", when, d)
+		}
+	}
+	create := func(body string) string {
+		t.Helper()
+		shown := c.must(201, "POST", "/v2.0/networks", `{"network":`+body+`}`)["network"].(object)
+		c.must(201, "POST", "/v2.0/subnets", `{"subnet":{"network_id":"`+shown["id"].(string)+`","ip_version":4,"cidr":"10.0.0.0/24"}}`)
+		return shown["id"].(string)
+	}
+	plain := create(`{}`)
+	expect("without hints while no agent is in the default zones", plain, []string{}...)
+	expect("that requests the zone east", create(`{"availability_zone_hints":["east"]}`), east)
+	west := c.zoned(network.DHCPAgent, "net-3", "west")
+	expect("without hints after an agent in a default zone reported", plain, west)
+	if hints := c.must(200, "GET", "/v2.0/networks/"+plain, "")["network"].(object)["availability_zone_hints"]; len(hints.([]any)) != 0 {
+		t.Errorf("hints of the network that requests no zone: got %v, want none", hints)
+	}
+}
+
 func TestAvailabilityZone_InvalidHints(t *testing.T) {
 	t.Parallel()
 	c := openWith(t, networkstore.Config{})

@@ -32,12 +32,12 @@ func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID
 		select $1, a.id
 		from agent a, network n
 		where n.id = $1 and a.agent_type = $2 and a.admin_up and a.heartbeat_at > clock_timestamp() - $3::interval and a.id <> $4
-			and `+mayHost("a", "n")+`
+			and `+mayHost("a", "n", "$5")+`
 			and not exists (select from dhcp_binding where network_id = $1)
 		order by (select count(*) from dhcp_binding d where d.agent_id = a.id), a.id
 		limit 1
 		on conflict do nothing
-		returning network_id, (select host from agent where id = agent_id)`, id, network.DHCPAgent, network.AgentDownTime, besides); err != nil {
+		returning network_id, (select host from agent where id = agent_id)`, id, network.DHCPAgent, network.AgentDownTime, besides, tx.config.DefaultZones); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
 	}
 	return nil
@@ -68,12 +68,12 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 		insert into dhcp_binding (network_id, agent_id)
 		select n.id, a.id
 		from network n, agent a
-		where a.agent_type = $1 and a.host = $2 and a.admin_up and `+mayHost("a", "n")+`
+		where a.agent_type = $1 and a.host = $2 and a.admin_up and `+mayHost("a", "n", "$3")+`
 			and exists (select from subnet s where s.network_id = n.id and s.dhcp)
 			and not exists (select from dhcp_binding d where d.network_id = n.id)
 		order by n.id
 		on conflict do nothing
-		returning network_id, (select host from agent where id = agent_id)`, network.DHCPAgent, host); err != nil {
+		returning network_id, (select host from agent where id = agent_id)`, network.DHCPAgent, host, tx.config.DefaultZones); err != nil {
 		return fmt.Errorf("assign unhosted networks: %w", err)
 	}
 	return nil
@@ -98,7 +98,7 @@ func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 			join agent a on a.id = d.agent_id
 			join network n on n.id = d.network_id
 			where a.heartbeat_at <= clock_timestamp() - $3::interval
-				and exists (select from living where living.host = $2 and `+mayHost("living", "n")+`)
+				and exists (select from living where living.host = $2 and `+mayHost("living", "n", "$4")+`)
 				and not exists (
 					select from dhcp_binding o
 					join agent l on l.id = o.agent_id
@@ -119,7 +119,7 @@ func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 		from share, living
 		where living.host = $2
 		on conflict do nothing
-		returning network_id, $2`, network.DHCPAgent, host, network.AgentDownTime); err != nil {
+		returning network_id, $2`, network.DHCPAgent, host, network.AgentDownTime, tx.config.DefaultZones); err != nil {
 		return fmt.Errorf("take over networks of down agents: %w", err)
 	}
 	return nil

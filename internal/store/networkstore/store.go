@@ -24,6 +24,7 @@ type Config struct {
 	VLANs            network.VLANRanges  // VLANs for networks whose request names no segmentation ID
 	PhysicalMTU      int                 // MTU of physical networks in bytes; 0: 1500
 	NoDHCP           bool                // another system serves DHCP: networks get no DHCP agent, and ports do not wait for a DHCP agent
+	DefaultZones     []string            // availability zones of networks whose requests name none; empty: any zone
 	DisableNewAgents bool                // new agents stay disabled until an operator enables them
 	NotifyAgents     bool                // changes are enqueued as notifications for agents
 }
