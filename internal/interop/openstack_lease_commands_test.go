@@ -92,7 +92,7 @@ var floatingIPCommands = []commandCase{
 	{"reservation floatingip create {sea} 10.20.0.10 -f value -c floating_ip_address -c floating_network_id -c reservable", "Created a new floatingip:|10.20.0.10|#|True"},
 	{"reservation floatingip create {sea} 10.20.0.11 -f json -c floating_ip_address", `Created a new floatingip:|{|  "floating_ip_address": "10.20.0.11"|}`},
 	{"reservation floatingip create {sea} 10.20.0.11", "error: ERROR: The floating IP 10.20.0.11 is registered already."},
-	{"reservation floatingip create {sea} 10.20.0.150", "error: ERROR: The floating IP 10.20.0.150 is inside of an allocation pool of its subnet, which gives it to others."},
+	{"reservation floatingip create {sea} 10.20.0.150", "error: ERROR: The floating IP 10.20.0.150 is in an allocation pool of its subnet, so Neutron could give it to a port."},
 	{"reservation floatingip create {sea} sea", "error: ERROR: sea is not a valid IP address."},
 	{"reservation floatingip list --sort-by floating_ip_address -f value", "# 10.20.0.10 #|# 10.20.0.11 #"},
 	{"reservation floatingip show {address 10.20.0.10} -f value -c floating_ip_address", "10.20.0.10"},

@@ -112,7 +112,7 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 	case all[i].gateway != nil && *all[i].gateway:
 		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is the gateway of its subnet.", ip)
 	case all[i].pooled:
-		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is inside of an allocation pool of its subnet, which gives it to others.", ip)
+		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is in an allocation pool of its subnet, so Neutron could give it to a port.", ip)
 	}
 	return *all[i].id, nil
 }

@@ -85,7 +85,7 @@ func TestRefreshHosts_FollowsNova(t *testing.T) {
 	e.expectHosts(want)
 }
 
-// expectHosts compares what the hosts have from Nova.
+// expectHosts compares those fields of the hosts whose values come from Nova.
 func (t *fixture) expectHosts(want []lease.Host) {
 	t.Helper()
 	all, err := t.Lease.Hosts(t.Context())

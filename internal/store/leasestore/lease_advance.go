@@ -20,8 +20,8 @@ import (
 // a smaller batch, the first lease of the batch is finished sooner.
 const advanceBatchSize = 50
 
-// StartedStep is a step of a lease that has begun, together with the lease; the transitional status of the lease is committed to the
-// database.
+// StartedStep is a step (the start or the end) of a lease that has begun, together
+// with the lease; the transitional status of the lease is committed to the database.
 type StartedStep struct {
 	lease.Lease
 	Step              lease.Step
@@ -29,10 +29,10 @@ type StartedStep struct {
 	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
 }
 
-// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction; it begins ends of leases before starts.
+// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction; ends of leases have priority over starts.
 // BeginDueLeases allocates the resources of the starting leases in Placement, and skips leases that another transaction has locked. The
-// result `started` contains all steps that BeginDueLeases has begun. The result `ready` contains the steps that the caller can now apply at
-// Nova and Neutron and then finish. If the allocation of a lease's resources in Placement fails, the step is only in `started`. If
+// result `started` contains all steps that BeginDueLeases has begun. The result `ready` contains the steps that the caller can now apply
+// at Nova and Neutron and then finish. If the allocation of a lease's resources in Placement fails, the step is only in `started`. If
 // `withCloudReservations` is true, each step in `ready` also contains the data about its reservations that Nova and Neutron need.
 func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {

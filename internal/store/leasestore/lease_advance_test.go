@@ -163,7 +163,7 @@ func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 
 	once()
 
-	e.expectStatus(starting, lease.Active) // the deletions are left to the lease workflows
+	e.expectStatus(starting, lease.Active) // the workflows of the deleted leases execute the deletions
 }
 
 func TestLeaseAdvance_FailedStepDelaysNoOtherLease(t *testing.T) {

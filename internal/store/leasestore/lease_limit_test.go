@@ -102,7 +102,7 @@ func TestLeaseLimits_RandomHosts(t *testing.T) {
 		used[l.Reservations[0].Hosts[0]] = true
 		e.deleteLease(l.ID)
 	}
-	if len(used) < 2 { // false alarm with probability 8^-39
+	if len(used) < 2 { // the test fails by chance with the probability 8^-39
 		t.Errorf("hosts of 40 leases with random hosts: got %v, want at least two different hosts", used)
 	}
 }

@@ -95,8 +95,8 @@ func finishTransitions(ctx context.Context, tx *transaction, all []transition) e
 	return saveLeases(ctx, tx, all...)
 }
 
-// clearFailures deletes the failed calls of the leases whose step has succeeded. If the step has failed, the failures explain the status
-// ERROR.
+// clearFailures deletes the records of failed calls of the leases whose step has succeeded. If
+// the step has failed, clearFailures keeps the records, because they explain the status ERROR.
 func clearFailures(ctx context.Context, tx *transaction, all []transition) error {
 	var succeeded []uuid.UUID
 	for _, o := range all {

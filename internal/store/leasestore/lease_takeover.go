@@ -13,13 +13,14 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// batchTime is the time after which other processes take over the steps of a batch. It is a little longer than the calls to Nova and Neutron
-// of one batch may take. If a process is slower, two processes perform the same step, which is harmless.
+// batchTime is the time after which other processes take over the steps of a batch, which are the steps that
+// one call to BeginDueLeases has begun. batchTime is a little longer than the maximum time of the calls to Nova
+// and Neutron for one batch. If a process is slower, two processes perform the same step, which is harmless.
 const batchTime = 3200 * time.Millisecond
 
-// TakeOverLeases takes over the steps of leases that a process has begun and not finished in batchTime, because the process was probably
-// killed. The results are those of BeginDueLeases. A step that TakeOverLeases cannot take over is left to the workflow of the lease, which
-// gets a nudge.
+// TakeOverLeases takes over the steps of leases that a process has begun and not finished in batchTime,
+// because the process was probably killed. The results are the same as those of BeginDueLeases. A step
+// that TakeOverLeases cannot take over is left to the workflow of the lease, which gets a nudge.
 func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
@@ -73,14 +74,14 @@ func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) 
 	return started, ready, err
 }
 
-// setBatchTimes stores until when the steps must be finished.
+// setBatchTimes stores the time until which the steps must be finished.
 func setBatchTimes(ctx context.Context, tx *transaction, steps []StartedStep) error {
 	ids := make([]uuid.UUID, len(steps))
 	for i, step := range steps {
 		ids[i] = step.ID
 	}
 	if _, err := tx.Exec(ctx, `update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`, ids, batchTime); err != nil {
-		return fmt.Errorf("store until when a batch must be finished: %w", err)
+		return fmt.Errorf("store the time until which a batch must be finished: %w", err)
 	}
 	return nil
 }

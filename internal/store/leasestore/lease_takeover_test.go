@@ -16,7 +16,7 @@ func (t *fixture) batchTimesOver() {
 	storetest.Exec(t, t.url, `update lease set batch_until = now() where batch_until is not null`)
 }
 
-// takeOver takes over the steps of dead batches and finishes them.
+// takeOver takes over the steps that other processes have not finished in time, and finishes them.
 func (t *fixture) takeOver() (begun, finished int) {
 	t.Helper()
 	started, ready, err := t.Lease.TakeOverLeases(t.Context(), true)
@@ -81,8 +81,8 @@ func TestTakeOverLeases_LeavesDeletionsToTheirWorkflow(t *testing.T) {
 	e.expectStatus(l, lease.Starting)
 }
 
-// A lease whose deletion has removed all objects can get another object by a call that was running at the time of its deletion. So berth
-// removes its reservations once more.
+// A call to Nova or Neutron that is running while its lease is deleted can create an object after the deletion
+// has removed all objects of the lease. Therefore berth removes the reservations of a deleted lease once more.
 func TestLeftovers_OfDeletedLeasesAreRemovedOnceMore(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 1)

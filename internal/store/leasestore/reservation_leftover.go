@@ -77,8 +77,8 @@ func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error)
 	return all, nil
 }
 
-// FinishLeftover deletes a leftover that was removed from Nova and Neutron. If the parameter `failure` is not nil, the removal has failed,
-// and FinishLeftover stores the error and when the next attempt is due.
+// FinishLeftover deletes a leftover that was removed from Nova and Neutron. If the parameter `failure` is
+// not nil, the removal has failed, and FinishLeftover stores the error and the time of the next attempt.
 func (s *Store) FinishLeftover(ctx context.Context, reservation uuid.UUID, attempts int, failure error) (err error) {
 	if failure == nil {
 		_, err = s.db.Exec(ctx, `delete from reservation_leftover where reservation_id = $1`, reservation)

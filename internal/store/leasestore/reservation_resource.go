@@ -34,8 +34,8 @@ type resource interface {
 	// missingInInventory returns those reservations whose resources in Placement differ from the resources that are allocated to the
 	// reservation in berth's database.
 	missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) ([]leaseReservation, error)
-	// release deletes all allocations of the reservations from berth's database. The call of `release` is the last action at the end of a
-	// reservation.
+	// release deletes all allocations of the reservations from berth's database.
+	// The call to `release` is the last action at the end of a reservation.
 	release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error
 }
 

@@ -81,7 +81,7 @@ func TestHostAllocation_TableRejectsTooManySlots(t *testing.T) {
 	e.createLease(instancesDraft(2, 4, 2))
 	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `update host_allocation set slots = 3 where reservation_id = $1`, l.Reservations[0].ID)
 	if err == nil {
-		t.Error("allocate five slots of a host with four by SQL: got no error, want the table to reject it")
+		t.Error("allocate by SQL five slots of a host that has only four: got no error, want the table to reject it")
 	}
 	if _, err = storetest.Connect(t, e.url).Exec(t.Context(), `
 		update host_allocation set slots = 4, during = tstzrange(lower(during), lower(during) + interval '1 hour')
