@@ -48,7 +48,7 @@ func (a *admission) acquire(ctx context.Context, class string) (release func(), 
 	case <-ctx.Done():
 	}
 	if a.leave(w) {
-		a.release(class) // admitted at the same moment
+		a.release(class) // release admitted the caller before leave could remove it
 	}
 	return nil, noConnection(ctx)
 }

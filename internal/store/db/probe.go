@@ -43,7 +43,7 @@ func Probe(ctx context.Context, url string) (ProbeResult, error) {
 // probeTables are tables that only a database of berth has.
 var probeTables = []string{"goose_db_version", "note", "port", "provider", "lease", "journal_entry"}
 
-// rowQuerier is a pool or a connection. Its statements commit by themselves.
+// rowQuerier is a pool or a connection, so each of its statements is a transaction of its own.
 type rowQuerier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }

@@ -27,7 +27,8 @@ type proxied struct {
 	proxy  *toxiproxy.Proxy
 }
 
-// openProxied opens a new database through a proxy. The query parameters override the parameters of the database's URL.
+// openProxied opens a new database through a proxy. The parameter `parameters`
+// is the query string of the URL with which the database is opened.
 func openProxied(t *testing.T, parameters string) proxied {
 	t.Helper()
 	direct := storetest.URL(t)
@@ -71,8 +72,8 @@ func (p proxied) loseAnswers() {
 	}
 }
 
-// operations run a statement in each of the ways in which package db runs statements. The functions call `before` shortly before the
-// statement and `beforeCommit` shortly before the commit, if the commit is not a part of the statement.
+// operations contains one function for each way in which package db runs a statement. The functions call `before` shortly
+// before the statement and `beforeCommit` shortly before the commit, if the commit is not a part of the statement.
 var operations = map[string]func(ctx context.Context, d *db.DB, before, beforeCommit func()) error{
 	"Exec": func(ctx context.Context, d *db.DB, before, _ func()) error {
 		before()
@@ -295,7 +296,7 @@ func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	t.Cleanup(d.Close)
 	for _, outage := range server.Outages() {
 		if outage.Reads {
-			continue // TestReadOnlyDatabase_IsUnavailable
+			continue // TestReadOnlyDatabase_IsUnavailable tests this reason
 		}
 		t.Run(outage.Name, func(t *testing.T) {
 			end := sync.OnceFunc(outage.End)
@@ -323,7 +324,7 @@ func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	}
 }
 
-// expectOutage calls `run` during an outage until it does not use a connection from before the outage any more.
+// expectOutage calls `run` during an outage, until `run` no longer uses a connection that was opened before the outage.
 func expectOutage(t *testing.T, name string, reason db.Reason, run func() error) {
 	t.Helper()
 	for {
