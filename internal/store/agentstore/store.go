@@ -21,7 +21,8 @@ import (
 // secrets can recognize an agent token by it.
 const TokenPrefix = "berth_agent_"
 
-// secretBytes is the number of random bytes in a token. An attacker cannot guess 32 random bytes, so a fast hash without a salt protects them.
+// secretBytes is the number of random bytes in a token. An attacker cannot guess
+// 32 random bytes, so a fast hash without a salt is enough to protect the token.
 const secretBytes = 32
 
 // Store reads and writes the credentials of agents.
