@@ -13,7 +13,7 @@ type rootQuery struct {
 	sql        string   // selects the roots whose key is greater than $1, at most $2
 	args       []any    // arguments from $3 on
 	aggregates []string // aggregates that are read for each provider
-	after      int64    // key of the last root so far
+	after      int64    // key of the last root that was read
 	size       int      // number of trees in the next batch
 	done       bool     // all trees are read
 }
@@ -41,7 +41,7 @@ func (r *treeReader) newRootQuery(size int) *rootQuery {
 		key = fmt.Sprintf(`hashint8extended(r.id, $%d)`, 2+len(q.args))
 	}
 	if rarest := r.rarestRequirement(); r.everyTree {
-		// no condition
+		// the query reads all trees
 	} else if len(r.inTreeRoots) > 0 && !r.hasSharingTree(r.inTreeRoots) {
 		and(`r.id = any($%d)`, r.inTreeRoots)
 	} else if rarest != nil {

@@ -56,10 +56,10 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
 		t.Errorf("imported consumer after a write: got %+v, want generation 2, project p and user u", h)
 	}
-	// A client that has not read a consumer without a record knows no generation of it, so null is right as well.
+	// To a client, a consumer without project and user seems not to exist. Therefore the write may also send null as its generation.
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent()))
 	if h := storetest.Allocations(t, s, consumers[1]); h.Generation != 2 || h.Project != "p" || h.Allocations[p]["VCPU"] != 1 {
-		t.Errorf("imported consumer after a write that expects no record: got %+v, want generation 2 and project p", h)
+		t.Errorf("imported consumer after a write that expects no consumer: got %+v, want generation 2 and project p", h)
 	}
 	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[1], p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.ConcurrentUpdate {
 		t.Errorf("write a recorded consumer as if it did not exist: got %v, want a fault of kind ConcurrentUpdate", err)
