@@ -21,7 +21,8 @@ import (
 // starts the workflow earlier.
 const wakeDelay = 2 * time.Second
 
-// Append records changes as journal entries in the caller's transaction, enqueues a note for each, and returns their numbers.
+// Append records changes as journal entries in the caller's transaction,
+// enqueues a note for each entry, and returns the numbers of the entries.
 func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -187,7 +188,8 @@ func wakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error 
 	return enqueueNudges(ctx, tx, false, entries...)
 }
 
-// enqueueNudges enqueues notes for entries, sorted by number to avoid deadlocks. restart starts a completed workflow again.
+// enqueueNudges enqueues notes for entries, sorted by number to avoid deadlocks.
+// If `restart` is true, the notes also start workflows again that have completed.
 func enqueueNudges(ctx context.Context, tx db.Tx, restart bool, entries ...journal.Entry) error {
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 	nudges := make([]contract.Nudge, len(entries))

@@ -9,8 +9,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// saveAssociation applies the creation or deletion of an association of a BGPVPN. The change to record is the update of the BGPVPN with
-// the resulting lists of networks and routers. The association keeps a row, because its deletion names only its ID.
+// saveAssociation applies the creation or deletion of an association of a BGPVPN. saveAssociation returns the
+// change to record: the update of the BGPVPN with the resulting lists of networks and routers. The association
+// has a row of its own, because the request that deletes an association contains only the association's ID.
 func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *journal.Change) ([]journal.Change, error) {
 	data := c.Data
 	if before != nil {
@@ -27,7 +28,7 @@ func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *jo
 	if vpn == nil {
 		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, a.VPN.Type, a.VPN.ID)
 	}
-	// The row's own data have no revision_number unless the recording service sent one.
+	// The row's own data have no revision_number unless the service that recorded the change has sent one.
 	var own json.RawMessage
 	if err := tx.QueryRow(ctx, `select data from mirror_object where object_type = $1 and object_id = $2`, a.VPN.Type, a.VPN.ID).Scan(&own); err != nil {
 		return nil, err

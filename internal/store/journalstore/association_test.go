@@ -46,7 +46,7 @@ func TestRecordChanges_AssociationIsAnUpdateOfItsBGPVPN(t *testing.T) {
 		}
 	}
 
-	// The associations end with their BGPVPN.
+	// The deletion of a BGPVPN also deletes its associations.
 	entries := keep(t, s, foreign(t, "delete bgpvpn V", ""))
 	if len(entries) != 1 || entries[0].Operation != journal.Delete {
 		t.Fatalf("delete a BGPVPN with an association: got the entries %v, want one delete", entries)

@@ -21,9 +21,9 @@ const ClaimDuration = 5 * time.Second
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
 const maxClaimAttempts = 5
 
-// ClaimEntry claims an entry for an attempt. A blocked entry is not claimed and is returned with its blockers; a failed
-// blocker blocks, too. An entry that is completed or failed, that backs off, or that another attempt has claimed is not claimed
-// either. While the journal is paused, no entry is claimed, and a sendable entry is returned with the pause.
+// ClaimEntry claims an entry for an attempt. ClaimEntry does not claim a blocked entry, but returns the entry with its blockers; a failed
+// entry is a blocker, too. ClaimEntry does not claim an entry that is completed, has failed, backs off, or is claimed by another attempt.
+// While the journal is paused, ClaimEntry claims no entry; if the entry could be sent otherwise, ClaimEntry returns it with the pause.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
 		t, claimed, err := s.claimEntry(ctx, seq)
@@ -138,23 +138,23 @@ func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker,
 	return pgx.CollectRows(rows, scanBlocker)
 }
 
-// SaveOutcome writes the outcome of an attempt that the entry's own workflow made. It returns db.ErrConflict if a newer attempt
-// exists; repeating the same outcome succeeds. It deletes the note of the workflow, because the workflow is running. If the
-// entry completes, the entries that waited only for it wake up.
+// SaveOutcome writes the outcome of an attempt that the entry's own workflow made. SaveOutcome returns db.ErrConflict if a
+// newer attempt exists; a second call with the same outcome succeeds. SaveOutcome deletes the note of the workflow, because the
+// workflow is running. If the entry completes, SaveOutcome wakes the workflows of the entries that waited only for this entry.
 func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.SaveOutcomeAndClaimNotes(ctx, seq, attempt, o, 0)
 	return e, err
 }
 
-// SaveOutcomeAndClaimNotes does the same as SaveOutcome, but claims the notes of up to limit of the unblocked entries for
-// outbox.ClaimDuration. The caller delivers them.
+// SaveOutcomeAndClaimNotes does the same as SaveOutcome, but claims at most `limit` notes of
+// the unblocked entries for outbox.ClaimDuration. The caller must deliver the claimed notes.
 func (s *Store) SaveOutcomeAndClaimNotes(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []contract.Note, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, deleteNote, wake{claim: limit})
 }
 
-// SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made, after ClaimBacklog. The note of
-// the entry stays, so that the entry's own workflow records the outcome. The workflows of the unblocked entries wake up after
-// ClaimDuration, because the caller claims these entries with ClaimBacklog before that.
+// SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made after a call to ClaimBacklog.
+// SaveSharedOutcome keeps the note of the entry, so that the entry's own workflow also records the outcome. The workflows of the
+// unblocked entries wake up only after ClaimDuration, because the caller usually claims these entries with ClaimBacklog before.
 func (s *Store) SaveSharedOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.saveOutcome(ctx, seq, attempt, o, keepNote, wake{delay: ClaimDuration})
 	return e, err
@@ -255,9 +255,9 @@ const unblockedEntries = `
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueUnblock queues the removal of the dependencies on a completed entry, and the notes of the entries that it unblocks. It
-// locks the dependent entries first: when two blockers complete at the same time, the second transaction must see that the
-// first dependency is gone.
+// queueUnblock queues the removal of the dependencies on a completed entry, and the notes of the entries
+// that this unblocks. queueUnblock locks the dependent entries first: if two blockers complete at the
+// same time, the second transaction must see that the first transaction has removed its dependency.
 func queueUnblock(batch *pgx.Batch, seq int64, w wake, claimed *[]contract.Note, woken *int64) {
 	batch.Queue(`
 		select 1

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// takeWaiting claims the backlog and returns the numbers of its entries, with the attempts.
+// takeWaiting claims the backlog. It returns the numbers of the claimed entries, and the claims by entry number.
 func takeWaiting(t *testing.T, s *store.Store, since journalstore.Timestamp, limit int) (seqs []int64, takes map[int64]journal.ClaimResult) {
 	t.Helper()
 	all, err := s.Journal.ClaimBacklog(t.Context(), since, limit, 99)
@@ -37,7 +37,7 @@ func now(t *testing.T, s *store.Store) journalstore.Timestamp {
 	return mark
 }
 
-// age moves the recording and the last examination of all entries into the past.
+// age sets the times at which all entries were recorded and last examined to times in the past.
 func age(t *testing.T, url string) {
 	t.Helper()
 	storetest.Exec(t, url, `update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)

@@ -161,17 +161,17 @@ func (o *order) apply(e journal.Entry) {
 		o.violations = append(o.violations, fmt.Sprintf("entry %d, %s: %s", e.Seq, journal.Summary(e), what))
 	}
 	if e.Seq < o.last[e.Object] {
-		complain("after a newer one")
+		complain("sent after a newer entry of the object")
 	}
 	family, _, _ := strings.Cut(e.Object.ID[1:], "-")
 	network := journal.Ref{Type: "network", ID: "n" + family}
 	switch {
 	case e.Object.Type == "port" && !o.present[network]:
-		complain("without its network")
+		complain("sent without its network")
 	case e.Object == network && e.Operation == journal.Delete:
 		for r, there := range o.present {
 			if there && r.Type == "port" && strings.HasPrefix(r.ID, "p"+family+"-") {
-				complain("before its port")
+				complain("sent before the delete of its port")
 			}
 		}
 	}

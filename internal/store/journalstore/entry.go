@@ -20,7 +20,7 @@ type EntryFilter struct {
 	Limit  int    // maximum number of entries
 }
 
-// JournalEntries lists entries by number.
+// JournalEntries lists the entries that the filter selects, in the order of their numbers.
 func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.Entry, error) {
 	sql, args := `select `+EntryColumns+` from journal_entry where true`, []any{}
 	narrow := func(condition string, value any) {

@@ -54,9 +54,10 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 	return a, nil
 }
 
-// TrimJournal deletes completed entries older than age, with the decisions about them. It examines up to limit entries with
-// numbers above `after`, and returns the number at which the next call continues (0 at the end) and the number of deleted
-// entries. An entry stays while its workflow has a note. It scans by number: an index on the age would slow down every insert.
+// TrimJournal deletes completed entries older than age, and the decisions about these entries. TrimJournal examines
+// at most `limit` entries with numbers above `after`. It returns the number after which the next call continues (0 at
+// the end), and how many entries it has deleted. TrimJournal keeps an entry while the entry's workflow has a note.
+// TrimJournal reads entries in the order of their numbers, because an index on the age would slow down every insert.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		with batch as (

@@ -106,7 +106,7 @@ func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, 
 	return &c, err
 }
 
-// lockRef locks an object, existing or not, until the transaction ends.
+// lockRef locks an object until the transaction ends, whether or not the object exists.
 func lockRef(ctx context.Context, tx db.Tx, r journal.Ref) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "mirror "+parentKey(r)); err != nil {
 		return fmt.Errorf("lock %s %s: %w", r.Type, r.ID, err)

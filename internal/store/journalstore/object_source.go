@@ -9,7 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Source reads the expected state of the objects of one type at the controller, each as the change that creates it.
+// Source reads the state that the objects of one type should have at the
+// controller. Source returns each object as the change that creates it.
 type Source struct {
 	From      string // table and condition
 	IDColumn  string // column of the ID
@@ -53,7 +54,8 @@ func (s Source) Count(ctx context.Context, d *db.DB) (n int, err error) {
 	return n, err
 }
 
-// NestedObjects returns the objects in the nested collection of an object: the members of a pool. Most objects have none.
+// NestedObjects returns the objects in the nested collection of an object,
+// for example the members of a pool. Most objects have no nested collection.
 func (s *Store) NestedObjects(ctx context.Context, r journal.Ref) ([]journal.Change, error) {
 	typ := journal.NestedType(r.Type)
 	if typ == "" {

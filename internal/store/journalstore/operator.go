@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// RetryEntry gives a failed entry a full set of attempts and ends the back-off of a pending one. RetryEntry records the actor.
-// RetryEntry returns db.ErrConflict if the entry is blocked, completed or being sent.
+// RetryEntry gives a failed entry the full number of attempts again, and ends the back-off of a pending entry.
+// RetryEntry records the actor. RetryEntry returns db.ErrConflict if the entry is blocked, completed or being sent.
 func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		held, err := queryBlockers(ctx, tx, seq)

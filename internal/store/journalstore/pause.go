@@ -17,8 +17,8 @@ const pauseSelect = `select at, actor, reason from journal_pause`
 // isNotPaused is the SQL condition that the journal is not paused.
 const isNotPaused = `not exists (select from journal_pause)`
 
-// Pause pauses the journal: from then on no process claims entries. Attempts that have begun end. Pause records the actor and the
-// reason. Pause returns db.ErrConflict if the journal is paused.
+// Pause pauses the journal: from then on no process claims entries. Attempts that have already begun are not
+// interrupted. Pause records the actor and the reason. Pause returns db.ErrConflict if the journal is paused.
 func (s *Store) Pause(ctx context.Context, actor, reason string) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `
