@@ -100,7 +100,7 @@ func (s *Store) recheckControllerPorts(ctx context.Context, host string) error {
 type WiredPort struct {
 	ID       uuid.UUID
 	Host     string
-	Epoch    int64 // of the binding
+	Epoch    int64 // epoch of the binding
 	AwaitsL2 bool  // has an L2 block
 	InSync   bool  // no unfinished journal entry: the controller has the current state
 }

@@ -23,7 +23,7 @@ func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 	return mirrored("port", p.ID, op, attribute.PortController(p), p.Project, p.Name)
 }
 
-// mirrorPortUpdate returns the journal change of a port update, with the references of both states.
+// mirrorPortUpdate returns the journal change of a port update, with the references of the port before and after the update.
 func mirrorPortUpdate(before, after network.Port) journal.Change {
 	was := mirrorPort(before, journal.Update)
 	return referring(mirrorPort(after, journal.Update), &was)

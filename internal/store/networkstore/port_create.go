@@ -178,7 +178,7 @@ func provisionPort(ctx context.Context, tx *transaction, before network.Port, no
 	}
 	recorded := p.NovaEvents(before, "")
 	var created network.Port
-	batch.Queue(portSelect+portFrom+` where id = $1`, p.ID).QueryRow(func(row pgx.Row) error { // the same view as a later read of the port
+	batch.Queue(portSelect+portFrom+` where id = $1`, p.ID).QueryRow(func(row pgx.Row) error { // the query of a later read of the port
 		fields, done := portFields(&created)
 		if err := row.Scan(fields...); err != nil {
 			return err
