@@ -48,7 +48,7 @@ var allowedReads = map[string]map[string]string{
 	},
 	"mirrorstore": {
 		"journal_entry": "runs join their entries: progress, entries that still wait, and failed entries that no recovery has handled",
-		"journal_dep":   "a run counts the entries that wait for a failed one, over several steps",
+		"journal_dep":   "a run counts the entries that wait for a failed entry, directly or through other entries",
 	},
 }
 
