@@ -112,7 +112,7 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 	}
 }
 
-// checkWritesSurvive runs clients that send writes, and calls `crash` twice meanwhile. checkWritesSurvive checks that every
+// checkWritesSurvive runs clients that send writes, and calls `crash` twice while they send. checkWritesSurvive checks that every
 // acknowledged write is kept, that no write is partial, and that no work stays pending.
 func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash func()) {
 	s.Helper()

@@ -19,7 +19,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// routesWithoutDatabase are the routes that do not read the database, with their statuses.
+// routesWithoutDatabase are the routes that do not read the database, each with the status of its answer.
 var routesWithoutDatabase = []string{
 	"GET /networking/: 200", "GET /networking/v2.0: 200", "GET /networking/v2.0/: 200",
 	"GET /networking/v2.0/extensions: 200", "GET /networking/v2.0/extensions/{alias}: 200", "GET /networking/v2.0/quotas/project: 200",
@@ -27,21 +27,21 @@ var routesWithoutDatabase = []string{
 	"GET /reservation/: 300", "GET /reservation/versions: 300",
 }
 
-// requestsWithoutWrite are the routes whose example is refused before berth writes a row: the tag does not exist, and the generation is
-// not the current one.
+// requestsWithoutWrite are the routes whose example request berth refuses before it writes a row, because the tag does not exist or the
+// generation is not the current one. Each route has the status of its answer.
 var requestsWithoutWrite = []string{
 	"DELETE /networking/v2.0/networks/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/ports/{id}/tags/{tag}: 404",
 	"DELETE /networking/v2.0/security-groups/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/subnets/{id}/tags/{tag}: 404",
 	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /placement/reshaper: 409",
 }
 
-// requiredQueries are the queries of routes that refuse a request without a query.
+// requiredQueries has the query string for each route that refuses a request without a query string.
 var requiredQueries = map[string]string{"/placement/allocation_candidates": "?resources=VCPU:1", "/placement/usages": "?project_id=demo",
 	"/operator/v1/candidates/explain": "?resources=VCPU:1"}
 
-// expectUnavailable sends an example of each route's requests, or only the requests that are not a GET. Each route must answer 503 with
-// Retry-After in the format of its API, or say that the change may have been made. expectUnavailable returns the routes that answered
-// otherwise, with their statuses.
+// expectUnavailable sends an example request to each route, or only to the routes whose method is not GET. Each route must answer 503 in
+// the format of its API; the answer must have the header Retry-After, or say that the change may have been made. expectUnavailable returns
+// the routes that gave another answer, each with the status of that answer.
 func expectUnavailable(h *hostileClient, onlyWrites bool) (others []string) {
 	h.t.Helper()
 	var mu sync.Mutex
@@ -116,7 +116,7 @@ func TestUnavailableDatabase_EveryRouteAnswers503(t *testing.T) {
 	}
 }
 
-// sessionsEnd returns an outage in which each statement waits for a lock until its session is ended.
+// sessionsEnd returns an outage in which each statement waits for a lock until the test terminates the session of the statement.
 func sessionsEnd(t *testing.T, postgres *storetest.Server) storetest.Outage {
 	t.Helper()
 	var rival storetest.Rival
@@ -175,7 +175,7 @@ func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
 		})
 	}
 	rival.AwaitWaiter()
-	if status := <-results; status != http.StatusServiceUnavailable { // the clients have filled all connections that they can get
+	if status := <-results; status != http.StatusServiceUnavailable { // the clients hold as many connections as one kind of request may use
 		t.Errorf("create a port while the table is locked: got status %d, want 503", status)
 	}
 	for _, a := range []attack{

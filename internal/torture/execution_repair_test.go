@@ -154,8 +154,8 @@ func TestScheduleDeletedByHand_IsCreatedAgain(t *testing.T) {
 	logTime(t, begin, "creating the schedule again")
 }
 
-// TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd restores the database from a backup. The database then lacks a port that has a
-// workflow, and assigns numbers of journal entries again that already have a completed workflow.
+// TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd restores the database from a backup. The restored database lacks a port whose
+// workflow exists. It also gives new journal entries numbers for which Temporal already has a completed workflow.
 func TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)

@@ -85,7 +85,7 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 	s.AwaitMirroredAndAudited(api)
 }
 
-// startRun starts a run of a kind and returns its ID.
+// startRun starts a run of the given kind, for example `full-sync`, and returns the ID of the run.
 func startRun(api *servertest.Worker, kind string) any {
 	return api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": kind})["run"].(servertest.Object)["id"]
 }

@@ -18,7 +18,7 @@ import (
 type hostGroup struct {
 	*leaseDeployment
 	*testing.T
-	name    string   // of the group, and value of the hosts' property "row"
+	name    string   // of the group; also the value of the property "row" of the group's hosts
 	hosts   []string // names of the hosts
 	hostIDs []string
 }

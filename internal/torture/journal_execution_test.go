@@ -25,7 +25,7 @@ import (
 // exactly one workflow execution, whose result has the attempts and the state of the row.
 func TestJournal_EveryEntryHasOneExecution(t *testing.T) {
 	t.Parallel()
-	gathered := min(storetest.Rounds(t, 10), 250) // networks, with 20 entries each
+	gathered := min(storetest.Rounds(t, 10), 250) // number of networks; each network leads to 20 entries
 	s, temporal := servertest.SharedDeployment(t)
 	s.Settings = append(s.Settings, "BERTH_QUOTA=off")
 	api, victim := s.StartWorker("api,relay,temporal"), s.StartWorker("relay,temporal")

@@ -60,7 +60,7 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-c
 
 func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	// Each case has a write of an object, and a next write, which must reach the controller after the first one.
+	// Each case writes an object, and then writes again; the second write must reach the controller after the first one.
 	for _, c := range []struct {
 		method string
 		given  func(api *servertest.Worker) (network, subnet string)
@@ -115,7 +115,7 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 				return ""
 			})
 			victim.Kill()
-			// PostgreSQL would still commit the transaction that it has received, so its connection must end, too.
+			// PostgreSQL would still commit the transaction of the killed worker, so the test ends the connection of this transaction, too.
 			s.Rows(`select pg_terminate_backend(pid, 60000)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
 			c.next(api, network, subnet)
 			unlock()

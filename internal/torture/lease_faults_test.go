@@ -21,7 +21,9 @@ func TestLease_OverdueEventsRunInOrder(t *testing.T) {
 	follower := g.createLease(at(7*time.Second), at(8*time.Second), g.reservationOnHost(1))
 	last := g.createLease(at(8*time.Second), at(2*time.Hour), g.reservationOnHost(1))
 	other := g.createLease(at(6*time.Second), at(2*time.Hour), g.reservationOnHost(2))
-	d.Await("all start and end dates up to the last start are over", func() string { return waitingFor("dates lie ahead", time.Since(begin) >= 9*time.Second) })
+	d.Await("all start and end dates up to the last start are over", func() string {
+		return waitingFor("some of these dates are in the future", time.Since(begin) >= 9*time.Second)
+	})
 
 	d.StartWorker("relay,temporal")
 
@@ -77,8 +79,8 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	l.awaitAggregates("freepool:1,2")
 }
 
-// TestLease_NetworkOfSegmentAfterWorkerKilled kills the worker after Neutron has created the network of a lease and before the network has
-// its tags and its name, and later while the network is being deleted.
+// TestLease_NetworkOfSegmentAfterWorkerKilled kills the worker after Neutron has created the network of a lease but before berth has set
+// the tags and the name of this network. The test kills the next worker while Neutron deletes the network.
 func TestLease_NetworkOfSegmentAfterWorkerKilled(t *testing.T) {
 	t.Parallel()
 	d := newLeaseDeployment(t)
@@ -130,7 +132,7 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 		host         int
 		state        string
 		pools        string
-		flags, other string // of the host reservation, and of the instance reservation
+		flags, other string // health flags of the host reservation, and of the instance reservation
 	}{
 		{1, "up", "a:1 b:2 freepool:2,3", "", ""},
 		{1, "down", "a:3 b:2 freepool:1,2", "degraded resources_changed", ""},

@@ -56,7 +56,7 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		count := strings.Join(s.Rows(`select status || ' ' || count(*) from lease group by status order by status`), ", ")
 		return waitingFor(count, count == "ACTIVE 83, TERMINATED 83")
 	})
-	logTime(t, changed, "bringing 250 leases to their final status, 10 s of which are the time until the moved ends,")
+	logTime(t, changed, "bringing 250 leases to their final status, including 10 s until the changed end dates,")
 	s.Same("hosts with allocations", []string{"83"}, s.Rows(`select count(distinct provider_id)::text from allocation`))
 	s.Same("events that are not done", []string{"before_end_lease UNDONE 83", "end_lease UNDONE 83"}, s.Rows(`
 		select event_type || ' ' || status || ' ' || count(*) from event where status <> 'DONE' group by event_type, status order by 1`))

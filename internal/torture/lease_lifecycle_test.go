@@ -180,7 +180,7 @@ func floatingIPLeaseLifecycle(g *hostGroup) {
 // segmentLeaseLifecycle starts and ends a lease of a network and a device. Neutron first refuses to create the network and later to delete
 // it, and a server still has a port on the network when the lease ends.
 func segmentLeaseLifecycle(g *hostGroup) {
-	rack := uuid.NewString() // faults and segments of this scenario only
+	rack := uuid.NewString() // a name that limits the faults and segments to this scenario
 	g.api.Must("POST", "/reservation/v1/networks", servertest.Object{"network_type": "vlan", "physical_network": rack, "segment_id": 100})
 	g.api.Must("POST", "/reservation/v1/devices", servertest.Object{"name": rack, "device_type": "container", "device_driver": "zun"})
 	segment := servertest.Object{"resource_type": "network", "network_name": "lab-" + g.name, "network_properties": `["=","$physical_network","` + rack + `"]`}

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// States of Nova.
+// States of the stub of Nova.
 const (
 	novaUp   = iota
 	novaDown // closes connections without an answer

@@ -18,7 +18,7 @@ const computeHosts = 3
 // agentInterfaces sends each report of an agent through one of berth's interfaces for reports, chosen at random.
 type agentInterfaces struct{ rpc *rpcAgents }
 
-// report sends a report about the port, if the port's binding is certain and if the ledger does not contain this report yet.
+// report sends a report about the port, if the ledger knows the host of the port for certain and does not contain this report yet.
 func (a *agentInterfaces) report(ctx context.Context, c *randomClient, p *promise) {
 	host := p.values["host"].acknowledged
 	if !p.isCertain("host") || host == "" {

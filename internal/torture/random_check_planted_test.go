@@ -57,8 +57,8 @@ func TestCheck_FindsPlantedViolationOfEachPromise(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		plant func(*ledger, *observation)
-		want  findingClass // empty: no finding
-		names string       // what the finding names
+		want  findingClass // class of the finding; empty: the check must find nothing
+		names string       // object or process that the finding must name
 	}{
 		"nothing is planted": {plant: func(*ledger, *observation) {}},
 		"an unanswered write that took effect": {plant: func(l *ledger, w *observation) {

@@ -82,7 +82,8 @@ func checkReports(l *ledger, w *observation) (findings []finding) {
 	return findings
 }
 
-// checkControllerLog checks the order of the applied requests to the controller, and that it got each revision once.
+// checkControllerLog checks the order of the requests that the controller applied, and that the controller got each revision of an object
+// only once.
 func checkControllerLog(_ *ledger, w *observation) (findings []finding) {
 	for _, v := range w.violations {
 		findings = append(findings, finding{outOfOrder, "controller", v})
@@ -95,7 +96,7 @@ func checkControllerLog(_ *ledger, w *observation) (findings []finding) {
 		case r.Method == "DELETE":
 			delete(newest, key)
 		case r.Revision != 0 && r.Revision < newest[key]:
-			findings = append(findings, finding{outOfOrder, key, fmt.Sprintf("the controller received revision %d after %d", r.Revision, newest[key])})
+			findings = append(findings, finding{outOfOrder, key, fmt.Sprintf("the controller received revision %d after revision %d", r.Revision, newest[key])})
 		case r.Revision != 0 && r.Revision == newest[key]:
 			findings = append(findings, finding{doubled, key, fmt.Sprintf("the controller applied revision %d twice (request %d)", r.Revision, r.Number)})
 		default:
@@ -113,14 +114,14 @@ func checkController(_ *ledger, w *observation) (findings []finding) {
 			continue
 		}
 		if name, ok := w.mirrored[key]; !ok {
-			findings = append(findings, finding{drifted, key, "the controller does not have it"})
+			findings = append(findings, finding{drifted, key, "the controller does not have the object"})
 		} else if name != r.name && r.name != "" {
-			findings = append(findings, finding{drifted, key, fmt.Sprintf("the controller has the name %q, the row %q", name, r.name)})
+			findings = append(findings, finding{drifted, key, fmt.Sprintf("the controller has the name %q, but the row has the name %q", name, r.name)})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.mirrored)) {
 		if _, ok := w.rows[key]; !ok {
-			findings = append(findings, finding{drifted, key, "the controller has it, but there is no row"})
+			findings = append(findings, finding{drifted, key, "the controller has the object, but the object has no row"})
 		}
 	}
 	return findings
@@ -140,7 +141,8 @@ func checkUnfinished(_ *ledger, w *observation) (findings []finding) {
 	return findings
 }
 
-// checkOpenExecutions checks that exactly the live objects have an open execution, and that search attributes have the values of the rows.
+// checkOpenExecutions checks that every object whose work is not finished has an open execution, that no other object has one, and that
+// the search attributes have the values of the rows.
 func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 	expected := map[string]string{}
 	for key, r := range w.rows {
@@ -159,9 +161,9 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 		case !ok:
 			findings = append(findings, finding{drifted, id, "its row exists, but it has no open execution"})
 		case e.kind == contract.Port && e.status != r.status:
-			findings = append(findings, finding{drifted, id, fmt.Sprintf("the search attribute BerthStatus is %q, the row's status %q", e.status, r.status)})
+			findings = append(findings, finding{drifted, id, fmt.Sprintf("the search attribute BerthStatus is %q, but the row has the status %q", e.status, r.status)})
 		case e.kind == contract.Port && e.host != r.host:
-			findings = append(findings, finding{drifted, id, fmt.Sprintf("the search attribute BerthHost is %q, the row's host %q", e.host, r.host)})
+			findings = append(findings, finding{drifted, id, fmt.Sprintf("the search attribute BerthHost is %q, but the row has the host %q", e.host, r.host)})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.executions)) {
@@ -187,7 +189,7 @@ func checkAggregates(_ *ledger, w *observation) (findings []finding) {
 		case a.Name != "freepool":
 			findings = append(findings, finding{drifted, "aggregate " + a.Name, fmt.Sprintf("no lease runs, but Nova has the aggregate with the hosts %v", a.Hosts)})
 		case !slices.Equal(a.Hosts, w.servers):
-			findings = append(findings, finding{drifted, "aggregate freepool", fmt.Sprintf("no lease runs, but it has the hosts %v, expected %v", a.Hosts, w.servers)})
+			findings = append(findings, finding{drifted, "aggregate freepool", fmt.Sprintf("no lease runs, but the aggregate has the hosts %v, expected %v", a.Hosts, w.servers)})
 		}
 	}
 	return findings

@@ -18,15 +18,15 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// randomDeployment is a whole installation for one run of random faults: several processes of berth, and servers of its own, which the
-// faults may stop, cut off and damage.
+// randomDeployment is a whole installation for one run of random faults: several processes of berth, and servers for this run alone, which
+// the faults may stop, disconnect and damage.
 type randomDeployment struct {
 	*servertest.Deployment
 	postgres    *devstack.Postgres
 	temporal    *devstack.TestTemporal
-	copied      bool // the fault "Temporal restored from a copy" has made a copy
+	copied      bool // the fault "Temporal restored from a copy" has copied Temporal's data
 	rabbit      *devstack.RabbitMQ
-	client      client.Client // connected with Temporal without a link
+	client      client.Client // connected with Temporal directly, not through slowLink
 	slowLink    link          // between all processes of berth and Temporal
 	processes   []*berthProcess
 	nova, odl   *faultyServer

@@ -92,8 +92,8 @@ func noop() error { return nil }
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
-// drawServerFault returns a fault of Nova or the controller. A refusal meets all requests: if a controller that accepts other writes
-// refuses an entry five times, the entry fails, and needs an operator.
+// drawServerFault returns a fault of Nova or the controller. A fault with an error status meets all requests. If the controller refused an
+// entry five times and accepted other writes, the entry would fail and need an operator.
 func drawServerFault(r *rand.Rand) serverFault {
 	return pick(r, []serverFault{
 		{share: 1, status: 500},
@@ -129,7 +129,7 @@ func (d *randomDeployment) execWritable(statements ...string) error {
 	return nil
 }
 
-// lockTable locks a table against reads and writes, as a migration or a person at a prompt does. A restart of PostgreSQL also ends the lock.
+// lockTable locks a table against reads and writes, as a migration or a person in psql does. A restart of PostgreSQL also ends the lock.
 func (d *randomDeployment) lockTable(table string) (unlock func() error, err error) {
 	c, err := pgx.Connect(d.Context(), d.postgres.URL)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *randomDeployment) lockTable(table string) (unlock func() error, err err
 	return unlock, err
 }
 
-// restoreTemporalData replaces Temporal's data by the copy that an earlier fault of this kind has made, and makes the copy the first time.
+// restoreTemporalData copies Temporal's data when it is called for the first time. Each later call replaces Temporal's data by this copy.
 func (d *randomDeployment) restoreTemporalData() error {
 	if d.copied {
 		return d.temporal.RestoreData(d.Context())
@@ -183,7 +183,8 @@ func (d *randomDeployment) terminateWorkflow(r *rand.Rand) error {
 	return err
 }
 
-// plannedFault is a fault of a timeline: at the instant `at` after the begin of the run, for the duration `lasts`.
+// plannedFault is a fault of a timeline. The fault begins when the duration `at` has passed since the begin of the run, and lasts for the
+// duration `lasts`.
 type plannedFault struct {
 	kind      faultKind
 	at, lasts time.Duration

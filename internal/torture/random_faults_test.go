@@ -121,7 +121,7 @@ func (d *randomDeployment) awaitRest(l *ledger, deadline time.Time) []finding {
 	defer stopAgents()
 	ended, logged := time.Now(), 0
 	for {
-		operator.resume(d.Context()) // a pause without an answer may have taken effect late
+		operator.resume(d.Context()) // an earlier request to pause that got no answer may have taken effect late
 		operator.retryFailed(d.Context())
 		ctx, cancel := context.WithTimeout(d.Context(), 30*time.Second)
 		w, err := d.observe(ctx)

@@ -65,7 +65,7 @@ func (c *leaseClient) create(ctx context.Context) {
 	p := c.ledger.created("lease", fmt.Sprint(o["id"]), readValues(o))
 	c.owned = append(c.owned, p)
 	if got := c.send(ctx, http.MethodGet, leasePath(p), nil, 0); got.status == http.StatusNotFound {
-		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *leaseClient) delete(ctx context.Context) {
 	case a.verdict == acknowledged || a.status == http.StatusNotFound && before == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
-		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == refused:
 		c.ledger.setDeletion(p, before)

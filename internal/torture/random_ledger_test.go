@@ -74,12 +74,12 @@ func newLedger() *ledger {
 
 func (p *promise) key() string { return p.kind + "/" + p.id }
 
-// isCertain reports whether the object exists for certain with certain values of the attribute.
+// isCertain reports whether the ledger knows for certain that the object exists, and which value the attribute has.
 func (p *promise) isCertain(attribute string) bool {
 	return p.deletion == notDeleted && len(p.values[attribute].possible) == 0
 }
 
-// count records an acknowledged operation that is about no object of the ledger.
+// count records an acknowledged operation that concerns no object of the ledger.
 func (l *ledger) count(operation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +105,7 @@ func (l *ledger) created(kind, id string, values map[string]string) *promise {
 	return p
 }
 
-// changing records that a write is on its way. Its value is possible until a later fenced write is acknowledged.
+// changing records that a client sends a write. The row may have the value of this write until berth acknowledges a later fenced write.
 func (l *ledger) changing(p *promise, attribute, value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +128,7 @@ func (l *ledger) changed(p *promise, values map[string]string) {
 	l.acknowledged["update "+p.kind]++
 }
 
-// notChanged records that berth refused a write, so that its value is not possible.
+// notChanged records that berth refused a write, so the row cannot have the value of this write.
 func (l *ledger) notChanged(p *promise, attribute, value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +177,7 @@ func (l *ledger) forgetReports() {
 	}
 }
 
-// isReported reports whether all agents have reported for the certain binding of a port.
+// isReported reports whether the ledger knows the host of a port for certain and all agents have reported for the binding to this host.
 func (p *promise) isReported() bool {
 	host := p.values["host"]
 	return p.isCertain("host") && p.reports["L2"] == host.acknowledged && p.reports["DHCP"] != "" && host.acknowledged != ""

@@ -44,12 +44,12 @@ func (l link) cut() error {
 // stall drops all bytes in both directions, so that both ends wait. When heal is called, the stalled connections end.
 func (l link) stall() error { return l.add("timeout", "") }
 
-// slow delays every packet of the answers by the given milliseconds, and by up to as many more.
+// slow delays every packet of the answers by a random time between the given number of milliseconds and twice that number.
 func (l link) slow(milliseconds int) error {
 	return l.add("latency", fmt.Sprintf(`"latency":%d,"jitter":%d`, milliseconds+milliseconds/2, milliseconds/2))
 }
 
-// throttle limits the answers to the given kilobytes in a second.
+// throttle limits the rate of the answers to the given number of kilobytes per second.
 func (l link) throttle(kilobytes int) error {
 	return l.add("bandwidth", fmt.Sprintf(`"rate":%d`, kilobytes))
 }
@@ -67,7 +67,7 @@ func (l link) add(kind, attributes string) error {
 	return nil
 }
 
-// heal ends stall, slow and throttle.
+// heal ends the effects of stall, slow and throttle.
 func (l link) heal() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

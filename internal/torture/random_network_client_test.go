@@ -12,13 +12,13 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// networkClient creates, changes and deletes objects of the Networking API, each of which only this client changes.
+// networkClient creates, changes and deletes objects of the Networking API. No other client changes these objects.
 type networkClient struct {
 	*randomClient
 	agents  *agentInterfaces
 	network *promise
-	owned   []*promise // without the network
-	blocks  int        // subnets so far
+	owned   []*promise // objects of this client, without its network
+	blocks  int        // number of subnets that the client has created so far
 }
 
 // maxOwned is the maximum number of objects that one client owns at a time.
@@ -148,7 +148,7 @@ func (c *networkClient) checkVisible(ctx context.Context, p *promise) (revision 
 	case a.status == http.StatusNotFound && p.deletion == perhapsDeleted:
 		c.ledger.setDeletion(p, deleted)
 	case a.status == http.StatusNotFound:
-		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but the next read answered 404", p.at.Format(time.TimeOnly))
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == acknowledged:
 		o, _ := a.body[p.kind].(servertest.Object)
@@ -196,7 +196,7 @@ func (c *networkClient) delete(ctx context.Context, p *promise) {
 			c.ledger.addFinding(lost, p.key(), "its deletion was acknowledged at %s, but the next read shows it", p.at.Format(time.TimeOnly))
 		}
 	case a.status == http.StatusNotFound:
-		c.ledger.addFinding(lost, p.key(), "acknowledged at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
+		c.ledger.addFinding(lost, p.key(), "its last acknowledgement was at %s, but its deletion answered 404", p.at.Format(time.TimeOnly))
 		c.ledger.setDeletion(p, deleted)
 	case a.verdict == refused:
 		c.ledger.setDeletion(p, before)

@@ -21,16 +21,16 @@ import (
 // observation is everything that the checks compare: the rows, and all that berth derives from them.
 type observation struct {
 	rows       map[string]row // by kind and ID
-	unfinished []string       // work that is still to be done, from the rows
+	unfinished []string       // unfinished work that the rows show
 	executions map[string]execution
 	failed     []string // executions that failed or timed out
 	mirrored   map[string]string
-	requests   []odltest.Request // of berth to the controller
-	violations []string          // of the order of requests to the controller
+	requests   []odltest.Request // requests that berth has sent to the controller
+	violations []string          // requests that the controller got in a wrong order
 	plugged    map[string]int    // network-vif-plugged events that Nova has received, by port
 	aggregates []notifytest.Aggregate
 	servers    []string           // hosts that can be reserved
-	gauges     map[string]float64 // of all processes: the highest value of each
+	gauges     map[string]float64 // metrics by name, each with its highest value of all processes
 	crashes    []string           // output of processes that panicked
 }
 
@@ -53,7 +53,8 @@ const rowsQuery = `
 	union all select 'security_group_rule/' || id, '', '', '', '{}' from security_group_rule
 	union all select 'lease/' || id, name, '', case when ` + leaseHasEnded + ` then '` + endedLease + `' else status end, '{}' from lease`
 
-// endedLease is the status of an observed lease of which no step is left: TERMINATED, or in ERROR and without hosts and addresses.
+// endedLease is the status that an observation gives a lease without a further step: the lease is TERMINATED, or is in ERROR and holds no
+// hosts and no floating IPs.
 const endedLease = "ended"
 
 const leaseHasEnded = `(status = 'TERMINATED' or status = 'ERROR'

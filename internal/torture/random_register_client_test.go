@@ -66,7 +66,7 @@ func (e *registerEpoch) unansweredWrites() int {
 func (e *registerEpoch) createProviders(ctx context.Context, c *randomClient) bool {
 	for _, id := range []*string{&e.allocationProvider, &e.provider} {
 		*id = uuid.NewString()
-		for ctx.Err() == nil { // an unanswered creation may have taken effect: then the next one answers 409
+		for ctx.Err() == nil { // an unanswered creation may have taken effect; the answer to the next attempt is then 409
 			a := c.send(ctx, http.MethodPost, "/placement/resource_providers", servertest.Object{"name": "register-" + *id, "uuid": *id}, 0)
 			if a.verdict == acknowledged || a.status == http.StatusConflict {
 				break

@@ -14,7 +14,7 @@ import (
 // inventory of a provider. The register of a consumer has generation 0 if the consumer does not exist.
 type register struct {
 	generation int64
-	values     [3]string // the values that the generation guards; see the slot constants for their meaning
+	values     [3]string // the values that the generation guards; the constants below are the indexes
 }
 
 // Indexes into register.values for the register of a provider. The register of a consumer uses only index 0.

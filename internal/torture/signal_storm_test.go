@@ -20,10 +20,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// sendStorm sends signals to a workflow: 1,800 signals, or 45 signals per round of `make soak`. sendStorm sends them in bursts of more
-// signals than the number after which a delivery is interrupted, and waits after each burst until the workflow has continued as new:
-// Temporal prefers signals to the task of the workflow that receives them, so a storm without a pause can delay the workflow task until the
-// storm is over. sendStorm returns the number of signals.
+// sendStorm sends signals to a workflow: 1,800 signals, or 45 signals per round of `make soak`. sendStorm sends the signals in bursts. A
+// burst has more signals than the number after which the workflow interrupts a delivery. After each burst, sendStorm waits until the
+// workflow has continued as new. Temporal prefers signals to the workflow task of the same workflow, so signals without a pause could
+// delay the workflow task until the last signal. sendStorm returns the number of signals.
 func sendStorm(t *testing.T, s *servertest.Deployment, c client.Client, id, name string, arg any) int {
 	t.Helper()
 	const burst = 600

@@ -153,7 +153,7 @@ func TestTemporalRestoredFromBackup_RowsGetTheirExecutionsAgain(t *testing.T) {
 	o.signalReports(before, after)
 	o.AwaitActive(c, []string{before, after})
 	o.AwaitMirrored()
-	logTime(t, begin, "becoming as if Temporal had not been restored")
+	logTime(t, begin, "finishing all work after the restore")
 }
 
 // TestTemporalReplacedByEmptyOne_WorkContinuesWithoutRestart deletes all data of Temporal while berth runs.
