@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// account is the operating system's user that runs PostgreSQL. PostgreSQL refuses to run as root, so a process of root starts it as an
-// unprivileged user.
+// account is the operating system's user that runs PostgreSQL. PostgreSQL refuses to run as root, so a process that runs as root starts
+// PostgreSQL as an unprivileged user.
 type account struct {
 	uid, gid          int
 	otherUser         bool // the account is not the user of this process
@@ -23,8 +23,8 @@ const (
 	capDACReadSearch = 2
 )
 
-// accountFor chooses the user that runs PostgreSQL on the data in dir, and makes this user the owner of dir. The folder must exist. The
-// chosen user is the folder's owner unless that is root, so that a later start can read the data of the first start.
+// accountFor chooses the user that runs PostgreSQL on the data in dir, and makes this user the owner of dir. The folder must exist. If
+// root does not own the folder, accountFor chooses the folder's owner, so that a later start can read the data of the first start.
 func accountFor(dir string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}, nil

@@ -57,8 +57,8 @@ func version(path string) int {
 	return n
 }
 
-// postgresCache is the folder of downloaded binaries. For root it is outside of root's home directory, which the unprivileged user cannot
-// enter.
+// postgresCache is the folder of downloaded binaries. If this process runs as root, the folder is outside of root's home directory,
+// because the unprivileged user cannot enter this directory.
 func postgresCache() string {
 	base, err := os.UserCacheDir()
 	if os.Geteuid() == 0 {

@@ -42,9 +42,9 @@ type TemporalPrograms struct {
 	SQLTool string // creates and updates the database schema
 }
 
-// TemporalServer builds the Temporal server and returns the paths of its programs. Their version is the one of the dev server in the CLI,
-// because one module of the source tree pins both; most packages are compiled only once for both. Go caches the binaries. The build can
-// take minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
+// TemporalServer builds the Temporal server and returns the paths of its programs. The programs have the same version as the dev server in
+// the CLI, because one Go module of the source tree pins both versions. Go compiles most packages only once for the CLI and the server. Go
+// caches the binaries. The build can take minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
 func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
 	module, err := toolModule("temporal")
 	if err != nil {

@@ -72,7 +72,7 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // open until all are chosen, so that they differ
+		defer func() { _ = l.Close() }() // each listener stays open until all ports are chosen, so that the ports differ
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil

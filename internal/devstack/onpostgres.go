@@ -55,7 +55,8 @@ type postgresTemporal struct {
 	ports    []int    // the frontend's port comes first
 }
 
-// productionConfig is the dynamic configuration of a server that is measured. Only the limit of requests differs from the defaults.
+// productionConfig is the dynamic configuration of a server whose performance bench measures. Only the limit of requests differs from the
+// defaults.
 var productionConfig = []string{"frontend.namespaceRPS=100000"}
 
 // StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL. StartTemporalOnPostgres registers the

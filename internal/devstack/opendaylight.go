@@ -23,7 +23,8 @@ const OpenDaylightVariable = "BERTH_TEST_OPENDAYLIGHT"
 // OpenDaylightPath is the path of the northbound API below the server's URL.
 const OpenDaylightPath = "/controller/nb/v2/neutron"
 
-// OpenDaylight is a running Neutron northbound of OpenDaylight. It accepts all credentials, and its datastore is in memory.
+// OpenDaylight is a running server with OpenDaylight's northbound API for Neutron. The server accepts all credentials and keeps its data
+// in memory.
 type OpenDaylight struct {
 	dir     string
 	program string
@@ -32,8 +33,8 @@ type OpenDaylight struct {
 	stdin   io.Closer
 }
 
-// OpenDaylightProgram returns the path of the program: the one in OpenDaylightVariable, else the one that tools/opendaylight.sh of the source
-// tree builds once and caches. The build takes minutes.
+// OpenDaylightProgram returns the path of the program that serves the northbound API. The path is the value of OpenDaylightVariable. If
+// the variable is not set, tools/opendaylight.sh of the source tree builds the program once and caches it. The build takes minutes.
 func OpenDaylightProgram(ctx context.Context) (string, error) {
 	if path := os.Getenv(OpenDaylightVariable); path != "" {
 		if _, err := exec.LookPath(path); err != nil {
@@ -54,7 +55,7 @@ func OpenDaylightProgram(ctx context.Context) (string, error) {
 	return strings.TrimSpace(path.String()), nil
 }
 
-// StartOpenDaylight starts a northbound with its log in the folder, which is created if missing.
+// StartOpenDaylight starts the server. The folder `dir` holds the server's log; StartOpenDaylight creates the folder if it does not exist.
 func StartOpenDaylight(ctx context.Context, dir string) (*OpenDaylight, error) {
 	program, err := OpenDaylightProgram(ctx)
 	if err != nil {
@@ -82,7 +83,7 @@ func (o *OpenDaylight) URL() string { return "http://" + o.address() + OpenDayli
 
 func (o *OpenDaylight) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)) }
 
-// Start starts a stopped northbound on the same port. It is empty then.
+// Start starts a stopped server on the same port. The started server has no objects.
 func (o *OpenDaylight) Start(ctx context.Context) error {
 	log, err := openLog(o.dir)
 	if err != nil {
@@ -122,10 +123,10 @@ func (o *OpenDaylight) ready(ctx context.Context) error {
 	return nil
 }
 
-// Stop shuts the northbound down.
+// Stop shuts the server down.
 func (o *OpenDaylight) Stop() { o.end(syscall.SIGTERM, 10*time.Second) }
 
-// Kill sends SIGKILL to the northbound.
+// Kill sends SIGKILL to the server.
 func (o *OpenDaylight) Kill() { o.end(syscall.SIGKILL, time.Second) }
 
 func (o *OpenDaylight) end(sig os.Signal, grace time.Duration) {

@@ -98,7 +98,7 @@ func (p *Postgres) Restart(ctx context.Context) error {
 			return err
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		for !ended(pid) && ctx.Err() == nil { // its shared memory would block the start of the next server
+		for !ended(pid) && ctx.Err() == nil { // the shared memory of a running process would prevent the start of the next server
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -143,8 +143,8 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 	return password, nil
 }
 
-// awaitPredecessor waits until an earlier server on the same database cluster has ended, which may still run if its parent process was
-// killed.
+// awaitPredecessor waits until an earlier server on the same database cluster has ended. The earlier server may still run if its parent
+// process was killed.
 func (p *Postgres) awaitPredecessor(ctx context.Context) error {
 	const patience = 10 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -28,8 +28,8 @@ func memoryDir() string {
 	const (
 		folder = "/dev/shm"
 		tmpfs  = 0x01021994
-		files  = 3 << 30 // several times the need of all tests
-		spare  = 6 << 30 // for the test processes
+		files  = 3 << 30 // bytes for the databases; several times what all tests need
+		spare  = 6 << 30 // bytes for the test processes
 	)
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(folder, &fs); err != nil || fs.Type != tmpfs || fs.Bavail*uint64(fs.Bsize) < files || availableMemory() < spare {

@@ -16,7 +16,7 @@ import (
 	"berth/internal/devstack"
 )
 
-// Each command must reach the server, and fail with the namespace `wrong` or at the address of no server.
+// Each command must reach the server. A command must fail if it uses the namespace `wrong`, or an address at which no server listens.
 func TestTemporalCLI_ReadsFlagsBeforeVariables(t *testing.T) {
 	t.Parallel()
 	cli, err := devstack.TemporalCLI(t.Context(), func(string) {})
@@ -33,7 +33,7 @@ func TestTemporalCLI_ReadsFlagsBeforeVariables(t *testing.T) {
 		"address in a flag":                      {nil, []string{"--address", s.Address}, ""},
 		"address in a variable":                  {[]string{"TEMPORAL_ADDRESS=" + s.Address}, nil, ""},
 		"flag before variable":                   {[]string{"TEMPORAL_ADDRESS=" + nowhere}, []string{"--address", s.Address}, ""},
-		"flag with the address of no server":     {[]string{"TEMPORAL_ADDRESS=" + s.Address}, []string{"--address", nowhere}, nowhere},
+		"flag with an address without server":    {[]string{"TEMPORAL_ADDRESS=" + s.Address}, []string{"--address", nowhere}, nowhere},
 		"namespace in a variable":                {[]string{"TEMPORAL_ADDRESS=" + s.Address, "TEMPORAL_NAMESPACE=wrong"}, nil, "wrong"},
 		"namespace in a flag before a variable":  {[]string{"TEMPORAL_ADDRESS=" + s.Address, "TEMPORAL_NAMESPACE=wrong"}, []string{"-n", "default"}, ""},
 		"TLS with a server that does not use it": {nil, []string{"--address", s.Address, "--tls"}, "tls"},

@@ -88,8 +88,8 @@ func plantDifferences(s *servertest.Deployment, n int) []string {
 	return planted
 }
 
-// changedObject returns a copy of an object with another value of one attribute, and the name of this attribute; an empty name if berth
-// cannot update the type.
+// changedObject returns a copy of an object with another value of one attribute, and the name of this attribute. The name is empty if
+// berth cannot update objects of the type.
 func changedObject(typ string, o map[string]any) (attribute string, changed map[string]any) {
 	if journal.HasNoUpdate(typ) {
 		return "", nil

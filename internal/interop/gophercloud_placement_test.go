@@ -98,7 +98,7 @@ func (g *goClient) providers() {
 	_, err = resourceproviders.Create(g.ctx, c, resourceproviders.CreateOpts{Name: "rack"}).Extract()
 	g.expectStatus("create a second provider with the same name", err, http.StatusConflict)
 
-	for version, links := range map[string]int{"": 3, "1.1": 4, "1.6": 5, "1.11": 6, "1.39": 6} { // none means 1.0
+	for version, links := range map[string]int{"": 3, "1.1": 4, "1.6": 5, "1.11": 6, "1.39": 6} { // no microversion means 1.0
 		found, err := resourceproviders.Get(g.ctx, g.client(version), g.host).Extract()
 		g.mustSucceed("show the provider", err)
 		if found.Name != "host" || len(found.Links) != links {
@@ -171,7 +171,7 @@ func (g *goClient) aggregates() {
 	g.expectEqual("aggregates of the provider", want, *got)
 	stale := 2
 	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}).Extract()
-	g.expectStatus("set aggregates with an old generation", err, http.StatusBadRequest) // it sends null for no aggregates
+	g.expectStatus("set aggregates with an old generation", err, http.StatusBadRequest) // gophercloud sends null instead of an empty list of aggregates
 	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host,
 		resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale, Aggregates: []string{}}).Extract()
 	g.expectStatus("write with an outdated provider generation", err, http.StatusConflict)

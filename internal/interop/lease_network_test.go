@@ -44,11 +44,11 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 	}
 	if d := cmp.Diff(servertest.Object{"name": "lab", "description": "VSwitchName=lab", "project_id": "red", "provider:network_type": "vlan",
 		"provider:physical_network": "physnet1", "provider:segmentation_id": 100.0, "tags": []any{"blazar", fmt.Sprint("reservation:", reservation["id"])}}, got); d != "" {
-		t.Errorf("network of the lease (-want +got):\n%s", d)
+		t.Errorf("the network of the lease differs (-want +got):\n%s", d)
 	}
 	other := api.Must("POST", "/networking/v2.0/networks", servertest.Object{"network": servertest.Object{"provider:network_type": "vlan", "provider:physical_network": "physnet1"}})
 	if vlan := other["network"].(servertest.Object)["provider:segmentation_id"]; vlan != 200.0 {
-		t.Errorf("VLAN of a network that names none: got %v, want the 200 of BERTH_NETWORK_VLAN_RANGES", vlan)
+		t.Errorf("create a network without a VLAN ID: got the VLAN ID %v, want the VLAN ID 200 from BERTH_NETWORK_VLAN_RANGES", vlan)
 	}
 
 	subnet := user.Create("subnet", servertest.Object{"network_id": network["id"], "ip_version": 4, "cidr": "10.30.0.0/24"})
@@ -65,7 +65,7 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 		return ""
 	})
 	api.Must("DELETE", "/networking/v2.0/ports/"+server, nil)
-	s.AwaitNone("the lease", `select name from lease`)
+	s.AwaitNone("the lease is deleted", `select name from lease`)
 	for _, gone := range []string{networkPath, "/networking/v2.0/subnets/" + subnet} {
 		if code, _, err := api.Do("GET", gone, nil); code != http.StatusNotFound {
 			t.Errorf("GET %s after the end of the lease: got %d, error %v; want 404", gone, code, err)

@@ -14,8 +14,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestOpenDaylight_SimulatedControllerAnswersAlike sends the same requests to a real controller and to the simulated one. They answer with
-// the same status, and reads with the same objects, except for the requests in knownDifferences.
+// TestOpenDaylight_SimulatedControllerAnswersAlike sends the same requests to a real controller and to the stub. Except for the requests
+// in knownDifferences, both must answer with the same status, and answer a read with the same objects.
 func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 	t.Parallel()
 	actual, simulated := startOpenDaylight(t), servertest.Serve(t, odltest.New())+odltest.BasePath
@@ -27,10 +27,10 @@ func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 			difference := ""
 			switch {
 			case gotStatus != wantStatus:
-				difference = fmt.Sprintf("status %d, want %d as the real controller; its body: %s", gotStatus, wantStatus, want)
+				difference = fmt.Sprintf("the stub answered status %d, want %d as from the real controller; body of the real controller: %s", gotStatus, wantStatus, want)
 			case r.method == "GET" && wantStatus < 300:
 				if d := cmp.Diff(normalize(want), normalize(got)); d != "" {
-					difference = "body (-real controller +simulated):\n" + d
+					difference = "body (-real controller +stub):\n" + d
 				}
 			}
 			known, reason := knownDifference(r.name)
@@ -49,23 +49,23 @@ func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 	}
 }
 
-// knownDifferences has the reason for each request that the simulated controller answers differently. A key "TYPE: REQUEST"
-// names the request about one type of objects; a key without a colon names the request about every type.
+// knownDifferences has the reason for each request that the stub answers differently than the real controller. A key "TYPE: REQUEST" names
+// the request about one type of objects; a key without a colon names the request about every type.
 var knownDifferences = map[string]string{
-	"read an ID that is no UUID":                   anyID,
-	"update an ID that is no UUID":                 anyID,
-	"create with an ID that is no UUID":            anyID,
-	"delete an ID that is no UUID":                 anyID,
-	"create for a tenant that is no UUID":          anyID,
-	"delete the one of a tenant that is no UUID":   anyID,
-	`port with "network_id":"nonsense"`:            anyID,
-	`read the port with "network_id":"nonsense"`:   anyID,
-	`delete the port with "network_id":"nonsense"`: anyID,
+	"read an ID that is no UUID":                    anyID,
+	"update an ID that is no UUID":                  anyID,
+	"create with an ID that is no UUID":             anyID,
+	"delete an ID that is no UUID":                  anyID,
+	"create for a tenant that is no UUID":           anyID,
+	"delete the object of a tenant that is no UUID": anyID,
+	`port with "network_id":"nonsense"`:             anyID,
+	`read the port with "network_id":"nonsense"`:    anyID,
+	`delete the port with "network_id":"nonsense"`:  anyID,
 }
 
-const anyID = "the simulated controller accepts any text as an ID, because tests use short IDs and projects such as demo; the real controller answers 500 to an ID that is not a UUID, and 404 to later requests for an object that it refused to create"
+const anyID = "the stub accepts any text as an ID, because tests use short IDs and projects such as demo; the real controller answers 500 to an ID that is not a UUID, and 404 to later requests for an object that it refused to create"
 
-// knownDifference returns the reason for a request that the simulated controller answers differently, and its name in knownDifferences.
+// knownDifference returns the reason why the stub answers a request differently, and the key of this reason in knownDifferences.
 func knownDifference(request string) (name, reason string) {
 	if reason, ok := knownDifferences[request]; ok {
 		return request, reason

@@ -12,11 +12,12 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// instant is a moment at which a worker is killed: before or after a request to the controller, or some time after it.
+// instant is a moment at which the test kills a worker: when a request arrives at the controller, when the controller has answered the
+// request, or some time after one of these.
 type instant struct {
 	request int           // number of requests since the last kill
-	phase   requestPhase  // of the request
-	delay   time.Duration // from the phase to the kill
+	phase   requestPhase  // phase of this request after which the delay begins
+	delay   time.Duration // time from the phase to the kill
 }
 
 // killer kills the worker that mirrors the journal at given instants.
@@ -25,8 +26,8 @@ type killer struct {
 
 	mu       sync.Mutex
 	victim   *servertest.Worker
-	instants []instant // that have not come yet
-	requests int       // since the last kill
+	instants []instant // instants that have not come yet
+	requests int       // number of requests since the last kill
 	killed   chan struct{}
 }
 

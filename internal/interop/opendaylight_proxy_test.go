@@ -24,16 +24,16 @@ type controllerExchange struct {
 	method, path, body string
 	status             int
 	answer             string
-	repeated           bool // the controller has received the same request before, whose answer berth did not wait for
+	repeated           bool // berth has sent the same request before, and did not wait for its answer
 }
 
 func (e controllerExchange) String() string {
 	return fmt.Sprintf("%s %s %s\nresponse: %d %s", e.method, e.path, e.body, e.status, e.answer)
 }
 
-// openDaylight is a real controller behind a proxy that keeps all exchanges with the northbound.
+// openDaylight is a real controller behind a proxy that records all exchanges with the northbound API.
 type openDaylight struct {
-	url string // of the northbound through the proxy
+	url string // URL of the northbound API through the proxy
 
 	mu        sync.Mutex
 	exchanges []controllerExchange
@@ -44,7 +44,8 @@ type openDaylight struct {
 // requestPhase is a moment in the course of a request.
 type requestPhase int
 
-// The moments of a request: the controller has not received it yet, and the controller has answered it but berth has no answer yet.
+// The phases of a request: the proxy has received the request, but the controller has not; the controller has answered the request, but
+// berth does not have the answer yet.
 const (
 	requestReceived requestPhase = iota
 	requestAnswered
@@ -127,8 +128,8 @@ func requestKey(r *http.Request, body string) string {
 	return r.Method + " " + r.URL.Path + " " + body
 }
 
-// failures returns the exchanges in which the controller refused a request. A read of an object that it does not have is none. The second
-// creation of an object is none either: if the controller is slow, berth sends the request again.
+// failures returns the exchanges in which the controller refused a request. failures leaves out reads of objects that the controller does
+// not have. It also leaves out second creations of an object, because berth sends a request again if the controller is slow.
 func (o *openDaylight) failures() []controllerExchange {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 // collection is a collection of the northbound API with a body for each request about one of its objects.
 type collection struct {
 	path, envelope, plural string
-	attributes             string // of a valid object, without id and tenant_id
+	attributes             string // attributes of a valid object, without id and tenant_id
 	changed                string // attributes of a valid update
 }
 
@@ -18,7 +18,7 @@ const tenant = "99999999-0000-4000-8000-000000000099"
 // sharedID returns the ID of an object that other objects refer to. All of them exist before the requests about the single collections.
 func sharedID(n int) string { return fmt.Sprintf("88888888-0000-4000-8000-%012d", n) }
 
-// collections lists the collections of all types but member, which only exists in a pool.
+// collections lists the collections of all types except member, because a member only exists in a pool.
 var collections = []collection{
 	{"qos/policies", "policy", "policies", `"name":"p","shared":false,"bandwidth_limit_rules":[{"id":"` + sharedID(1) + `","tenant_id":"` + tenant + `","max_kbps":100,"max_burst_kbps":10}],"dscp_marking_rules":[{"id":"` + sharedID(2) + `","tenant_id":"` + tenant + `","dscp_mark":8}]`,
 		`"name":"q","shared":true,"bandwidth_limit_rules":[],"dscp_marking_rules":[]`},
@@ -104,11 +104,11 @@ func (l *requestList) addCollection(i int, c collection) {
 
 	add("list before the first create", "GET", "", "")
 	add("create", "POST", "", object(c.envelope, id(1), c.attributes))
-	add("read the created", "GET", one, "")
-	add("create it again", "POST", "", object(c.envelope, id(1), c.attributes))
+	add("read the created object", "GET", one, "")
+	add("create the object again", "POST", "", object(c.envelope, id(1), c.attributes))
 	add("read two fields", "GET", one+"?fields=id&fields=tenant_id", "")
 	add("update", "PUT", one, object(c.envelope, id(1), c.changed+`,"revision_number":5`))
-	add("read the updated", "GET", one, "")
+	add("read the updated object", "GET", one, "")
 	add("update without id and tenant", "PUT", one, fmt.Sprintf(`{%q:{%s,"revision_number":6}}`, c.envelope, c.attributes))
 	add("read after an update without id and tenant", "GET", one, "")
 	add("update with an old revision", "PUT", one, object(c.envelope, id(1), c.changed+`,"revision_number":2`))
@@ -129,16 +129,16 @@ func (l *requestList) addCollection(i int, c collection) {
 	add("delete an ID that is no UUID", "DELETE", "/nonsense", "")
 	add("create without an ID", "POST", "", fmt.Sprintf(`{%q:{"tenant_id":%q,%s}}`, c.envelope, tenant, c.attributes))
 	add("create for a tenant that is no UUID", "POST", "", fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"demo",%s}}`, c.envelope, id(4), c.attributes))
-	add("delete the one of a tenant that is no UUID", "DELETE", "/"+id(4), "")
+	add("delete the object of a tenant that is no UUID", "DELETE", "/"+id(4), "")
 	add("create without a tenant", "POST", "", fmt.Sprintf(`{%q:{"id":%q,%s}}`, c.envelope, id(5), c.attributes))
-	add("read the one without a tenant", "GET", "/"+id(5), "")
+	add("read the object without a tenant", "GET", "/"+id(5), "")
 	add("create for an empty tenant", "POST", "", fmt.Sprintf(`{%q:{"id":%q,"tenant_id":"",%s}}`, c.envelope, id(6), c.attributes))
 	add("create for a tenant without dashes", "POST", "", fmt.Sprintf(`{%q:{"id":%q,"tenant_id":%q,%s}}`, c.envelope, id(7), strings.ReplaceAll(tenant, "-", ""), c.attributes))
-	add("read the one of a tenant without dashes", "GET", "/"+id(7), "")
+	add("read the object of a tenant without dashes", "GET", "/"+id(7), "")
 	add("create for a project", "POST", "", fmt.Sprintf(`{%q:{"id":%q,"project_id":%q,%s}}`, c.envelope, id(8), tenant, c.attributes))
-	add("read the one of a project", "GET", "/"+id(8), "")
+	add("read the object of a project", "GET", "/"+id(8), "")
 	add("create with an unknown attribute", "POST", "", object(c.envelope, id(9), c.attributes+`,"unknown_attribute":{"a":[1]}`))
-	add("read the one with an unknown attribute", "GET", "/"+id(9), "")
+	add("read the object with an unknown attribute", "GET", "/"+id(9), "")
 	add("create with ID and tenant only", "POST", "", fmt.Sprintf(`{%q:{"id":%q,"tenant_id":%q}}`, c.envelope, id(10), tenant))
 	add("create without JSON", "POST", "", "{")
 	add("create with an empty body", "POST", "", "")
@@ -164,8 +164,8 @@ func (l *requestList) addCollection(i int, c collection) {
 	add("list with a filter", "GET", "?id="+id(12), "")
 	add("list with fields", "GET", "?fields=id", "")
 	add("delete", "DELETE", one, "")
-	add("delete it again", "DELETE", one, "")
-	add("read the deleted", "GET", one, "")
+	add("delete the object again", "DELETE", one, "")
+	add("read the deleted object", "GET", one, "")
 	add("list after the delete", "GET", "", "")
 }
 

@@ -107,7 +107,7 @@ var floatingIPCommands = []commandCase{
 }
 
 // resourceCommands change a lease of a network segment and a device. The test creates this lease itself, because the client cannot parse the
-// fields of its reservations.
+// fields of the lease's reservations.
 var resourceCommands = []commandCase{
 	{"reservation lease show lab -f value -c reservations", `has:     "network_name": "lab",`},
 	{"reservation lease set lab --prolong-for 1h", "Updated lease: lab"},

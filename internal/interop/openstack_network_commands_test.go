@@ -125,12 +125,12 @@ var unsupportedCommands = []string{"router list", "router create r", "local ip l
 	"network rbac list", "network segment list", "network qos policy list", "network flavor list", "network flavor profile list",
 	"network service provider list", "network meter list", "default security group rule list"}
 
-// inapplicablePrefixes lists beginnings of network commands that do not apply to berth, with the reason. A command in networkCommands is
-// run even if it begins with one of inapplicablePrefixes.
+// inapplicablePrefixes lists the beginnings of network commands that do not apply to berth, each with the reason. A command in
+// networkCommands is run even if it begins with one of inapplicablePrefixes.
 var inapplicablePrefixes = map[string]string{
 	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,
 	"network agent add router": layer3, "network agent remove router": layer3, "network agent router": layer3,
-	"default security group": "every project's begins with the same rules", "security group default statefulness": "groups are stateful unless told otherwise", "address group": "rules name addresses or groups",
+	"default security group": "the default group of every project begins with the same rules", "security group default statefulness": "a group is stateful unless the request says otherwise", "address group": "rules name addresses or groups",
 	"address scope": pooled, "subnet pool": pooled, "network onboard": pooled, "network auto allocated topology": pooled,
 	"network flavor": drivers, "network service provider": drivers, "network meter": drivers, "network qos": drivers, "tap": drivers,
 	"network rbac": "a network belongs to one project, or to all", "network segment": "a network has one segment",

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A temporal CLI whose server ends at once as long as there are files called trouble… beside it.
+# A temporal CLI whose server ends immediately with an error while its folder contains files whose names begin with "trouble".
+# Each such start removes one of these files.
 here=$(dirname "$0")
 if [ "$1" = server ]; then
 	for trouble in "$here"/trouble*; do

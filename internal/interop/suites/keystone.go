@@ -20,8 +20,8 @@ var keystoneServer string
 
 type object = map[string]any
 
-// startKeystone creates Keystone's database with one administrator, starts Keystone and requests a token. Passwords are hashed with the
-// fewest rounds and database reads are cached, because Tempest creates several users for each class of tests.
+// startKeystone creates Keystone's database with one administrator, starts Keystone and requests a token. Keystone hashes passwords with
+// the lowest possible cost and caches database reads, because Tempest creates several users for each class of tests.
 func (c *cloud) startKeystone() error {
 	port, err := devstack.Port(0)
 	if err != nil {

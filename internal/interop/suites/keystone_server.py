@@ -1,4 +1,4 @@
-"""Serves Keystone's API on the loopback port $PORT, one request at a time, as SQLite needs it."""
+"""Serves Keystone's API on the loopback port $PORT, one request at a time, because the database is SQLite."""
 import os
 from wsgiref import simple_server
 

@@ -1,4 +1,7 @@
-"""Sends its arguments and its files to openstack_server.py, which listens at the socket in the first argument, and exits with the code of the command."""
+"""Sends its arguments and its standard files to openstack_server.py, and exits with the exit code of the command.
+
+The first argument is the path of the socket at which openstack_server.py listens.
+"""
 import json
 import socket
 import sys

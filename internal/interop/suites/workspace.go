@@ -15,7 +15,7 @@ import (
 	"berth/internal/devstack"
 )
 
-// testRun is a workspace in a cloud.
+// testRun runs the tests of a workspace against a cloud.
 type testRun struct {
 	workspace
 	cloud  *cloud

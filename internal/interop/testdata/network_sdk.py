@@ -1,5 +1,5 @@
-"""Uses openstacksdk's network proxy, unmodified, on the endpoint of the first argument, and tells as a line of JSON which of its methods
-that apply it has not used, and what went wrong. {"untold": [...], "problems": [...]}
+"""Calls the methods of openstacksdk's network proxy, unmodified, at the endpoint of the first argument. Prints a line of JSON:
+{"untold": [...], "problems": [...]}: the methods that apply to berth and that the script has not called, and the errors.
 """
 import json
 import re
@@ -9,7 +9,7 @@ import openstack
 from openstack import exceptions, proxy
 from openstack.network.v2 import _proxy
 
-# What begins or contains one of these does not apply: layer 3, packet filters other than groups, pools, and drivers.
+# Methods whose names match do not apply to berth: layer 3, packet filters other than security groups, pools, and drivers.
 EXCUSED = re.compile(
     r"router|floating|firewall|pool|vpn|qos|rbac|segment|flavor|meter|service_profile|service_provider|address_group|address_scope|bgp|conntrack|"
     r"local_ip|ndp|listener|member|health|load_balancer|tap_|sfc|port_forwarding|auto_allocated|endpoint_group|default_security_group_rule|"
@@ -20,7 +20,7 @@ used, problems = set(), []
 
 
 def told(method, /, *arguments, **options):
-    """Calls a method of the proxy; one that is newer than this SDK answers nothing."""
+    """Calls a method of the proxy. If this version of the SDK lacks the method, the call does nothing."""
     used.add(method)
     if not hasattr(conn.network, method):
         return None

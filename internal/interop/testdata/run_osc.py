@@ -1,9 +1,14 @@
-"""Runs commands of the stock openstack client, as its interactive mode does: starting it anew for each would take most of the time.
+"""Runs commands of the stock openstack client in one process, as the client's interactive mode does, because a new process for each command would
+take most of the time.
 
-Every request is a line of JSON, and so is its answer. {"program": ..., "options": [...]} begins a session of that program with these global
-options, in a process of its own; a list of arguments is a command of that session, answered by [exit code, stdout, stderr]; null ends the
-session. Outside of sessions, the name of a group of entry points is answered by the commands that plug-ins have registered there,
-"microversions" by those of Placement that the client knows, and "programs" by the programs that can have sessions.
+Every request is a line of JSON, and every answer is a line of JSON. In a session, one program runs commands in a process of its own:
+- {"program": ..., "options": [...]} begins a session of the program with these global options.
+- A list of arguments is a command of the session; the answer is [exit code, stdout, stderr].
+- null ends the session.
+Requests outside of sessions:
+- The name of a group of entry points; the answer is the commands that plug-ins have registered there.
+- "microversions"; the answer is the microversions of Placement that the client knows.
+- "programs"; the answer is the programs that can have sessions.
 """
 import importlib.metadata
 import json
@@ -23,14 +28,14 @@ def say(answer):
 
 
 def openstack(options):
-    """The stock client: the first command starts it, the others find it running."""
+    """The stock client. The first command starts the client; later commands use the running client."""
     client = shell.OpenStackShell()
     first = [lambda arguments: client.run(options + arguments)]
     return lambda arguments: (first.pop() if first else client.run_subcommand)(arguments)
 
 
 def blazar(options):
-    """The program of Blazar's client alone."""
+    """The program blazar of Blazar's client."""
     from blazarclient.shell import main
     return lambda arguments: main(options + arguments)
 
@@ -41,7 +46,7 @@ if find_spec("blazarclient.shell"):
 
 
 def serve(program, options):
-    """One client, which runs commands with those global options until the session ends."""
+    """Runs commands of one client with the given global options until the session ends."""
     files = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
     for number, file in enumerate(files, 1):
         os.dup2(file.fileno(), number)
@@ -65,7 +70,7 @@ def serve(program, options):
 answers = os.dup(1)
 for group in "openstack.cli.base", "openstack.cli.extension":
     for plugin in importlib.metadata.entry_points(group=group):
-        plugin.load()  # once, not in every session
+        plugin.load()  # loads the plug-in once, and not in every session
 for request in requests:
     if isinstance(request, dict):
         session = os.fork()

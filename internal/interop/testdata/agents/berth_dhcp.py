@@ -1,4 +1,4 @@
-"""A DHCP driver for the DHCP agent that has a port on each network, as every driver has, and starts no server there."""
+"""A DHCP driver for the DHCP agent. The driver has a port on each network, as every driver has, but starts no DHCP server."""
 
 from neutron.agent.linux import dhcp
 

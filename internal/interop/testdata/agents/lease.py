@@ -1,4 +1,4 @@
-"""Asks for an address by DHCP on a device, as a server does that boots, and prints what it is offered."""
+"""Requests an address by DHCP on a network device, as a booting server does, and prints the address that the DHCP server offers."""
 
 import os
 import socket

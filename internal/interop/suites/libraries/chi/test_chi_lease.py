@@ -1,4 +1,4 @@
-"""python-chi's module for leases, as a user of Chameleon calls it."""
+"""Tests the module chi.lease of python-chi, which users of Chameleon call."""
 import datetime
 import unittest
 
@@ -11,7 +11,7 @@ class Lease(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         """Registers the resources that the user reserves: a host, floating IPs, a network segment and devices. Only Chameleon's own client,
-        which is not on PyPI, has methods for the last two."""
+        which is not on PyPI, has methods for network segments and devices."""
         cls.cloud = openstack.connect(cloud="devstack-admin")
         cls.blazar = client.Client("1", service_type="reservation", session=cls.cloud.session)
         host = cls.blazar.host.create("cmp-1", node_type="compute_skylake", node_name="nc01")
@@ -65,7 +65,7 @@ class Lease(unittest.TestCase):
         self.assertEqual([("virtual:floatingip", 2)], [(r["resource_type"], r["amount"]) for r in lease.get_lease("night").fip_reservations])
 
     def start(self, add):
-        """Returns a lease that has started, with the reservation that the function adds."""
+        """Returns a lease that has started. The given function adds the reservation of the lease."""
         today = lease.Lease("today", duration=datetime.timedelta(hours=1))
         add(today)
         today.submit(wait_for_active=True)

@@ -1,4 +1,4 @@
-"""Nova's network API, as nova-compute calls it: it needs no database, because the instances are in memory."""
+"""Tests Nova's network API with the calls of nova-compute. The test needs no database of Nova, because the instances are in memory."""
 import os
 import unittest
 import uuid
@@ -56,7 +56,7 @@ class NetworkAPI(unittest.TestCase):
         return self.api.allocate_for_instance(self.context, self.instance, requests, security_groups=["default"], bind_host_id="cmp-1")
 
     def hosts(self, port):
-        """The status of each binding of a port by host."""
+        """Returns the status of each binding of a port, by host."""
         return {b.host: b.status for b in self.cloud.network.port_bindings(port)}
 
     def profiles(self):
