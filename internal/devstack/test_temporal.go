@@ -33,6 +33,9 @@ func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (
 	}
 	t.server, err = preparePostgresTemporal(ctx, programs, filepath.Join(dir, "temporal"), t.postgres, dynamicConfig)
 	if err == nil {
+		err = t.dropVisibilityIndexes(ctx)
+	}
+	if err == nil {
 		t.Temporal, err = t.server.start(ctx)
 	}
 	if err != nil {
@@ -72,7 +75,30 @@ func (t *TestTemporal) EraseData(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = c.Close(ctx) }()
-	return t.server.createDatabases(ctx, c)
+	if err := t.server.createDatabases(ctx, c); err != nil {
+		return err
+	}
+	return t.dropVisibilityIndexes(ctx)
+}
+
+// dropVisibilityIndexes removes the secondary indexes of the visibility database, one for each predefined search attribute. Writing them
+// takes most of PostgreSQL's CPU time for a workflow, and a test's namespace has so few workflows that its lists need no index.
+func (t *TestTemporal) dropVisibilityIndexes(ctx context.Context) error {
+	c, err := t.postgres.connect(ctx, visibilityDatabase)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	_, err = c.Exec(ctx, `
+		do $$
+		declare
+			name text;
+		begin
+			for name in select indexrelid::regclass from pg_index where indrelid = 'executions_visibility'::regclass and not indisunique loop
+				execute 'drop index ' || name;
+			end loop;
+		end $$`)
+	return err
 }
 
 // eachDatabase calls f for both databases of the server.
