@@ -226,7 +226,7 @@ func databaseName(s *servertest.Deployment) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// copyDatabase makes the database `to` a copy of the database `from`, which no process may use. The database `to` may exist.
+// copyDatabase makes the database `to` a copy of the database `from`, which no process of berth may use. The database `to` may exist.
 func copyDatabase(s *servertest.Deployment, from, to string) {
 	s.Helper()
 	admin, err := url.Parse(s.Database)
@@ -243,7 +243,11 @@ func copyDatabase(s *servertest.Deployment, from, to string) {
 		s.Fatal(err)
 	}
 	s.Await("the database is copied", func() string { // PostgreSQL notices the end of a killed process only after some time
-		_, err := c.Exec(s.Context(), `create database `+pgx.Identifier{to}.Sanitize()+` template `+pgx.Identifier{from}.Sanitize())
+		_, err := c.Exec(s.Context(), `select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = $1`, from)
+		if err != nil {
+			return err.Error()
+		}
+		_, err = c.Exec(s.Context(), `create database `+pgx.Identifier{to}.Sanitize()+` template `+pgx.Identifier{from}.Sanitize())
 		if err != nil {
 			return err.Error()
 		}

@@ -31,23 +31,44 @@ func (s *Deployment) AwaitActive(c *Worker, ports []string) {
 	}
 }
 
-// Rows runs a query whose result has one text column, and returns the values of that column.
+// Rows runs a query whose result has one text column, and returns the values of that column. Rows keeps its connection for the next call,
+// because opening a connection costs PostgreSQL more CPU time than most queries. If the query fails on the kept connection, which a fault may
+// have ended, Rows runs the query again on a new one.
 func (s *Deployment) Rows(sql string, args ...any) []string {
+	s.Helper()
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	if s.conn != nil {
+		if list, err := queryTexts(s.Context(), s.conn, sql, args); err == nil {
+			return list
+		}
+		_ = s.conn.Close(s.Context())
+	}
+	s.connect()
+	list, err := queryTexts(s.Context(), s.conn, sql, args)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return list
+}
+
+func queryTexts(ctx context.Context, c *pgx.Conn, sql string, args []any) ([]string, error) {
+	found, err := c.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, pgx.RowTo[string])
+}
+
+// connect opens the connection of Rows.
+func (s *Deployment) connect() {
 	s.Helper()
 	c, err := pgx.Connect(s.Context(), s.Database)
 	if err != nil {
 		s.Fatal(err)
 	}
-	defer func() { _ = c.Close(context.Background()) }()
-	found, err := c.Query(s.Context(), sql, args...)
-	if err != nil {
-		s.Fatal(err)
-	}
-	list, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		s.Fatal(err)
-	}
-	return list
+	s.Cleanup(func() { _ = c.Close(context.Background()) })
+	s.conn = c
 }
 
 // AwaitNone waits until the query returns no rows.

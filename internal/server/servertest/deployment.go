@@ -6,10 +6,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
@@ -32,6 +34,9 @@ type Deployment struct {
 	Nova       *notifytest.Nova
 	Intercept  atomic.Pointer[func(*http.Request)] // runs before each request to the controller
 	Settings   []string
+
+	connMu sync.Mutex
+	conn   *pgx.Conn // connection of Rows, nil before the first call
 }
 
 // NewDeployment creates a deployment that uses the given database. The parameter `temporal` contains the settings of a Temporal namespace.
