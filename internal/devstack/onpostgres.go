@@ -51,6 +51,7 @@ type postgresTemporal struct {
 	programs TemporalPrograms
 	dir      string
 	dynamic  []string // dynamic configuration: name=value
+	environ  []string // environment variables besides HOME
 	database *url.URL // URL with the user and password of the PostgreSQL role that the Temporal server uses
 	ports    []int    // the frontend's port comes first
 }
@@ -232,11 +233,11 @@ func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, a
 // serverEnvironment is the name of the server's configuration file without the extension.
 const serverEnvironment = "berth"
 
-// command returns the command that runs the server. The command has no environment variables but HOME, so that the configuration file has
-// all settings.
+// command returns the command that runs the server. The command has no environment variables but HOME and s.environ, so that the
+// configuration file has all settings of Temporal.
 func (s *postgresTemporal) command() *exec.Cmd {
 	cmd := exec.Command(s.programs.Server, "--root", s.dir, "--config", ".", "--env", serverEnvironment, "--allow-no-auth", "start")
-	cmd.Env = []string{"HOME=" + s.dir}
+	cmd.Env = append([]string{"HOME=" + s.dir}, s.environ...)
 	return cmd
 }
 

@@ -33,6 +33,7 @@ func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (
 	}
 	t.server, err = preparePostgresTemporal(ctx, programs, filepath.Join(dir, "temporal"), t.postgres, dynamicConfig)
 	if err == nil {
+		t.server.environ = []string{"GOGC=400"} // collect garbage rarely, which saves CPU time
 		err = t.dropVisibilityIndexes(ctx)
 	}
 	if err == nil {
