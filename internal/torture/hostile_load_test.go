@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,6 +76,7 @@ func (h *hostileClient) measure(database string, f func()) (cpu time.Duration, h
 }
 
 func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as in production, whatever GOGC is
 	h := newHostileClient(t)
 	h.serveWithoutTimeouts()
 	storetest.Exec(t, h.database, `
