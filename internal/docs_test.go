@@ -183,3 +183,21 @@ func anchors(text string) map[string]bool {
 	}
 	return all
 }
+
+// TestDocs_ThreatModelNamesATestForEachRule checks that each line of the table of rules in docs/security.md names a test.
+// TestDocs_NamesExistInCode checks that the named tests exist.
+func TestDocs_ThreatModelNamesATestForEachRule(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(text(t, "docs/security.md"), "## Who may do what at which door\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if len(lines) < 20 {
+		t.Fatalf("table of rules in docs/security.md: got %d lines, want at least 20", len(lines))
+	}
+	for _, line := range lines[2:] { // after the head of the table
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if last := strings.Trim(cells[len(cells)-1], " `"); len(cells) != 3 || !testName.MatchString(last) {
+			t.Errorf("docs/security.md: the line %q names no test in its last column, want one", line)
+		}
+	}
+}
