@@ -29,6 +29,7 @@ type expectedStatuses [7]int
 var (
 	anyone             = expectedStatuses{0, 0, 0, 0, 0, 0, 0}
 	adminOnly          = expectedStatuses{401, 403, 403, 403, 403, 0, 0}
+	roleAdminOnly      = expectedStatuses{401, 403, 403, 403, 403, 403, 0}
 	serviceOnly        = expectedStatuses{401, 403, 403, 403, 403, 0, 403}
 	listOwn            = expectedStatuses{401, 0, 403, 0, 0, 0, 0}     // list that contains the caller's own objects
 	createOwn          = expectedStatuses{401, 0, 403, 403, 0, 0, 0}   // create an object in the caller's project
@@ -44,6 +45,8 @@ var (
 // all routes of this API that have no entry of their own.
 var permissions = map[string]expectedStatuses{
 	"/placement": adminOnly, "/agent/v1": adminOnly, "/journal/v1": adminOnly, "/operator/v1": adminOnly,
+	"GET /operator/v1/agent-tokens": roleAdminOnly, "POST /operator/v1/agent-tokens": roleAdminOnly, "DELETE /operator/v1/agent-tokens/{id}": roleAdminOnly,
+	"GET /operator/v1/agent-keys": roleAdminOnly, "POST /operator/v1/agent-keys": roleAdminOnly, "DELETE /operator/v1/agent-keys/{id}": roleAdminOnly,
 	"GET /placement/": anyone, "POST /placement/reshaper": serviceOnly,
 
 	"GET /networking/": anyone, "GET /networking/v2.0": anyone, "GET /networking/v2.0/": anyone,
