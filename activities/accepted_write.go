@@ -7,10 +7,9 @@ import (
 	"berth/internal/odl"
 )
 
-// acceptedWrite is the evidence of this process that the controller accepts writes: the time of the last accepted write of a journal entry.
-// A failed request deletes the evidence, because the whole controller may be down from then on. So if writes
-// were accepted just before an outage, each process counts the outage as a failure of at most one entry, and only of an entry that has failed
-// before.
+// acceptedWrite is the evidence of this process that the controller accepts writes: the time of the last accepted write of a journal
+// entry. A failed request deletes the evidence, because the whole controller may be down from then on. If writes were accepted just
+// before an outage, each process therefore counts the outage as a failure of at most one entry. This entry must have failed before.
 type acceptedWrite struct {
 	mu sync.Mutex
 	at time.Time // zero: no accepted write since the last failed request

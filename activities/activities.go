@@ -1,7 +1,7 @@
-// Package activities contains the activities of all workflows. The activities access PostgreSQL, the OpenDaylight controller, Nova,
-// Neutron, RabbitMQ and the webhook for lease notifications. Each activity does one thing, is idempotent and takes little time. Each
-// activity that changes a row first checks the row's state or version (the fence), so that a repeated or late call of the activity
-// changes nothing.
+// Package activities contains the activities of all workflows. The activities access PostgreSQL, the
+// OpenDaylight controller, Nova, Neutron, RabbitMQ and the webhook for lease notifications. Each activity
+// does one thing, is idempotent and takes little time. Each activity that changes a row first checks the
+// row's state or version (the fence), so that a repeated or late call to the activity changes nothing.
 package activities
 
 import (
@@ -79,7 +79,7 @@ type NoteDeliverer interface {
 // Activities are the activities of every task queue.
 type Activities struct {
 	Options
-	leaseRounds coalesce.Loop // performs the steps of leases that are due
+	leaseRounds coalesce.Loop // performs the due steps (such as start and end) of leases
 	leases      *leaseLoader
 	drainLock   sync.Mutex    // held while an activity drains the journal backlog
 	drainTime   time.Duration // maximum time that one attempt spends on the backlog

@@ -19,8 +19,8 @@ const (
 	Invalid  = "Invalid"  // the input belongs to no row
 )
 
-// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease. A later attempt of a refused
-// step may succeed, so the lease's workflow retries the step and decides for how long.
+// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease (such as its start
+// or end). A later attempt of a refused step may succeed, so the lease's workflow retries the step and decides for how long.
 const BackendError = "Unwilling"
 
 // Types of errors that only package activities uses.

@@ -222,7 +222,7 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	if _, err := m.odl.ChangeShare(1, 1); err != nil {
 		t.Fatal(err)
 	}
-	unknown := m.createNetworks(1)[0] // the controller has it, its rows are deleted
+	unknown := m.createNetworks(1)[0] // the controller has this network, but its rows are deleted
 	m.drainJournal()
 	m.deleteNetworkRows(unknown.ID)
 	audit := m.finishRun(m.startRun(contract.KeyAudit, 0))

@@ -15,16 +15,16 @@ type HypervisorLister interface {
 }
 
 const (
-	// healBatch is the maximum number of reservations that one call of HealReservations heals.
+	// healBatch is the maximum number of reservations that one call to HealReservations heals.
 	healBatch = 10_000
-	// healTime is the maximum duration of one call of HealReservations. healTime must be shorter than workflows.LongRunningTimeout. The
-	// next call of HealReservations heals the reservations for which the time was not sufficient.
+	// healTime is the maximum duration of one call to HealReservations. healTime must be shorter than workflows.LongRunningTimeout.
+	// The next call to HealReservations heals the reservations for which the time was not sufficient.
 	healTime = 5 * time.Minute
 )
 
 // HealReservations updates the hosts from Nova and heals reservations that lost a host, or that lack a resource which is available
-// again. If HealReservations cannot heal a reservation, it logs the error and continues with the other reservations; the next call of
-// HealReservations retries the failed one. HealReservations also removes what deleted leases may have left in Nova and Neutron.
+// again. If HealReservations cannot heal a reservation, it logs the error and continues with the other reservations; the next call
+// to HealReservations retries the failed one. HealReservations also removes what deleted leases may have left in Nova and Neutron.
 func (a *Activities) HealReservations(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	log := activity.GetLogger(ctx)
@@ -46,8 +46,8 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// updateHosts stores in the rows of the hosts what Nova says about their hypervisors. With the option MonitorHosts, updateHosts also stores
-// which hosts are up.
+// updateHosts stores in the rows of the hosts what Nova reports about the hypervisors of
+// these hosts. With the option MonitorHosts, updateHosts also stores which hosts are up.
 func (a *Activities) updateHosts(ctx context.Context) error {
 	if a.Hypervisors == nil {
 		return nil

@@ -14,14 +14,14 @@ import (
 // drainConcurrency is how many entries of the backlog are sent at the same time.
 const drainConcurrency = 32
 
-// defaultDrainTime is the time that one attempt of an activity spends on the backlog, after which Temporal retries the activity. It leaves
-// time for one more batch before LongCallTimeout.
+// defaultDrainTime is the time that one attempt of an activity spends on the backlog, after which Temporal
+// retries the activity. defaultDrainTime leaves time for one more batch before LongCallTimeout ends the attempt.
 const defaultDrainTime = LongCallTimeout - 2*ShortCallTimeout
 
-// drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until none is
-// left or the time is over. Otherwise each entry would be sent later in a workflow task of its own. One activity
-// per process drains the backlog. The workflows of the entries then find them completed. If entries may be left, `unfinished` is true, and
-// `after` is the pause before the next attempt.
+// drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until
+// none is left or the time is over. Otherwise each entry would be sent later in a workflow task of its own.
+// One activity per process drains the backlog. The workflows of the entries then find their entries
+// completed. If entries may be left, `unfinished` is true, and `after` is the pause before the next attempt.
 func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished bool, after time.Duration) {
 	if !a.drainLock.TryLock() {
 		return false, 0

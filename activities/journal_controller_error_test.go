@@ -17,8 +17,9 @@ import (
 
 const always = 1_000_000 // requests
 
-// A controller that answers 5xx to one object, or breaks the connection, and accepts the others fails only the entry of this object, after
-// the limit. The entry has the controller's words, the entries that wait for it say so, and a recovery sends it again.
+// The controller answers 5xx for one object, or breaks the connection, but accepts all other objects. Only the
+// entry of this object fails, after the maximum number of failures. The failed entry shows the controller's
+// error text, the entries that wait for the failed entry name it, and a recovery sends the failed entry again.
 func TestControllerError_ForOneObjectFailsItsEntry(t *testing.T) {
 	t.Parallel()
 	const words = "datastore: no quorum for shard 7"
@@ -145,7 +146,7 @@ func TestControllerError_OutageNeverCountsAgainstAnEntry(t *testing.T) {
 	}
 }
 
-// A controller that accepts one write between two outages, again and again, makes at most one entry count one failure per outage.
+// If the controller accepts one write between any two outages, each outage counts as one failure of at most one entry.
 func TestControllerError_RepeatedOutagesCountAtMostOnceEach(t *testing.T) {
 	t.Parallel()
 	const outages, waiting = 8, 20
@@ -172,7 +173,8 @@ func TestControllerError_RepeatedOutagesCountAtMostOnceEach(t *testing.T) {
 	}
 }
 
-// An entry that the controller answers with 500 does not delay the entries of other objects for more than about a probe interval.
+// If the controller answers 500 for the entry of one object, the entries of other objects are
+// delayed for at most about one second, the interval between two probes of the open circuit breaker.
 func TestControllerError_ForOneObjectDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

@@ -131,9 +131,9 @@ func (a *Activities) saveAndHandOver(ctx context.Context, seq int64, attempt int
 	return e, err
 }
 
-// entryProgress describes an entry for its workflow. A blocked entry waits for a nudge; the end of a pause also nudges an entry that has no
-// blockers. The description of an entry with blockers does not name the pause, because nothing would update the description after the pause;
-// the description of the blocker names it.
+// entryProgress describes an entry for its workflow. A blocked entry waits for a nudge; the end of a pause also
+// nudges an entry that has no blockers. The description of an entry with blockers does not name the pause, because
+// nothing would update this description after the pause. The description of the blocker names the pause instead.
 func entryProgress(e journal.Entry, blockers []journal.Blocker, pause *journal.Pause) contract.EntryProgress {
 	if len(blockers) > 0 {
 		pause = nil

@@ -49,7 +49,7 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 	attempts, requests, begin := countAttempts(), len(m.odl.Requests()), time.Now()
 
 	for range 50 {
-		m.endRetryDelays() // the pause of the row has ended too
+		m.endRetryDelays() // the retry delay in the entry's row has ended too
 		_, err = m.acts.MirrorEntry(t.Context(), fmt.Sprint(entries[0].Seq))
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.NonRetryable() || app.NextRetryDelay() <= 0 {

@@ -28,8 +28,8 @@ func (r *noteRecorder) DeliverClaimed(notes []contract.Note) {
 	slices.Sort(r.delivered)
 }
 
-// An entry that completes starts the workflows of the entries that waited only for it, as far as deliveries are free, and does
-// not send these entries itself.
+// When an entry completes, its activity starts the workflows of the entries that waited only for
+// this entry, up to the number of free deliveries. The activity does not send these entries itself.
 func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -11,9 +11,9 @@ import (
 // advanceWait is how long one call waits until the due leases have been advanced. It is shorter than workflows.LocalDatabaseTimeout.
 const advanceWait = 2 * time.Second
 
-// AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls of AdvanceLeases share this
-// work, in rounds: a round advances a batch of leases, and the last round finds none. AdvanceLeases returns how many leases the rounds have
-// advanced so far. Rounds that take longer than advanceWait continue after their callers have returned.
+// AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls to AdvanceLeases
+// share this work, in rounds: a round advances a batch of leases, and the last round finds none. AdvanceLeases returns how many
+// leases the rounds have advanced so far. Rounds that take longer than advanceWait continue after their callers have returned.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	left, err := a.Store.Lease.TimeUntil(ctx, at)
 	if err != nil {
@@ -39,11 +39,12 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	return advanced, classify(err)
 }
 
-// advanceDueLeases performs one round. advanceDueLeases first expires the leases that could not start before their end, because
-// such a lease delays the next lease of its other hosts. If there are no such leases, advanceDueLeases begins the steps of some due leases
-// in one transaction, makes the Nova and Neutron calls of these steps, and finishes the steps in a second transaction. If a step fails or
-// the process crashes, the lease stays in its transitional status (such as STARTING), and another process (see TakeOverLeases) or the lease's
-// own workflow completes the step. advanceDueLeases returns how many steps it has begun and how many steps it has finished.
+// advanceDueLeases performs one round. advanceDueLeases first expires the leases that could not start before their end
+// because another lease held a host; such a lease would delay the next leases of its other hosts. If there are no such
+// leases, advanceDueLeases begins the steps of some due leases in one transaction, makes the Nova and Neutron calls of
+// these steps, and finishes the steps in a second transaction. If a step fails or the process crashes, the lease stays
+// in its transitional status (such as STARTING), and another process (see TakeOverLeases) or the lease's own workflow
+// completes the step. advanceDueLeases returns how many steps it has begun and how many steps it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
 	expired, err := a.Store.Lease.ExpireBlockedLeases(ctx)
 	if err != nil || expired > 0 {

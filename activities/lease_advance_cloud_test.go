@@ -85,7 +85,7 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 		}
 		switch r.Project {
 		case "rejected":
-			return errors.New("the stub of the cloud rejects the reservation")
+			return errors.New("the stub of Nova rejects the reservation")
 		case "deleted":
 			_, err := s.Lease.DeleteLease(t.Context(), leases["deleted"].ID)
 			return err

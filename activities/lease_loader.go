@@ -17,7 +17,7 @@ import (
 // workflows.LocalDatabaseTimeout.
 const loadTimeout = 4 * time.Second
 
-// leaseReader reads leases by ID. If no lease has an ID, the result of leaseReader does not contain the ID.
+// leaseReader reads leases by ID. If an ID belongs to no lease, the result of leaseReader does not contain this ID.
 type leaseReader func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error)
 
 // leaseLoader collects the leases that concurrent callers request, and reads these leases with one query.

@@ -102,9 +102,8 @@ func ignoreObjectErrors(err error) error {
 	return err
 }
 
-// recreateMissing records creates for those of the given objects that are missing in the controller although they
-// have a row. It first records creates for their parents. It reports whether any of these objects is not yet
-// recreated.
+// recreateMissing records journal entries that create those of the given objects that are missing in the controller although they have a
+// row. It first records entries that create the parents of these objects. It reports whether any of these objects is not yet recreated.
 func (a *Activities) recreateMissing(ctx context.Context, r *journal.Run, refs []journal.Ref, seen map[journal.Ref]bool) (pending bool, err error) {
 	for _, ref := range refs {
 		if present, known := seen[ref]; known {

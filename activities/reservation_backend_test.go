@@ -81,7 +81,7 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 		}
 
 		if d := cmp.Diff(map[string]int{"start": 1, "warning": 0, "end": 0, "other type": 0}, succeeded); d != "" {
-			t.Errorf("steps that succeeded, with the IDs from the cloud (-want +got):\n%s", d)
+			t.Errorf("steps that succeeded, with the IDs from Nova (-want +got):\n%s", d)
 		}
 		want := []string{"deprovision end", "provision hanging", "provision rejected", "provision start", "snapshot warning"}
 		if d := cmp.Diff(want, h.sortedCalls()); d != "" {

@@ -9,7 +9,7 @@ import (
 	"berth/internal/lease"
 )
 
-// leftoverBatch is the maximum number of leftovers that one call of clearLeftovers removes.
+// leftoverBatch is the maximum number of reservations of deleted leases that one call to clearLeftovers removes.
 const leftoverBatch = 100
 
 // keepLeftover stores a reservation of a deleted lease whose removal from Nova and Neutron has failed.

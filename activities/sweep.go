@@ -16,11 +16,11 @@ const (
 	// staleAfter is how long no workflow may have examined an unblocked journal entry before Sweep assumes that the entry's workflow is
 	// lost.
 	staleAfter = 10 * time.Minute
-	// sweepBatch is the maximum number of journal entries whose workflows one call of Sweep nudges.
+	// sweepBatch is the maximum number of journal entries whose workflows one call to Sweep nudges.
 	sweepBatch = 500
 	// trimBatch is how many rows of the generation history one statement deletes.
 	trimBatch = 5000
-	// trimTimeLimit is the maximum time that one call of Sweep spends on the deletion of each kind of rows.
+	// trimTimeLimit is the maximum time that one call to Sweep spends on the deletion of each kind of rows.
 	trimTimeLimit = 4 * time.Second
 	// journalBatch is how many journal entries one SQL statement of trimJournal examines; the statement deletes at most that many
 	// entries.
@@ -57,8 +57,8 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	return result, err
 }
 
-// trimJournal deletes finished runs and completed journal entries that are older than their retention. trimJournal deletes the journal
-// entries in batches. After trimTimeLimit, trimJournal leaves the remaining entries to the next call of Sweep.
+// trimJournal deletes finished runs and completed journal entries that are older than their retention. trimJournal deletes
+// the journal entries in batches. After trimTimeLimit, trimJournal leaves the remaining entries to the next call to Sweep.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil
@@ -78,8 +78,8 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	return deleted, nil
 }
 
-// trimHistory deletes old rows of the generation history. After trimTimeLimit, trimHistory leaves the remaining rows to the next call of
-// Sweep.
+// trimHistory deletes old rows of the generation history. After trimTimeLimit,
+// trimHistory leaves the remaining rows to the next call to Sweep.
 func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
 	deleted := int64(0)
 	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {

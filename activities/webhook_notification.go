@@ -41,9 +41,9 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	}
 }
 
-// sendNotices sends notifications in order. sendNotices returns the IDs of the notifications that need no further attempt, because the
-// webhook has accepted or finally rejected them. sendNotices drops a notification that the webhook finally rejects, because the later
-// notifications of the lease would otherwise wait forever.
+// sendNotices sends notifications in order. sendNotices returns the IDs of the notifications that need no
+// further attempt, because the webhook has accepted them or rejected them permanently. sendNotices drops a
+// permanently rejected notification, because the later notifications of the lease would otherwise wait forever.
 func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notification) (sent []int64, err error) {
 	for _, n := range notices {
 		if a.Enforcement != nil && n.ReleasesResources() {
@@ -54,7 +54,7 @@ func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notificati
 		}
 		err := a.sendNotice(ctx, n)
 		if errors.Is(err, notify.ErrRejected) {
-			activity.GetLogger(ctx).Error("the webhook rejected a notification finally; it is dropped", "lease", n.Lease.ID, "kind", n.Kind, "message", n.MessageID, "error", err)
+			activity.GetLogger(ctx).Error("the webhook permanently rejected a notification; the notification is dropped", "lease", n.Lease.ID, "kind", n.Kind, "message", n.MessageID, "error", err)
 			err = nil
 		}
 		if err != nil {

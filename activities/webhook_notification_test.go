@@ -67,8 +67,8 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 			t.Errorf("notification to the webhook: got %+v, want the lease ID, the publisher blazar.lease and a UUID as message ID", h)
 		}
 	}
-	// The webhook received the first update twice, because its first response was lost. The webhook finally rejected the second update,
-	// so NotifyWebhook dropped this update.
+	// The webhook received the first update twice, because its first response was lost. The
+	// webhook permanently rejected the second update, so NotifyWebhook dropped this update.
 	want := []string{"lease.create l", "lease.update m", "lease.update m", "lease.update o", "lease.delete o"}
 	if d := cmp.Diff(want, got); d != "" || len(ids) != 4 {
 		t.Error(d, ids)
