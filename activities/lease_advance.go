@@ -8,7 +8,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// advanceWait is how long one call waits until the due leases have been advanced. It is shorter than workflows.LocalDatabaseTimeout.
+// advanceWait is how long one call waits until the due leases have been advanced, that
+// is, started or ended. advanceWait is shorter than workflows.LocalDatabaseTimeout.
 const advanceWait = 2 * time.Second
 
 // AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls to AdvanceLeases

@@ -1,5 +1,5 @@
-// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. It also has the
-// network segments and devices of Chameleon's Blazar. Package
+// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating
+// IPs. It also serves the network segments and devices that only Chameleon's fork of Blazar has. Package
 // internal/lease contains the rules of leases; package internal/store/leasestore reads and writes the rows of leases.
 package blazar
 
@@ -161,8 +161,8 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// framework is the type of the errors that Blazar's web framework returns before a handler runs. Blazar's web framework formats its
-// errors in another JSON format than Blazar's handlers.
+// framework is the type of the errors that Blazar's web framework returns before a handler
+// runs. The JSON format of these errors differs from the format that Blazar's handlers use.
 const framework = "framework"
 
 func missingRoute(*http.Request) *osapi.Error {

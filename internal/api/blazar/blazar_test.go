@@ -29,7 +29,7 @@ type service struct {
 	store       *store.Store
 	url         string // of the API
 	db          string
-	hypervisors func(context.Context) ([]lease.Hypervisor, error) // of Nova; nil: without Nova
+	hypervisors func(context.Context) ([]lease.Hypervisor, error) // lists Nova's hypervisors; nil: berth runs without Nova
 }
 
 type answer struct {

@@ -55,7 +55,7 @@ func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) 
 	if err != nil {
 		return err
 	}
-	for key := range question { // the service already has unchanged values in current_lease
+	for key := range question { // delete unchanged values, because the request already contains them in current_lease
 		if key != "start_date" && key != "end_date" && key != "reservations" && question[key] == current[key] {
 			delete(question, key)
 		}

@@ -87,6 +87,6 @@ func TestEnforcement_GetsTheSegmentsAndDevicesOfALease(t *testing.T) {
 		got = append(got, view["allocations"].([]any)...)
 	}
 	if d := cmp.Diff([]any{segment, device}, got); d != "" {
-		t.Errorf("allocations in the question to the enforcement service (-want +got):\n%s", d)
+		t.Errorf("allocations in the request to the enforcement service (-want +got):\n%s", d)
 	}
 }

@@ -66,7 +66,7 @@ func (b *handler) createAddress(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	v := addressViewOf(a)
-	v.CreatedAt = date(a.CreatedAt) // Blazar formats only this answer's created_at like a date
+	v.CreatedAt = date(a.CreatedAt) // as in Blazar, only this answer formats created_at like the dates of a lease
 	return http.StatusCreated, map[string]any{"floatingip": v}, nil
 }
 

@@ -96,7 +96,7 @@ func (b *handler) createHost(r *http.Request) (int, any, error) {
 	return http.StatusCreated, map[string]any{"host": hostResponse(h)}, nil
 }
 
-// hypervisor asks Nova about the hypervisor that the caller calls `name`. The name can also be the UUID of the hypervisor's root provider.
+// hypervisor asks Nova for the hypervisor with the given name. The parameter `name` can also be the UUID of the hypervisor's root provider.
 func (b *handler) hypervisor(ctx context.Context, name string) (lease.Hypervisor, error) {
 	if b.Hypervisors == nil {
 		return lease.Hypervisor{Hostname: name}, nil

@@ -28,7 +28,7 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 		reservation string
 		status      int
 		message     string
-		held        string // the allocated amount at the end, and the number of reservations with it
+		held        string // query of the amount that all leases together have allocated at the end
 	}{
 		"host": {`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`,
 			409, "Not enough hosts available", `select count(*)::text from host_allocation`},
@@ -60,7 +60,7 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 	}
 }
 
-// contend sends the same request concurrently, as often as the constant `contenders` says, and counts how often it gets each answer.
+// contend sends the same request `contenders` times concurrently, and counts how often it gets each answer.
 func (s *service) contend(body string) map[string]int {
 	s.Helper()
 	var all sync.WaitGroup

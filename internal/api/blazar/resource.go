@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// resourceCollection is a collection of resources that operators register: the network segments or the devices of Chameleon's Blazar. The
-// routes, bodies and answers have the shape of those of /v1/os-hosts.
+// resourceCollection is a collection of resources that operators register: the network segments or the
+// devices of Chameleon's Blazar. The routes, bodies and answers have the same form as those of /v1/os-hosts.
 type resourceCollection struct {
 	typ      string // the resource type of reservations
 	plural   string // the collection in paths, in lists and in the names of policy rules
@@ -64,7 +64,7 @@ func (c resourceCollection) view(r lease.ReservableResource) map[string]any {
 		v[key] = value
 	}
 	if c.number != "" {
-		v[c.number], _ = strconv.Atoi(r.Attributes[c.number]) // the rules of the type have accepted the number
+		v[c.number], _ = strconv.Atoi(r.Attributes[c.number]) // the rules of the resource type have already checked the number
 	}
 	v["id"], v["created_at"], v["updated_at"] = r.ID.String(), stamp(r.CreatedAt), stampOrNull(r.UpdatedAt)
 	return v

@@ -59,7 +59,7 @@ type entry struct {
 	TakenAt    *time.Time        `json:"taken_at"`
 	FinishedAt *time.Time        `json:"finished_at"`
 	RetryAt    *time.Time        `json:"retry_at"`   // time of the next attempt
-	CarriedBy  *int64            `json:"carried_by"` // the entry whose workflow made the last attempt; null: the entry's own
+	CarriedBy  *int64            `json:"carried_by"` // the entry whose workflow made the last attempt; null: the entry's own workflow made it
 }
 
 func entryOf(e journal.Entry) entry {

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// agents handles agents and the networks that DHCP agents host. For callers who are not administrators there are no agents.
+// agents handles agents and the networks that DHCP agents host. Callers who are not administrators see no agents.
 type agents struct{ store *networkstore.Store }
 
 type agentChange = network.AgentChange

@@ -155,9 +155,9 @@ func (l library) subnet(net string) string {
 	l.same("changed subnet", []any{"shore", "10.0.0.2", false, []string{}, []subnets.HostRoute{}},
 		[]any{shown.Name, shown.GatewayIP, shown.EnableDHCP, shown.DNSNameservers, shown.HostRoutes})
 	left, err := networkipavailabilities.Get(l.ctx, l.client, net).Extract()
-	l.check("show what is left", err)
-	l.same("what is left", []string{"11", "0"}, []string{left.TotalIPs, left.UsedIPs})
-	l.same("what is left", []networkipavailabilities.NetworkIPAvailability{*left},
+	l.check("show the IP availability of the network", err)
+	l.same("total and used addresses", []string{"11", "0"}, []string{left.TotalIPs, left.UsedIPs})
+	l.same("list of IP availabilities", []networkipavailabilities.NetworkIPAvailability{*left},
 		all(l, networkipavailabilities.List(l.client, networkipavailabilities.ListOpts{NetworkID: net, IPVersion: "4"}), networkipavailabilities.ExtractNetworkIPAvailabilities))
 	l.same("subnets", 1, len(all(l, subnets.List(l.client, subnets.ListOpts{NetworkID: net, CIDR: "10.0.0.0/24", GatewayIP: "10.0.0.2"}), subnets.ExtractSubnets)))
 	return created.ID
@@ -227,10 +227,10 @@ func (l library) agent(net string) {
 	up, words := true, "d"
 	agent := all(l, agents.List(l.client, agents.ListOpts{AgentType: "DHCP agent", Host: "net-1"}), agents.ExtractAgents)[0]
 	hosted, err := agents.ListDHCPNetworks(l.ctx, l.client, agent.ID).Extract()
-	l.check("list its networks", err)
+	l.check("list the agent's networks", err)
 	l.same("its networks", []string{net}, []string{hosted[0].ID})
-	l.check("take the network away", agents.RemoveDHCPNetwork(l.ctx, l.client, agent.ID, net).ExtractErr())
-	l.check("give it back", agents.ScheduleDHCPNetwork(l.ctx, l.client, agent.ID, agents.ScheduleDHCPNetworkOpts{NetworkID: net}).ExtractErr())
+	l.check("remove the network from the agent", agents.RemoveDHCPNetwork(l.ctx, l.client, agent.ID, net).ExtractErr())
+	l.check("schedule the network to the agent", agents.ScheduleDHCPNetwork(l.ctx, l.client, agent.ID, agents.ScheduleDHCPNetworkOpts{NetworkID: net}).ExtractErr())
 	_, err = agents.Update(l.ctx, l.client, agent.ID, agents.UpdateOpts{Description: &words, AdminStateUp: &up}).Extract()
 	l.check("update agent", err)
 	shown, err := agents.Get(l.ctx, l.client, agent.ID).Extract()

@@ -184,8 +184,7 @@ func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
 	c.must(200, "PUT", path, `{"network":{"router:external":false}}`)
 }
 
-// A change of a subnet is also a change of its network, and a change of a port's addresses is a change of the port.
-// Clients send is_default false explicitly. The value true would be a network to which Neutron connects routers.
+// Clients send is_default false explicitly. Neutron would connect routers to a network whose is_default is true.
 func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -204,6 +203,7 @@ func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
 	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{"is_default":false}}`)
 }
 
+// A change of a subnet is also a change of its network, and a change of a port's addresses is a change of the port.
 func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)

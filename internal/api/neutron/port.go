@@ -203,7 +203,7 @@ type waiting struct {
 	For      string     `json:"for"`
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline"`
-	Fatal    bool       `json:"fatal"` // past the deadline the port becomes ERROR
+	Fatal    bool       `json:"fatal"` // the port's status becomes ERROR after the deadline
 	Sentence string     `json:"sentence"`
 }
 

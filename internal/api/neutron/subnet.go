@@ -87,7 +87,7 @@ func pool(raw json.RawMessage) (p network.Pool, err error) {
 		return p, err
 	}
 	if len(m) != 2 {
-		return p, fmt.Errorf("an allocation pool has a start and an end")
+		return p, fmt.Errorf("an allocation pool must have a start and an end")
 	}
 	if p.Start, err = attribute.Address(m["start"]); err != nil {
 		return p, err
@@ -102,7 +102,7 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 		return r, err
 	}
 	if len(m) != 2 {
-		return r, fmt.Errorf("a host route has a destination and a nexthop")
+		return r, fmt.Errorf("a host route must have a destination and a nexthop")
 	}
 	var destination string
 	if json.Unmarshal(m["destination"], &destination) != nil {
@@ -120,7 +120,8 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 // this, so berth accepts it too.
 var ownerPrefixes = append(strings.Split("compute:", ""), "network:", "neutron:", "baremetal:")
 
-// serviceType reads a device owner, whose ports get addresses from the subnet.
+// serviceType reads a service type of a subnet. A service type is a device
+// owner; ports with this device owner get addresses from the subnet.
 func serviceType(raw json.RawMessage) (string, error) {
 	s, err := attribute.Text(255)(raw)
 	switch {

@@ -71,8 +71,8 @@ func (n notes) list(r *http.Request) (int, any, error) {
 // maxRetried is the maximum number of workflow IDs in one request.
 const maxRetried = 1000
 
-// retry makes relays deliver notes that are set aside now: the notes of the workflow IDs in the body, or all without workflow IDs. The answer
-// contains the number of these notes.
+// retry makes relays deliver, without further delay, notes that are set aside: the notes of the workflow IDs in the body
+// or, if the body names no workflow IDs, all notes that are set aside. The answer contains the number of these notes.
 func (n notes) retry(r *http.Request) (int, any, error) {
 	var body struct {
 		WorkflowIDs []string `json:"workflow_ids"`

@@ -13,8 +13,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// projection is the JSON format of the last comparison of a projection with the rows. The counts that do not belong to a projection are
-// missing.
+// projection is the JSON format of the last comparison of a projection with the rows. A projection is what
+// berth makes from the rows outside the database: workflow executions and search attributes in Temporal,
+// and objects at the controller. The JSON of a projection omits the counts that do not apply to it.
 type projection struct {
 	Name        string     `json:"name"`
 	ComparedAt  *time.Time `json:"compared_at"` // null: no comparison has ended yet

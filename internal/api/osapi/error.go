@@ -44,8 +44,8 @@ func shorten(e *Error) *Error {
 	return &short
 }
 
-// statusClientClosedRequest is the status of a request whose client has disconnected. No client sees this status; the metrics count it. The
-// number is the one of nginx.
+// statusClientClosedRequest is the status of a request whose client has disconnected. No
+// client sees this status; the metrics count it. nginx uses the same number for such requests.
 const statusClientClosedRequest = 499
 
 // retryAfter is the number of seconds after which a client should repeat a request that failed because a service did not work.
@@ -85,8 +85,8 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 	}
 }
 
-// unavailable returns a 503. If the client may repeat the request without a risk, the 503 has the header Retry-After. Without this header,
-// a client that retries by itself does not execute a request twice whose first execution may have succeeded.
+// unavailable returns a 503. If the client may repeat the request without a risk, the 503 has the header Retry-After. The header
+// is missing if the first execution may have succeeded, so that clients that retry automatically do not execute the request twice.
 func unavailable(mayRepeat bool, reason string) *Error {
 	e := Fault(http.StatusServiceUnavailable, "", "%s Try again later.", reason)
 	if e.RetryAfter = retryAfter; !mayRepeat {

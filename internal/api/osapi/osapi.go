@@ -285,7 +285,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(raw)
 }
 
-// encode encodes a body as JSON, in which `<`, `>` and `&` stand as themselves, as in the answers of OpenStack's services.
+// encode encodes a body as JSON, without escaping `<`, `>` and `&`, as in the answers of OpenStack's services.
 func encode(body any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -22,8 +22,8 @@ func (c *call) aggregates(uuids []string, generation int64) (int, any, error) {
 	return http.StatusOK, answer, nil
 }
 
-// replaceAggregates replaces the aggregates of a provider. Before microversion 1.19 the request body is a list of aggregates. From 1.19
-// on the request body is an object with the list of aggregates and the provider's generation.
+// replaceAggregates replaces the aggregates of a provider. Before microversion 1.19 the request body is a list of aggregates.
+// From microversion 1.19 on, the request body is an object with the list of aggregates and the provider's generation.
 func (h *handler) replaceAggregates(c *call) (int, any, error) {
 	list := &schema{kind: "array", items: someUUID, unique: true}
 	bodySchema := list

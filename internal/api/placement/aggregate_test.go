@@ -18,7 +18,7 @@ func TestAggregates_FormatBeforeAndFrom119(t *testing.T) {
 	c.same(c.want(200, "", "1.1", "PUT", path, fmt.Sprintf(`[%q,%q]`, b, a)), fmt.Sprintf(`{"aggregates":[%q,%q]}`, b, a))
 	c.want(200, b, "1.18", "GET", path, "")
 	if g := c.generation(p); g != 0.0 {
-		t.Errorf("write aggregates before 1.19: the provider's generation is %v, want 0", g)
+		t.Errorf("write aggregates before microversion 1.19: the provider's generation is %v, want 0", g)
 	}
 	body := func(g int, list string) string {
 		return fmt.Sprintf(`{"aggregates":[%s],"resource_provider_generation":%d}`, list, g)

@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationSchema returns the schema of one consumer's allocations. If a request sends empty allocations, berth deletes the allocations
-// of the consumer. A POST may send empty allocations at any microversion, a PUT only from 1.28 on.
+// allocationSchema returns the schema of one consumer's allocations. If a request sends empty allocations, berth deletes the
+// allocations of the consumer. A POST may send empty allocations at any microversion, a PUT only from microversion 1.28 on.
 func allocationSchema(v int, post bool) *schema {
 	bodySchema := &schema{kind: "object", required: []string{"allocations"}, fields: map[string]*schema{}}
 	require := func(name string, field *schema) {
@@ -35,7 +35,8 @@ func allocationSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// providersSchema returns the schema of the providers in an allocation: a list before microversion 1.12, and an object from 1.12 on.
+// providersSchema returns the schema of the providers in an allocation: a
+// list before microversion 1.12, and an object from microversion 1.12 on.
 func providersSchema(v int, post bool) *schema {
 	resources := &schema{kind: "object", minKeys: 1, keys: classPattern, each: amount}
 	if v < 12 {

@@ -71,7 +71,8 @@ func (c *call) candidateQuery() (q inventory.CandidateQuery, err error) {
 	return q, nil
 }
 
-// checkCandidateParameters checks the names of the parameters, as the version's schema does, and returns the suffixes of the groups.
+// checkCandidateParameters checks the names of the parameters, as Placement's
+// schema of the microversion does. It returns the suffixes of the groups.
 func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, err error) {
 	known := map[string]int{"limit": 16, "group_policy": 25, "root_required": 35, "same_subtree": 36}
 	found := map[string]bool{}
@@ -119,7 +120,7 @@ func (c *call) groupSuffix(name string) (suffix string, ok bool) {
 	return "", false
 }
 
-// unexpected returns the error for a parameter that the version does not have.
+// unexpected returns the error for a parameter that the microversion does not have.
 func (c *call) unexpected(name string) error {
 	if c.v < 25 {
 		return badQuery(invalidQuery+"Additional properties are not allowed (%s was unexpected) "+

@@ -27,7 +27,7 @@ func FuzzCandidateQuery(f *testing.F) {
 		refused := func(err error) {
 			var e *osapi.Error
 			if !errors.As(err, &e) || e.Status != http.StatusBadRequest {
-				t.Errorf("query %q at 1.%d: got error %v, want 400", raw, c.v, err)
+				t.Errorf("query %q at microversion 1.%d: got error %v, want 400", raw, c.v, err)
 			}
 		}
 		if filter, err := c.providerFilter(); err != nil {
@@ -45,16 +45,16 @@ func FuzzCandidateQuery(f *testing.F) {
 			suffixes = append(suffixes, g.Suffix)
 			checkNames(t, raw, g.Resources, g.Traits, g.Aggregates)
 			if g.InTree != "" && !isUUID(g.InTree) || len(g.Resources) == 0 && c.v < 36 {
-				t.Errorf("query %q at 1.%d: want only valid groups, got the invalid group %+v", raw, c.v, g)
+				t.Errorf("query %q at microversion 1.%d: want only valid groups, got the invalid group %+v", raw, c.v, g)
 			}
 		}
 		if len(slices.Compact(slices.Sorted(slices.Values(suffixes)))) != len(suffixes) || len(q.ClassNames()) == 0 ||
 			c.v < 25 && len(suffixes) > 1 || q.Limits.Candidates < 0 {
-			t.Errorf("query %q at 1.%d: want a valid search or an error, got the invalid search %+v", raw, c.v, q)
+			t.Errorf("query %q at microversion 1.%d: want a valid search or an error, got the invalid search %+v", raw, c.v, q)
 		}
 		for _, suffix := range slices.Concat(q.SameSubtrees...) {
 			if suffix == "" || !slices.Contains(suffixes, suffix) {
-				t.Errorf("query %q at 1.%d: want only known groups in same_subtree, got the unknown group %q", raw, c.v, suffix)
+				t.Errorf("query %q at microversion 1.%d: want only known groups in same_subtree, got the unknown group %q", raw, c.v, suffix)
 			}
 		}
 		search := inventory.NewSearch(q)

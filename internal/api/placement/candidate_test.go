@@ -232,15 +232,15 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 	}
 	early := s.want(200, "", "1.10", "GET", "/allocation_candidates?resources=DISK_GB:101", "")
 	if early.raw != `{"allocation_requests":[],"provider_summaries":{}}` || early.header.Get("Last-Modified") != "" {
-		t.Errorf("candidates at 1.10 for more disk than exists: got %s, want no candidates and no Last-Modified header", early.raw)
+		t.Errorf("candidates at microversion 1.10 for more disk than exists: got %s, want no candidates and no Last-Modified header", early.raw)
 	}
 	list := s.named(s.want(200, "", "1.11", "GET", "/allocation_candidates?resources=DISK_GB:10", "").raw)
 	if !strings.Contains(list, `{"allocations":[{"resource_provider":{"uuid":"alone"},"resources":{"DISK_GB":10}}]}`) ||
 		!strings.Contains(list, `"alone":{"resources":{"DISK_GB":{"capacity":13,"used":3}}}`) {
-		t.Errorf("candidates at 1.11: got %s, want 10 GB of the separate node, and its capacity 13 and its usage 3", list)
+		t.Errorf("candidates at microversion 1.11: got %s, want 10 GB of the separate node, and its capacity 13 and its usage 3", list)
 	}
 	if h := s.want(200, "", "1.15", "GET", "/allocation_candidates?resources=VCPU:1", "").header; h.Get("Last-Modified") == "" || h.Get("Cache-Control") != "no-cache" {
-		t.Errorf("headers at 1.15: got %v, want Last-Modified and Cache-Control no-cache", h)
+		t.Errorf("headers at microversion 1.15: got %v, want Last-Modified and Cache-Control no-cache", h)
 	}
 	s.want(404, "The resource could not be found.", "1.9", "GET", "/allocation_candidates?resources=VCPU:1", "")
 	s.want(403, "placement:allocation_candidates:list", "1.10", "GET", "/allocation_candidates", "", "X-Auth-Token", "u:p")

@@ -135,7 +135,7 @@ func TestResponse_LastModifiedFrom115(t *testing.T) {
 			_, dated := a.header["Last-Modified"]
 			_, fresh := a.header["Cache-Control"]
 			if want := minor >= 15; dated != want || fresh != want {
-				t.Errorf("GET %s at 1.%d: got headers %v, want Last-Modified and Cache-Control from 1.15 on, and neither before",
+				t.Errorf("GET %s at microversion 1.%d: got headers %v, want Last-Modified and Cache-Control from microversion 1.15 on, and neither before",
 					o.path, minor, a.header)
 			}
 		}

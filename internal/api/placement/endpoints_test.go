@@ -51,7 +51,7 @@ func TestRouting_OtherMethodsAreNotAllowed(t *testing.T) {
 			if slices.Contains(allowed, method) {
 				continue
 			}
-			for _, version := range []string{"1.0", "1.39"} { // at the oldest and the newest version
+			for _, version := range []string{"1.0", "1.39"} { // at the oldest and the newest microversion
 				a := c.want(405, "", version, method, fill(path), "", "X-Roles", "")
 				if got := a.header.Get("Allow"); got != strings.Join(allowed, ", ") || a.header.Get("Vary") == "" {
 					t.Errorf("%s %s at %s: got Allow %q, want %q", method, path, version, got, allowed)

@@ -149,7 +149,7 @@ func errorObject(r *http.Request, e *osapi.Error, title, explanation, message st
 		object["min_version"], object["max_version"] = "1.0", fmt.Sprintf("1.%d", newest)
 		return object
 	}
-	if minor, err := negotiate(r); err == nil && minor >= 23 { // the error may have occurred before the version was negotiated
+	if minor, err := negotiate(r); err == nil && minor >= 23 { // the error may have occurred before the microversion was negotiated
 		object["code"] = e.Type
 		if e.Type == "" {
 			object["code"] = undefinedCode

@@ -44,7 +44,8 @@ func (unavailableIdentity) Authenticate(*http.Request) (identity.Caller, error) 
 	return identity.Caller{}, identity.ErrUnavailable
 }
 
-// An error before the routing of a request has a code too: a 503 while Keystone is away, and a body without a Content-Type.
+// Errors that occur before a request is routed also have a code, for example the
+// 503 while Keystone is unavailable, and the 400 for a body without a Content-Type.
 func TestError_EveryErrorHasACode(t *testing.T) {
 	t.Parallel()
 	c := serve(t)

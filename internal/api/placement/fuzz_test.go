@@ -50,12 +50,12 @@ func FuzzBody(f *testing.F) {
 			for _, resources := range w.Allocations {
 				for class, amount := range resources {
 					if amount < 1 || !classPattern.MatchString(class) {
-						t.Errorf("body %s at 1.%d: got the amount %d of class %q, want at least 1 of a valid class", raw, minor, amount, class)
+						t.Errorf("body %s at microversion 1.%d: got the amount %d of class %q, want at least 1 of a valid class", raw, minor, amount, class)
 					}
 				}
 			}
 			if n := utf8.RuneCountInString(w.Project); n < 1 || n > 255 {
-				t.Errorf("body %s at 1.%d: got a project of %d characters, want 1 to 255", raw, minor, n)
+				t.Errorf("body %s at microversion 1.%d: got a project of %d characters, want 1 to 255", raw, minor, n)
 			}
 		}
 		if form := (&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(minor, true)}); minor >= 13 && takes(form) {
@@ -164,7 +164,7 @@ func FuzzQuery(f *testing.F) {
 		if usages, err := c.decodeQuery(usageSchema(c.v)); err != nil {
 			refused(err)
 		} else if _, sent := usages["consumer_type"]; usages["project_id"] == "" || sent && c.v < 38 {
-			t.Errorf("query %q at 1.%d: want a valid usage query or an error, got the invalid usage query %v", raw, c.v, usages)
+			t.Errorf("query %q at microversion 1.%d: want a valid usage query or an error, got the invalid usage query %v", raw, c.v, usages)
 		}
 		query, err := c.decodeQuery(traitForm)
 		if err != nil {

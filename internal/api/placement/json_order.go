@@ -69,8 +69,8 @@ func memberOf(object json.RawMessage, name string) json.RawMessage {
 	return nil
 }
 
-// allocationOrder returns the allocations of one consumer in the order in which the client has written them. The parameter `allocations` is
-// a list before microversion 1.12, and an object from 1.12 on.
+// allocationOrder returns the allocations of one consumer in the order in which the client has written them.
+// The parameter `allocations` is a list before microversion 1.12, and an object from microversion 1.12 on.
 func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKey) {
 	seen := map[string]bool{}
 	add := func(provider string, share json.RawMessage) {

@@ -23,7 +23,7 @@ const Prefix = "/placement"
 type Options struct {
 	Store    *inventorystore.Store
 	Identity identity.Authenticator
-	Policy   *policy.Policy // contains the rules of Policy
+	Policy   *policy.Policy // contains the rules of the package variable Policy
 	// Incomplete is the project and user of consumers for which a client names no project or user.
 	Incomplete inventory.Owner
 	Candidates Candidates
@@ -59,9 +59,9 @@ const (
 	anything   headerChecks = 0
 	accept     headerChecks = 1 << iota // the client must accept JSON
 	body                                // the request body must be JSON
-	bodyFirst                           // the check for JSON comes before the check of the version
+	bodyFirst                           // the check for JSON comes before the check of the microversion
 	oldBody                             // the request body must be JSON if the microversion is older than 1.7
-	lateMethod                          // older versions have the path without this method: 405 instead of 404
+	lateMethod                          // older microversions have the path but not this method, so they answer 405 instead of 404
 )
 
 type versionKey struct{}
@@ -81,7 +81,7 @@ func New(o Options) *osapi.API {
 	return api
 }
 
-// before negotiates the version and checks the headers of every request.
+// before negotiates the microversion and checks the headers of every request.
 func before(r *http.Request) (*http.Request, error) {
 	minor, err := negotiate(r)
 	if err != nil {

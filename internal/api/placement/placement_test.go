@@ -258,9 +258,9 @@ func TestRequest_CommonChecks(t *testing.T) {
 		t.Errorf("PATCH /resource_providers: got Allow %q, want GET, POST", a.header.Get("Allow"))
 	}
 	if code := c.send("1.22", "GET", "/resource_providers/x", "").code(); code != nil {
-		t.Errorf("error before 1.23: got code %v, want none", code)
+		t.Errorf("error before microversion 1.23: got code %v, want none", code)
 	}
 	if code := c.send("1.23", "GET", "/resource_providers/x", "").code(); code != "placement.undefined_code" {
-		t.Errorf("error at 1.23: got code %v, want placement.undefined_code", code)
+		t.Errorf("error at microversion 1.23: got code %v, want placement.undefined_code", code)
 	}
 }

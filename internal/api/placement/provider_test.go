@@ -18,7 +18,7 @@ func TestProvider_FormatOfEveryVersion(t *testing.T) {
 	id = strings.ToLower(id)
 	self := "/placement/resource_providers/" + id
 	if at := a.header.Get("Location"); a.raw != "" || at != strings.TrimSuffix(c.url, "/placement")+self {
-		t.Errorf("create a provider before 1.20: got body %q and Location %q, want no body and the provider's URL", a.raw, at)
+		t.Errorf("create a provider before microversion 1.20: got body %q and Location %q, want no body and the provider's URL", a.raw, at)
 	}
 
 	for version, want := range map[string]string{
@@ -39,7 +39,7 @@ func TestProvider_FormatOfEveryVersion(t *testing.T) {
 			c.same(shown, want)
 			c.same(c.want(200, "", version, "GET", "/resource_providers?name=%E2%98%83", ""), `{"resource_providers":[`+want+`]}`)
 			if dated := shown.header.Get("Last-Modified") != ""; dated != (version == "1.39") {
-				t.Errorf("GET at %s: has Last-Modified: %v, want it only at 1.39", version, dated)
+				t.Errorf("GET at microversion %s: has Last-Modified: %v, want it only at microversion 1.39", version, dated)
 			}
 		})
 	}

@@ -57,8 +57,8 @@ func (w routeCaller) allocated(generation string) string {
 	return fmt.Sprintf(`{%s,"project_id":"p","user_id":"u","consumer_generation":%s,"consumer_type":"T"}`, vcpus(w.own, 1), generation)
 }
 
-// routeCalls contains a call of every route. Each call in routeCalls finds or changes only a few rows, so PostgreSQL should not read a
-// large table in full.
+// routeCalls contains a call to every route. Each call in routeCalls finds or
+// changes only a few rows, so PostgreSQL should not read a large table in full.
 var routeCalls = map[string]func(routeCaller){
 	"GET /": func(w routeCaller) { w.get("/") },
 
@@ -193,7 +193,7 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 		name := r.Method + " " + r.Path
 		way, known := routeCalls[name]
 		if !known {
-			t.Errorf("want a call of the route %s in routeCalls, got none", name)
+			t.Errorf("want a call to the route %s in routeCalls, got none", name)
 			continue
 		}
 		before := sequentialScans(t, db)
@@ -206,8 +206,8 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 	}
 }
 
-// callRoute runs the calls of one route on new connections. When callRoute returns, PostgreSQL's statistics include all queries of the
-// new connections.
+// callRoute runs the calls to one route on new connections. When callRoute
+// returns, PostgreSQL's statistics include all queries of the new connections.
 func callRoute(t *testing.T, url string, w routeCaller, way func(routeCaller)) {
 	t.Helper()
 	s := storetest.Open(t, url)

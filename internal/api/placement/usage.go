@@ -52,9 +52,9 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 	return http.StatusOK, map[string]any{"usages": c.usages(usages, together)}, nil
 }
 
-// usages returns usages in the format of the microversion. Before microversion 1.38 the format is a map from the resource class to the amount. From
-// 1.38 on the format has one map of amounts for each consumer type, or a single map of amounts under the key "all" if `together` is true.
-// From 1.38 on each map of amounts also contains the number of consumers.
+// usages returns usages in the format of the microversion. Before microversion 1.38 the format is a map from the resource
+// class to the amount. From microversion 1.38 on, the format has one map of amounts for each consumer type, or a single
+// map of amounts under the key "all" if `together` is true. Each of these maps also contains the number of consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
 		return inventory.TotalUsage(found).Used

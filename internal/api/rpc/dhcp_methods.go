@@ -198,7 +198,7 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 		project = p.Tenant
 	}
 	if p.DeviceID == "" {
-		return nil, oslomsg.NewTypeError("a DHCP port has a device_id")
+		return nil, oslomsg.NewTypeError("a DHCP port must have a device_id")
 	}
 	c.Network, c.Project, c.Name = &networkID, &project, &p.Name
 	c.PortSecurity, c.SecurityGroups = new(bool), &[]uuid.UUID{} // DHCP replies must not be filtered

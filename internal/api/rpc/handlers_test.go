@@ -134,8 +134,8 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 	}
 }
 
-// A call of an RPC method succeeds with the newest version of the method that berth supports. A call with a later version fails with
-// UnsupportedVersion.
+// A call to an RPC method succeeds with the newest version of the method that
+// berth supports. A call with a later version fails with UnsupportedVersion.
 func TestCall_SupportedVersions(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -105,8 +105,8 @@ func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 	}
 }
 
-// TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing moves a port away from a host and back while the agent of the host still wires the
-// port for its first binding. The messages are those of the SR-IOV agent, which names no revision.
+// TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing moves a port away from a host and back while the agent of the host still
+// configures the port for its first binding. The messages are those of the SR-IOV agent, which sends no revision of the port.
 func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

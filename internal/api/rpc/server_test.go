@@ -44,7 +44,7 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	eventually(t, "duplicates are dropped", func() bool { return droppedMessages(t, registry, "duplicate") == times-1 })
 
 	client.send(t, call(client.queue, hexID()))
-	for range 2 { // one reply for all duplicates, one for the last call
+	for range 2 { // one reply to all duplicates together, and one reply to the last call
 		var e map[string]string
 		var m map[string]any
 		reply := <-client.replies

@@ -38,7 +38,7 @@ const (
 func (h *handlers) reportState(ctx context.Context, a reportStateArgs) (any, error) {
 	s := a.State.State
 	if s.Type == "" || s.Host == "" {
-		return nil, oslomsg.NewTypeError("an agent's state has an agent_type and a host")
+		return nil, oslomsg.NewTypeError("an agent's state must have an agent_type and a host")
 	}
 	for _, text := range []string{s.Type, s.Host, s.Binary, s.Topic, s.Zone} {
 		if len(text) > maxName {

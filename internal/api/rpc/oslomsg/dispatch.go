@@ -25,7 +25,7 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 		var args T
 		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
 			if err := json.Unmarshal(raw, &args); err != nil {
-				return nil, NewTypeError("the arguments are not what the method takes: %s", Truncate(err.Error()))
+				return nil, NewTypeError("the method does not accept these arguments: %s", Truncate(err.Error()))
 			}
 		}
 		return f(ctx, args)

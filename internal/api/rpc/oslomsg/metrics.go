@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Reasons why the server dropped a message. Each reason is a label value of the metric berth_rpc_dropped_total.
 const (
-	dropMalformed      = "malformed"      // the body has no envelope, or no call in it
+	dropMalformed      = "malformed"      // the body is not an envelope with a call
 	dropDuplicate      = "duplicate"      // a message with this _unique_id was handled before
 	dropUnroutable     = "unwanted"       // the reply queue does not exist
 	dropUnanswered     = "unanswered"     // the connection ended before the reply was sent

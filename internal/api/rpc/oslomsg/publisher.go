@@ -177,7 +177,7 @@ func (s *session) publishAll(ctx context.Context, exchange string, messages []Me
 				return "", errors.New("RabbitMQ rejected a message (basic.nack)")
 			}
 		}
-		for len(s.returned) > 0 { // RabbitMQ returns an unroutable message before it confirms it
+		for len(s.returned) > 0 { // RabbitMQ returns an unroutable message before the confirm of the message
 			unroutable = (<-s.returned).RoutingKey
 		}
 	}

@@ -28,7 +28,7 @@ type ServerOptions struct {
 	// ErrorToFailure converts the error of a method to the failure that the caller gets, and says how long the server repeats the method.
 	// The server does not call ErrorToFailure for an error that is a *Failure, because the caller gets that *Failure.
 	ErrorToFailure func(error) (*Failure, Repetition)
-	// MaxCallTime is the time for a message that has no expiration, or a later one; 0: one minute.
+	// MaxCallTime is the maximum time for a call. It is also the time for a call whose message has no expiration. 0: one minute.
 	MaxCallTime time.Duration
 	// InternalFailure returns the failure that the caller gets if a method panics or returns a result that cannot be encoded.
 	InternalFailure func(message string) *Failure
