@@ -114,7 +114,7 @@ type History struct {
 type Candidates struct {
 	Max        int  // maximum number for one request; 0: limited only by the cost of the request
 	DepthFirst bool // all candidates of one provider tree before the next tree; false: one of each tree in turn
-	Random     bool // a different choice for each request
+	Random     bool // another random choice of candidates for each request
 }
 
 // Port has the deadlines of ports' provisioning blocks. The map Deadlines has one deadline for each entity of a provisioning block (such as

@@ -84,7 +84,7 @@ func (b *Binding) Bind(ctx context.Context) (bool, error) {
 	return b.adopt(ctx, id)
 }
 
-// IsBound reports whether the database is bound to the present ID of the namespace. IsBound binds nothing.
+// IsBound reports whether the database is bound to the current ID of the namespace. IsBound does not bind the database.
 func (b *Binding) IsBound(ctx context.Context) (bool, error) {
 	id, err := b.describe(ctx)
 	if err != nil {
@@ -103,8 +103,8 @@ func (b *Binding) describe(ctx context.Context) (id string, err error) {
 	return d.GetNamespaceInfo().GetId(), nil
 }
 
-// adopt binds the database to the namespace ID. adopt first creates missing search attributes, because no workflow starts without them. If
-// this fails, the reconciler repeats it later.
+// adopt binds the database to the namespace ID. adopt first creates missing search attributes,
+// because no workflow starts without them. If the creation fails, the reconciler repeats it later.
 func (b *Binding) adopt(ctx context.Context, id string) (bool, error) {
 	if err := b.EnsureSearchAttributes(ctx); err != nil {
 		slog.WarnContext(ctx, "creating the search attributes failed", "error", err)

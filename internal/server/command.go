@@ -42,7 +42,7 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	roles := flags.String("roles", "", "comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)")
-	dev := flags.Bool("dev", false, "start PostgreSQL, Temporal and stand-ins for OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
+	dev := flags.Bool("dev", false, "start PostgreSQL, Temporal and stubs of OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))

@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// leaseCollector reads from the database, at each scrape, how much work on leases is held up.
+// leaseCollector reads from the database, at each scrape, how much work on leases is delayed or has failed.
 type leaseCollector struct {
 	store  *leasestore.Store
 	gauges []leaseGauge

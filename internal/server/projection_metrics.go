@@ -27,8 +27,8 @@ func newProjectionCollector(s *outbox.Store) *projectionCollector {
 		unattended: gauge("berth_unattended_rows", "Rows without an open workflow execution that the last comparison found. berth has restarted them."),
 		orphans:    gauge("berth_orphan_executions", "Open workflow executions without a row that the last comparison found. berth has nudged them, so that they look for their row and end."),
 		different:  gauge("berth_search_attribute_drift", "Open workflow executions whose search attributes differed from the row at the last comparison. berth has nudged them to read their row."),
-		late:       gauge("berth_due_late_seconds", "Time since which the most overdue start or end of a lease is due, in seconds; 0 if none is overdue."),
-		comparedAt: gauge("berth_projection_compared_timestamp_seconds", "Unix time at which the last comparison of the rows with a projection in Temporal ended.", "projection"),
+		late:       gauge("berth_due_late_seconds", "How long the most overdue start or end of a lease has been due, in seconds; 0 if none is overdue."),
+		comparedAt: gauge("berth_projection_compared_timestamp_seconds", "Unix time at which the last comparison of the rows with a projection in Temporal ended, by projection (executions, search attributes).", "projection"),
 	}
 }
 

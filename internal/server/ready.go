@@ -111,7 +111,7 @@ func (a *App) checkNotes(ctx context.Context) error {
 // readiness contains the results of all checks.
 type readiness struct {
 	results       map[string]string // name of the check → "ok" or the reason why the check failed
-	informational []string          // names of the checks that do not count for the roles of this process
+	informational []string          // names of the checks that do not decide whether a process with these roles is ready
 }
 
 // checkReadiness runs all checks concurrently.
@@ -140,7 +140,7 @@ func (a *App) checkReadiness(ctx context.Context) readiness {
 	return found
 }
 
-// failures returns the failed checks that count, as "name: reason", sorted by name.
+// failures returns the failed checks that make the process not ready, as "name: reason", sorted by name.
 func (r readiness) failures() []string {
 	var failures []string
 	for _, name := range slices.Sorted(maps.Keys(r.results)) {
@@ -151,8 +151,8 @@ func (r readiness) failures() []string {
 	return failures
 }
 
-// serveReadiness answers /readyz: 200 if all checks that count for the roles of this process pass, otherwise 503. The body of the response
-// contains the result of each check, and names the checks that do not count.
+// serveReadiness answers /readyz: 200 if all checks that the roles of this process need pass, otherwise
+// 503. The body of the response contains the result of each check, and names the informational checks.
 func (a *App) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	found := a.checkReadiness(r.Context())
 	status, code := "ready", http.StatusOK

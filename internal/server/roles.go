@@ -27,8 +27,9 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	}
 }
 
-// startReconciler compares the rows with Temporal, and delivers without Temporal what is late, until stop is called. If the process does
-// not have the role relay, startReconciler does nothing.
+// startReconciler runs two loops until stop is called. One loop compares the rows with Temporal
+// and repairs Temporal. The other loop delivers overdue Nova events and agents' notifications
+// without Temporal. If the process does not have the role relay, startReconciler does nothing.
 func (a *App) startReconciler(ctx context.Context) (stop func()) {
 	if !a.hasRole(config.Relay) {
 		return func() {}

@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// storeConfig returns the settings of the stores. If `enforcement` is true, the store records the notifications of
-// leases even without a webhook, because the enforcement service receives them.
+// storeConfig returns the settings of the stores. If `enforcement` is true, the store records the
+// notifications of leases even if no webhook is configured, because the enforcement service receives them.
 func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	for name := range cfg.Networking.Quota {
 		if !slices.Contains(network.QuotaResources(), name) {

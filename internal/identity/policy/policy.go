@@ -30,8 +30,8 @@ const (
 type Default struct {
 	Name  string
 	Check string
-	// Old is the rule of older releases. A caller whom the rule Old allows is allowed too, unless Options.Old is false or the operator's
-	// file has a rule with this Name.
+	// Old is the default rule of older OpenStack releases. A caller whom the rule Old allows is
+	// allowed too, unless Options.Old is false or the operator's file has a rule with this Name.
 	Old string
 	// Scopes are the allowed scopes of tokens, checked in addition to the rule; an empty list allows every scope.
 	Scopes []Scope
@@ -40,7 +40,7 @@ type Default struct {
 // Options are the operator's settings.
 type Options struct {
 	File string // YAML or JSON with names and rules; empty for none
-	Old  bool   // a caller whom the rule of an older release allows is allowed too
+	Old  bool   // a caller whom the default rule of an older OpenStack release allows is allowed too
 }
 
 // Policy checks callers against rules. Policy reads the operator's file again whenever the file has changed.

@@ -25,7 +25,7 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, j := 0, len(environ)-1; i < j; i, j = i+1, j-1 { // the first value of a name wins
+	for i, j := 0, len(environ)-1; i < j; i, j = i+1, j-1 { // if a name occurs twice, the first value counts
 		environ[i], environ[j] = environ[j], environ[i]
 	}
 	a, err := server.Open(t.Context(), cfg, environ)
@@ -48,7 +48,7 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 type Readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
-	// Informational names the checks that do not count for the roles of the process.
+	// Informational names the checks that do not decide whether the process is ready.
 	Informational []string `json:"informational"`
 }
 
