@@ -36,7 +36,7 @@ func runDatabaseWork(ctx workflow.Context, status *statusReporter, full func() b
 var errInterrupted = errors.New("the activity was interrupted")
 
 // databaseMayReturn reports whether a regular activity should repeat database work that failed in a local activity. In
-// versions before the version "wait for the database in a regular activity", such a failure ended the workflow.
+// runs that began before the change "wait for the database in a regular activity", such a failure ends the workflow.
 func databaseMayReturn(ctx workflow.Context, err error) bool {
 	return !isFinal(err) && !hasType(err, activities.BackendError) && ctx.Err() == nil &&
 		workflow.GetVersion(ctx, "wait for the database in a regular activity", workflow.DefaultVersion, 1) == 1

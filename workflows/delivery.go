@@ -23,9 +23,9 @@ type delivery struct {
 const stateUndelivered = "untold"
 
 // deliver runs the activity of a delivery until the activity has succeeded and no further nudge waits. The first
-// attempt of a delivery is a local activity. Further attempts of a delivery are attempts of a regular activity, so that
-// Temporal's UI shows them. If many nudges arrive while the other service is away, deliver interrupts the regular
-// activity and continues as new, and the new run continues with a regular activity.
+// attempt of a delivery is a local activity. Further attempts of a delivery are attempts of a regular activity,
+// so that Temporal's UI shows them. If many nudges arrive while the other service is unavailable, deliver
+// interrupts the regular activity and continues as new, and the new run continues with a regular activity.
 func deliver(ctx workflow.Context, d delivery) error {
 	status, err := newStatusReporter(ctx, d.id)
 	if err != nil {
@@ -90,8 +90,8 @@ func executeUntilFull(ctx workflow.Context, full func() bool, result any, activi
 	return executeUntil(ctx, full, changeFullDelivery, result, activity, args...)
 }
 
-// executeUntil does the same as executeUntilFull. The parameter `change` is the ID of the version from which on a workflow
-// interrupts such an activity.
+// executeUntil does the same as executeUntilFull. The parameter `change` is a change ID for
+// workflow.GetVersion: a run that began before this change does not interrupt the activity.
 func executeUntil(ctx workflow.Context, full func() bool, change string, result any, activity string, args ...any) (interrupted bool, err error) {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -120,15 +120,15 @@ func pauseUntilFull(ctx workflow.Context, full func() bool) (interrupted bool) {
 	return false
 }
 
-// IDs of the versions from which on a workflow interrupts an activity in order to continue as new.
+// Change IDs for workflow.GetVersion. A run that began before such a change does not interrupt its activity in order to continue as new.
 const (
 	changeFullDelivery     = "interrupt a full delivery"
 	changeFullDatabaseWork = "interrupt full work of the database"
 	changeFullStep         = "interrupt a full step"
 )
 
-// mayInterrupt reports whether the workflow may interrupt an activity. A run that had so many messages before the version
-// `change` existed waits for the end of the activity.
+// mayInterrupt reports whether the workflow may interrupt an activity. A run that had received
+// so many messages before the change `change` existed waits for the end of the activity.
 func mayInterrupt(ctx workflow.Context, change string) bool {
 	return workflow.GetVersion(ctx, change, workflow.DefaultVersion, 1) == 1
 }

@@ -35,8 +35,8 @@ type fakeLease struct {
 	conflicts     int   // number of BeginLease calls that still return a conflict
 	provisionErr  error // if set, provisioning fails with this error, which is not retried
 	realClock     bool  // the test uses the real clock, so AdvanceLeases waits
-	cloudFailures int   // number of cloud calls that still fail
-	cloudAttempts int   // number of cloud calls so far
+	cloudFailures int   // number of calls to Nova that still fail
+	cloudAttempts int   // number of calls to Nova so far
 	hangs         bool  // provisioning blocks until it is cancelled
 	releaseFails  int   // number of calls to release a reservation that still fail
 	log           []string
@@ -172,7 +172,7 @@ func (w *fakeLease) callCloud(ctx context.Context, mayHang bool) error {
 		return ctx.Err()
 	}
 	if fails {
-		return temporal.NewApplicationError("the cloud answered 503", activities.BackendError)
+		return temporal.NewApplicationError("Nova answered 503", activities.BackendError)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (w *fakeLease) ProvisionReservation(ctx context.Context, id uuid.UUID) erro
 	if r := &w.lease.Reservations[0]; r.CloudOutdated() {
 		w.lease.Reservations = slices.Clone(w.lease.Reservations)
 		w.lease.Reservations[0].CloudRevision = r.Revision
-		w.logf("the cloud has revision %d", r.Revision)
+		w.logf("Nova has revision %d", r.Revision)
 	}
 	return nil
 }

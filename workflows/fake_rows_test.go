@@ -44,7 +44,7 @@ type fakeRows struct {
 	blockedReads       int    // number of attempts that still find the entry blocked
 	entry              string // state of the entry
 	controllerFailures int    // number of calls to the controller that still fail
-	rejects            bool   // the controller rejects the entry finally
+	rejects            bool   // the controller rejects the entry permanently
 	localAttempts      int    // number of attempts in local activities
 	regularAttempts    int    // number of attempts in regular activities
 	sweptSince         []time.Time

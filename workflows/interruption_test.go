@@ -19,8 +19,8 @@ import (
 	"berth/internal/lease"
 )
 
-// messagesDuringOutage is the number of messages that a test sends to a workflow whose neighbour is away. `make soak` sets
-// BERTH_TEST_ROUNDS to 1,000, so it sends 50,000 messages, five times as many as Temporal accepts in one run.
+// messagesDuringOutage is the number of messages that a test sends to a workflow while an external service is unavailable.
+// `make soak` sets BERTH_TEST_ROUNDS to 1,000, so it sends 50,000 messages, five times as many as Temporal accepts in one run.
 func messagesDuringOutage(t *testing.T) int {
 	t.Helper()
 	rounds, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS"))
@@ -38,8 +38,8 @@ const (
 	maxEventsOfRun = 10_240
 )
 
-// signalUntilAnswer sends a signal, and repeats the signal until Temporal accepts it or refuses it for good. Temporal
-// accepts no signal for a moment while a run ends, which takes long on a busy machine.
+// signalUntilAnswer sends a signal, and repeats the signal until Temporal accepts it or refuses it
+// permanently. Temporal accepts no signal for a moment while a run ends, which takes long on a busy machine.
 func (s *scenario) signalUntilAnswer(name string, arg any) error {
 	for {
 		err := s.client.SignalWorkflow(s.t.Context(), s.id, "", name, arg)
@@ -54,9 +54,9 @@ func (s *scenario) signalUntilAnswer(name string, arg any) error {
 // messagesPerBurst is more than the number of messages after which a delivery is interrupted.
 const messagesPerBurst = 600
 
-// sendConcurrently sends signals 0 to n-1 in bursts. After each burst, sendConcurrently waits until the workflow has continued as new:
-// Temporal prefers signals to the task of the workflow that receives them, so a storm without a pause can delay the workflow task until the
-// storm is over. sendConcurrently fails the test if Temporal refuses a signal.
+// sendConcurrently sends signals 0 to n-1 in bursts. After each burst, sendConcurrently waits until the workflow has continued
+// as new: Temporal handles new signals before the task of the workflow that receives them, so signals without a pause can
+// delay the workflow task until the last signal has arrived. sendConcurrently fails the test if Temporal refuses a signal.
 func (s *scenario) sendConcurrently(n int, name string, arg func(i int) any) {
 	s.t.Helper()
 	for from := 0; from < n; from += messagesPerBurst {
@@ -231,10 +231,10 @@ func TestRealServer_PortIsNeverFullWhileTheDatabaseIsAway(t *testing.T) {
 		return contract.Report{Entity: "L2", Host: fmt.Sprintf("host-%d", i%hosts)}
 	})
 	if err := update.Get(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "report again") {
-		t.Errorf("update while the database is away: got error %v, want one that says that the agent must report again", err)
+		t.Errorf("update while the database is unavailable: got error %v, want one that says that the agent must report again", err)
 	}
 	if why := s.waitForDatabase(); why.State != "DOWN" {
-		t.Errorf("query \"why\" while the database is away: got %+v, want the last known state DOWN", why)
+		t.Errorf("query \"why\" while the database is unavailable: got %+v, want the last known state DOWN", why)
 	}
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"})
 	w.mu.Lock()
@@ -264,11 +264,11 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 		w := newFakeLease(time.Now, -time.Second, time.Hour)
 		w.hangs = true
 		s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
-		before := s.waitUntil("names the cloud", waitsForCloud)
+		before := s.waitUntil("names Nova and Neutron as \"cloud\"", waitsForCloud)
 		first := s.currentRun()
 
 		s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
-		after := s.waitUntil("names the cloud", waitsForCloud)
+		after := s.waitUntil("names Nova and Neutron as \"cloud\"", waitsForCloud)
 		if !after.Waiting[0].Deadline.Equal(*before.Waiting[0].Deadline) {
 			t.Errorf("end of the retries after some runs: got %s, want the end of the first run %s", after.Waiting[0].Deadline, before.Waiting[0].Deadline)
 		}
@@ -283,7 +283,7 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 		s.finishAndRecord("lease-full", first)
 		s.checkRuns(first)
 	})
-	t.Run("the database is away", func(t *testing.T) {
+	t.Run("the database is unavailable", func(t *testing.T) {
 		t.Parallel()
 		w := newFakeLease(time.Now, time.Hour, 2*time.Hour)
 		w.databaseDown = true

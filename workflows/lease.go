@@ -64,7 +64,7 @@ func (r *leaseRun) continueAsNew(ctx workflow.Context) error {
 	return workflow.NewContinueAsNewError(ctx, contract.Lease, r.in)
 }
 
-// isFull reports whether the run has received so many messages that it should interrupt what it waits for.
+// isFull reports whether the run has received so many messages that it should interrupt the activity or timer for which it waits.
 func (r *leaseRun) isFull(ctx workflow.Context) bool {
 	return deliveryIsFull(ctx, r.handled+r.handledInSteps+r.changed.Len())
 }
@@ -141,8 +141,8 @@ func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	return r.ignoreConflict(ctx, err)
 }
 
-// clear removes the resources of a lease in ERROR from Nova, Neutron and Placement. The retries have no end: after clearRound, the workflow
-// reads the lease's row again and continues.
+// clear removes the resources of a lease in ERROR from Nova, Neutron and Placement. The number of
+// retries is not limited: after clearRound, the workflow reads the lease's row again and continues.
 func (r *leaseRun) clear(ctx workflow.Context, l lease.Lease) error {
 	failed, err := r.runForEach(ctx, l, r.resumedTask(l, lease.StepClear, workflow.Now(ctx)))
 	if err != nil {

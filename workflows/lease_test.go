@@ -150,8 +150,8 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 	schedule(w.env, 30*time.Minute, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.lease.Status != lease.Error || w.lease.Reservations[0].LastError != "the cloud answered 503" {
-			t.Errorf("lease after the failed start: got %+v, want ERROR with the cloud's answer 503", w.lease)
+		if w.lease.Status != lease.Error || w.lease.Reservations[0].LastError != "Nova answered 503" {
+			t.Errorf("lease after the failed start: got %+v, want ERROR with Nova's answer 503", w.lease)
 		}
 		w.cloudFailures, w.cloudAttempts = 0, 0
 	})
@@ -159,12 +159,13 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 	w.run(t)
 
 	if len(w.log) < 2 || w.log[0] != "1m0s: STARTING" || w.log[len(w.log)-1] != "1h0m0s: ERROR with 0 provisioned" || w.cloudAttempts != 1 {
-		t.Errorf("cloud calls after the failed start: got %d, want 1; log: %v, want ERROR and no provisioned reservation at the end",
+		t.Errorf("calls to Nova after the failed start: got %d, want 1; log: %v, want ERROR and no provisioned reservation at the end",
 			w.cloudAttempts, w.log)
 	}
 }
 
-// After the patience for an end, the lease is in ERROR, and its workflow continues to remove the lease's resources without an end.
+// If the end of a lease still fails when its retries end, the status of the lease becomes
+// ERROR. The lease's workflow continues without a time limit to remove the lease's resources.
 func TestLease_FailedEndIsClearedInTheBackground(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(time.Minute, time.Hour)
@@ -213,7 +214,7 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	w.hangs = true
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	why := s.waitForState(string(lease.Starting))
-	if why.LastError != "the cloud answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
+	if why.LastError != "Nova answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
 		t.Errorf("query \"why\" while Nova fails: got %+v, want the error 503 and the lease waiting for \"cloud\"", why)
 	}
 	if want := "berth could not provision a reservation, because a call to Nova or Neutron failed"; !strings.Contains(why.Sentence, want) {
@@ -245,7 +246,7 @@ func TestLease_ActiveLeaseUpdatesCloud(t *testing.T) {
 
 	w.run(t)
 
-	want := []string{"1m0s: STARTING", "1m0s: ACTIVE with 1 provisioned", "30m1s: the cloud has revision 1", "1h0m0s: ACTIVE", "1h0m0s: snapshots are created",
+	want := []string{"1m0s: STARTING", "1m0s: ACTIVE with 1 provisioned", "30m1s: Nova has revision 1", "1h0m0s: ACTIVE", "1h0m0s: snapshots are created",
 		"1h0m0s: ACTIVE with 1 provisioned", "2h0m0s: TERMINATING", "2h0m0s: TERMINATED with 0 provisioned"}
 	w.expectLog(t, want)
 }

@@ -9,9 +9,8 @@ import (
 	"berth/internal/lease"
 )
 
-// leadTime is how long before the start or end of a lease the lease's workflow wakes up, so that the worker of the
-// workflow is ready at the exact time. The workflow handles signals that arrive during the leadTime after the start or
-// end.
+// leadTime is how long before the start or end of a lease the lease's workflow wakes up, so that the worker of the workflow
+// is ready at the exact time. If a signal arrives during the leadTime, the workflow handles it only after the start or end.
 const leadTime = time.Second
 
 // If many leases are due at one instant, the workflows of the first lease.LeaderCount leases (the leaders) wake up

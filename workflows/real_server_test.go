@@ -279,7 +279,7 @@ func TestRealServer_JournalEntry(t *testing.T) {
 			case "journal-blocked":
 				s.waitForState("pending")
 				s.signal(contract.SignalChanged, nil)
-			case "journal-retried": // during the pause of two seconds after the third attempt
+			case "journal-retried": // the test acts during the pause of two seconds after the third attempt
 				for tried := 0; tried < 3; time.Sleep(10 * time.Millisecond) {
 					w.mu.Lock()
 					if tried = w.regularAttempts; tried == 3 {

@@ -112,9 +112,9 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 	return failed, r.retryRemotely(ctx, l, t, retry, failed)
 }
 
-// retryRemotely retries a task for several reservations at the same time. retryRemotely returns when the task has
-// succeeded or finally failed for each of the reservations, or when the step is superseded, or when the workflow must
-// continue as new. retryRemotely adds the final errors to the map `failed`.
+// retryRemotely retries a task for several reservations at the same time. retryRemotely returns when the
+// task has succeeded or permanently failed for each of the reservations, or when the step is superseded,
+// or when the workflow must continue as new. retryRemotely adds the final errors to the map `failed`.
 func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservationTask, retry []lease.Reservation, failed map[string]string) error {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -146,7 +146,7 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 // awaitRetries waits until `ended` returns true. awaitRetries returns errSuperseded if the step must stop, and
 // errInterrupted if the workflow must continue as new.
 func (r *leaseRun) awaitRetries(ctx workflow.Context, l lease.Lease, t reservationTask, ended func() bool) error {
-	mustWait := false // the run is older than the version changeFullStep
+	mustWait := false // true in a run that began before the change changeFullStep
 	for reads := 0; !ended(); {
 		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays short. If
 		// the lease is deleted afterwards, the step still stops, because each attempt of the activity reads the lease's
@@ -187,8 +187,8 @@ func whyRetrying(l lease.Lease, t reservationTask, lastError error, now time.Tim
 			displayName(l), l.Status, t.name, lease.PartyName(party), until.UTC().Format(time.RFC3339), message)}
 }
 
-// partyOf returns the party whose call failed: nova, neutron, keystone or placement. Errors of activities of an earlier version do not name
-// the party.
+// partyOf returns the party whose call failed: nova, neutron, keystone or placement.
+// Errors that an older release of berth has recorded do not name the party.
 func partyOf(err error) string {
 	var app *temporal.ApplicationError
 	party := "cloud"
