@@ -1,14 +1,17 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/provider"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
@@ -63,7 +66,7 @@ func (s networkSegments) findOrCreate(ctx context.Context, c lease.CloudReservat
 		return networks.Network{}, err
 	}
 	if len(found) > 0 {
-		return found[0], nil
+		return found[0].Network, nil
 	}
 	made, err := networks.Create(ctx, s.client, networkDraft{Name: reservationName(c), Description: c.NetworkDescription, Project: c.Project,
 		Type: c.Segment.NetworkType, PhysicalNetwork: c.Segment.PhysicalNetwork, Segment: c.Segment.ID}).Extract()
@@ -73,25 +76,38 @@ func (s networkSegments) findOrCreate(ctx context.Context, c lease.CloudReservat
 	return *made, nil
 }
 
-// networksOf returns the networks of a reservation: usually none or one. A network of another project never belongs to the reservation,
-// because the other project could have set its name and its tags.
-func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]networks.Network, error) {
+// foundNetwork is a network with the attributes of its segment.
+type foundNetwork struct {
+	networks.Network
+	provider.NetworkProviderExt
+}
+
+// isOn reports whether the network is on a segment.
+func (n foundNetwork) isOn(s lease.Segment) bool {
+	return n.NetworkType == s.NetworkType && n.PhysicalNetwork == s.PhysicalNetwork && n.SegmentationID == strconv.Itoa(s.ID)
+}
+
+// networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has stored comes first. Other networks
+// belong to the reservation only if they are in its project and on its segment, because every user can set the name and the tags of a
+// network. A reservation that has ended has no segment any more.
+func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]foundNetwork, error) {
 	filters := []networks.ListOpts{{Tags: reservationName(c), ProjectID: c.Project}, {Name: reservationName(c), ProjectID: c.Project}}
 	if c.NetworkID != "" {
-		filters = append(filters, networks.ListOpts{ID: c.NetworkID})
+		filters = append([]networks.ListOpts{{ID: c.NetworkID}}, filters...)
 	}
-	var all []networks.Network
+	var all []foundNetwork
 	for _, filter := range filters {
 		pages, err := networks.List(s.client, filter).AllPages(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("list networks: %w", err)
 		}
-		found, err := networks.ExtractNetworks(pages)
-		if err != nil {
+		var found []foundNetwork
+		if err := networks.ExtractNetworksInto(pages, &found); err != nil {
 			return nil, fmt.Errorf("list networks: %w", err)
 		}
 		for _, n := range found {
-			if !slices.ContainsFunc(all, func(other networks.Network) bool { return other.ID == n.ID }) {
+			known := slices.ContainsFunc(all, func(other foundNetwork) bool { return other.ID == n.ID })
+			if !known && (n.ID == c.NetworkID || c.Segment.ID == 0 || n.isOn(c.Segment)) {
 				all = append(all, n)
 			}
 		}
@@ -135,6 +151,10 @@ func (s networkSegments) deletePorts(ctx context.Context, network string) error 
 			return fmt.Errorf("%w: server %s has port %s on network %s", ErrServersRemain, p.DeviceID, p.ID, network)
 		}
 	}
+	// Neutron refuses to remove a router interface while floating IPs of other ports of the network need it.
+	slices.SortStableFunc(all, func(a, b ports.Port) int {
+		return cmp.Compare(slices.Index(routerInterfaces, a.DeviceOwner), slices.Index(routerInterfaces, b.DeviceOwner))
+	})
 	for _, p := range all {
 		if err := s.deletePort(ctx, p); err != nil {
 			return fmt.Errorf("delete port %s of network %s: %w", p.ID, network, err)

@@ -121,3 +121,42 @@ func TestDeprovision_FindsTheNetworkAndLeavesOthersAlone(t *testing.T) {
 		t.Errorf("networks after Deprovision: got %+v, want only the network of project blue", left)
 	}
 }
+
+// A member of the project can give the tag or the first name of the reservation's network to other networks of the project. If berth took
+// such a network for the reservation's network, the project would keep the reserved segment after the end of the lease.
+func TestProvision_TakesOnlyANetworkOnTheReservedSegment(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c, decoy := networkClaim(), networkClaim()
+	decoy.ID, decoy.Segment.ID = uuid.New(), 101
+	decoyID := s.apply(decoy).NetworkID
+	mark := "reservation:" + c.ID.String()
+	s.neutron.SetNetwork(decoyID, mark, []string{mark})
+
+	c.NetworkID = s.apply(c).NetworkID
+	if c.NetworkID == decoyID {
+		t.Fatal("the reservation has a network on another segment")
+	}
+	s.neutron.SetNetwork(c.NetworkID, "mine", nil)
+	if again := s.apply(c).NetworkID; again != c.NetworkID {
+		t.Errorf("network of the reservation after a second Provision: got %s, want still %s", again, c.NetworkID)
+	}
+	s.remove(c)
+	if left := s.neutron.Networks(); len(left) != 1 || left[0].ID != decoyID {
+		t.Errorf("networks after Deprovision: got %+v, want only the network on the other segment", left)
+	}
+}
+
+// Neutron does not remove a router interface while a floating IP of a port needs it.
+func TestDeprovision_DeletesPortsBeforeRouterInterfaces(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	c := networkClaim()
+	network := s.apply(c).NetworkID
+	s.neutron.AddPort(network, "network:router_interface", uuid.NewString())
+	port := s.neutron.AddPort(network, "", "")
+	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: uuid.NewString(), IP: "198.51.100.7", Port: &port})
+
+	s.remove(c)
+	s.expectNetworks("after Deprovision", nil)
+}

@@ -188,11 +188,24 @@ func (n *Neutron) deletePort(id string) (int, any) {
 	if strings.HasPrefix(n.ports[i].DeviceOwner, "network:router_interface") {
 		return neutronError(http.StatusConflict, "L3PortInUse")
 	}
+	for _, f := range n.floatingIPs {
+		if f.Port != nil && *f.Port == id {
+			f.Port = nil
+		}
+	}
 	n.ports = slices.Delete(n.ports, i, i+1)
 	return http.StatusNoContent, nil
 }
 
-// removeInterface removes the port in the request's body from a router, and deletes the port.
+// hasFloatingIP reports whether a port of a network has a floating IP.
+func (n *Neutron) hasFloatingIP(network string) bool {
+	return slices.ContainsFunc(n.floatingIPs, func(f *FloatingIP) bool {
+		return f.Port != nil && slices.ContainsFunc(n.ports, func(p *Port) bool { return p.ID == *f.Port && p.Network == network })
+	})
+}
+
+// removeInterface removes the port in the request's body from a router, and deletes the port. In the stub, the floating IPs of a network's
+// ports need all router interfaces of the network.
 func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
 	var in struct {
 		Port string `json:"port_id"`
@@ -201,6 +214,9 @@ func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
 	i := slices.IndexFunc(n.ports, func(p *Port) bool { return p.ID == in.Port && p.Device == router })
 	if i < 0 {
 		return neutronError(http.StatusNotFound, "RouterInterfaceNotFound")
+	}
+	if n.hasFloatingIP(n.ports[i].Network) {
+		return neutronError(http.StatusConflict, "RouterInterfaceInUseByFloatingIP")
 	}
 	n.ports = slices.Delete(n.ports, i, i+1)
 	return http.StatusOK, map[string]any{"id": router, "port_id": in.Port}
