@@ -157,7 +157,8 @@ func (r ReservableResource) CheckChange(is ReservableResource, requirements []Re
 		return Faultf(ResourceInUse, "The attributes of %s %s cannot change: a reservation has it.", noun, r.ID)
 	}
 	for _, one := range requirements {
-		if old, had := r.Capabilities[one.Key]; had && is.Capabilities[one.Key] != old {
+		old, had := r.Capabilities[one.Key]
+		if now, has := is.Capabilities[one.Key]; had != has || old != now {
 			return Faultf(ResourceInUse, "Capability %s of %s %s cannot change: a reservation requires it.", one.Key, noun, r.ID)
 		}
 	}

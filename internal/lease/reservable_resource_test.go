@@ -138,8 +138,8 @@ func TestPickResources_SegmentByItsAttributes(t *testing.T) {
 
 func TestReservableResource_ReservedOneKeepsWhatReservationsRequire(t *testing.T) {
 	t.Parallel()
-	r := newSegment(t, segmentOf("100", "rack", "r1", "note", "a"))
-	requirements := []Requirement{{"==", "rack", "r1"}}
+	r := newSegment(t, segmentOf("100", "rack", "r1", "note", "a", "blank", ""))
+	requirements := []Requirement{{"==", "rack", "r1"}, {"==", "gpu", nullValue}, {"!=", "blank", nullValue}}
 	for name, c := range map[string]struct {
 		set   map[string]string
 		unset []string
@@ -148,6 +148,8 @@ func TestReservableResource_ReservedOneKeepsWhatReservationsRequire(t *testing.T
 		"another segment":              {map[string]string{"segment_id": "101"}, nil, ResourceInUse},
 		"another required capability":  {map[string]string{"rack": "r2"}, nil, ResourceInUse},
 		"without the required one":     {nil, []string{"rack"}, ResourceInUse},
+		"with one that must be absent": {map[string]string{"gpu": "yes"}, nil, ResourceInUse},
+		"without an empty one":         {nil, []string{"blank"}, ResourceInUse},
 		"another free capability":      {map[string]string{"note": "b", "new": "c"}, nil, ""},
 		"the same required capability": {map[string]string{"rack": "r1"}, nil, ""},
 	} {
