@@ -30,16 +30,17 @@ type fakeRows struct {
 	project            string // if set, the results contain the port's attributes
 	blocks             []string
 	ignored            int64
-	pendingEvents      int               // recorded events that are not delivered
-	delivered          int               // delivered events or notifications
-	novaFailures       int               // number of calls to Nova that still fail
-	duringDelivery     func()            // called once during a delivery to Nova
-	receiverFailures   int               // number of calls to the webhook, RabbitMQ or Nova's aggregates that still fail
-	reportCount        int               // number of applied reports
-	appliedReports     []contract.Report // applied reports, in the order in which they were applied
-	reads              int               // number of reads of the port's row
-	requireSignatures  bool              // refuse reports without a signature
-	errorAfter         time.Duration     // time after which a blocked port is in ERROR; 0: never
+	pendingEvents      int                 // recorded events that are not delivered
+	delivered          int                 // delivered events or notifications
+	novaFailures       int                 // number of calls to Nova that still fail
+	duringDelivery     func()              // called once during a delivery to Nova
+	receiverFailures   int                 // number of calls to the webhook, RabbitMQ or Nova's aggregates that still fail
+	reportCount        int                 // number of applied reports
+	appliedReports     []contract.Report   // applied reports, in the order in which they were applied
+	reportLists        [][]contract.Report // lists of reports that the activities got
+	reads              int                 // number of reads of the port's row
+	requireSignatures  bool                // refuse reports without a signature
+	errorAfter         time.Duration       // time after which a blocked port is in ERROR; 0: never
 	deadline           time.Time
 	blockedReads       int    // number of attempts that still find the entry blocked
 	entry              string // state of the entry
@@ -66,7 +67,7 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 	if w.deleted {
 		return contract.PortStatus{Deleted: true, Status: "DELETED", PendingNovaEvents: w.pendingEvents}, nil
 	}
-	w.appliedReports = append(w.appliedReports, reports...)
+	w.appliedReports, w.reportLists = append(w.appliedReports, reports...), append(w.reportLists, reports)
 	var refused []contract.Refusal
 	if w.requireSignatures {
 		refused = make([]contract.Refusal, len(reports))

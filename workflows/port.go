@@ -114,10 +114,10 @@ func (p *port) isFull(ctx workflow.Context) bool {
 	return deliveryIsFull(ctx, p.handled+p.signals.Len()+p.changed.Len())
 }
 
-// applyReports applies all received reports to the row, reads the resulting status, and completes the updates among
+// applyReports applies the received reports to the row, reads the resulting status, and completes the updates among
 // the reports.
 func (p *port) applyReports(ctx workflow.Context) error {
-	received := p.receiveAll()
+	received := p.nextReports()
 	summary := "read the port"
 	reports := make([]contract.Report, len(received))
 	for i, r := range received {
@@ -128,7 +128,7 @@ func (p *port) applyReports(ctx workflow.Context) error {
 		}
 	}
 	var status contract.PortStatus
-	full := func() bool { return p.isFull(ctx) && len(p.unappliedReports(received)) <= maxCarriedReports }
+	full := func() bool { return p.isFull(ctx) && fitIntoInput(p.unappliedReports(received)) }
 	err := runDatabaseWork(ctx, p.reporter, full, summary, &status, activities.ApplyPortReports, p.key, reports)
 	switch {
 	case errors.Is(err, errInterrupted):

@@ -84,9 +84,35 @@ func (p *port) receiveReports() {
 	}
 }
 
-// maxCarriedReports is the largest number of reports that a run hands over to the next run. A report has at most a few
-// hundred bytes, and Temporal accepts an input of at most 2 MB.
-const maxCarriedReports = 1000
+// maxReportsSize is the maximum size of the reports that one activity applies, and of the reports that a run hands over to the next run, in
+// bytes. Temporal accepts an input of at most 2 MB.
+const maxReportsSize = 1 << 20
+
+// reportSize returns the maximum size of a report in JSON, in bytes. JSON needs up to six bytes for one byte of a text.
+func reportSize(r contract.Report) int {
+	return 256 + 6*(len(r.Entity)+len(r.Host)+len(r.Event)+len(r.Owner)+len(r.Signature))
+}
+
+// nextReports removes the oldest reports from the reports that are not applied yet, with a size of at most maxReportsSize.
+func (p *port) nextReports() []*pendingReport {
+	all, size := p.receiveAll(), 0
+	for i, r := range all {
+		if size += reportSize(r.Report); size > maxReportsSize {
+			p.unread = all[i:]
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// fitIntoInput reports whether a run can hand the reports over to the next run.
+func fitIntoInput(reports []contract.Report) bool {
+	size := 0
+	for _, r := range reports {
+		size += reportSize(r)
+	}
+	return size <= maxReportsSize
+}
 
 // unappliedReports returns the given reports and all reports that arrived after them, in order of arrival. Of several equal
 // reports, unappliedReports returns only the last one: a report sets the state of its entity, so an earlier equal report does
@@ -145,8 +171,8 @@ func validateReport(r contract.Report) error {
 		return temporal.NewNonRetryableApplicationError("event must be one of "+strings.Join(contract.ReportEvents, ", "), "InvalidReport", nil)
 	case len(r.Signature) > contract.MaxSignatureLength:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("signature must have at most %d characters", contract.MaxSignatureLength), "InvalidReport", nil)
-	case len(r.Host) > maxNameLength:
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host must have at most %d characters", maxNameLength), "InvalidReport", nil)
+	case len(r.Host) > maxNameLength || len(r.Owner) > maxNameLength:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host and owner must have at most %d bytes", maxNameLength), "InvalidReport", nil)
 	}
 	block := network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Owner: r.Owner, TimeoutSeconds: r.TimeoutSeconds}
 	if err := network.CheckOwnedBlock(block); err != nil {

@@ -1,8 +1,10 @@
 package workflows_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +113,39 @@ func TestPort_ReportsAreAppliedInOrder(t *testing.T) {
 
 	if d := cmp.Diff(sent, w.appliedReports); d != "" {
 		t.Error(d)
+	}
+}
+
+// Temporal accepts an activity's input of at most 2 MB, so one activity gets only some of many long reports.
+func TestPort_ManyLongReportsAreAppliedInParts(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
+	env := newEnvironment(w)
+	var sent []contract.Report
+	for i := range 1000 {
+		sent = append(sent, contract.Report{Entity: "L2", Host: strings.Repeat("<", 250), Owner: strings.Repeat("\x01", 250), Signature: strings.Repeat("s", 128), Revision: int64(i)})
+	}
+	schedule(env, time.Second, func() {
+		for _, r := range sent {
+			env.SignalWorkflow(contract.SignalProvisioningComplete, r)
+		}
+	})
+	deletePortAfter(env, w, 2*time.Second)
+	runPort(env)
+
+	if d := cmp.Diff(sent, w.appliedReports); d != "" {
+		t.Errorf("applied reports (-want +got):\n%s", d)
+	}
+	largest := 0
+	for _, reports := range w.reportLists {
+		text, err := json.Marshal(reports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, len(text))
+	}
+	if largest > 2_000_000 || largest < 500_000 {
+		t.Errorf("the largest list of reports that one activity got: %d bytes, want more than 500,000 and at most 2,000,000", largest)
 	}
 }
 
