@@ -70,7 +70,7 @@ type harness struct {
 	environ   []string
 	stub      *apiStub
 	portID    string // port web-1, whose workflow runs
-	unstarted string // ID of the port unstarted, which has no workflow yet
+	unstarted string // ID of the port with the name "unstarted", which has no workflow yet
 }
 
 func newHarness(t *testing.T) harness {

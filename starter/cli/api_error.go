@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// notReadyMessage lists the failed checks of /readyz that count for the roles of the process.
+// notReadyMessage lists the failed checks of /readyz that make the process not ready.
 func notReadyMessage(checks map[string]string, informational []string) string {
 	var failed []string
 	for _, name := range slices.Sorted(maps.Keys(checks)) {
@@ -76,7 +76,7 @@ func parseAPIError(res *http.Response, raw []byte) *APIError {
 		Message       string
 		Error         json.RawMessage
 		Checks        map[string]string // of /readyz
-		Informational []string          // of /readyz: the checks that do not count
+		Informational []string          // of /readyz: the checks that do not decide whether the process is ready
 	}
 	_ = json.Unmarshal(raw, &shapes)
 	var inner struct{ Type, Message string }

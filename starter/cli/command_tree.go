@@ -7,7 +7,7 @@ import (
 )
 
 const rootHelp = "starter is berth's command line: networks, subnets, ports, agents, leases, hosts, allocations and the journal.\n" +
-	"For each port, lease and journal entry it explains the current status.\n\n" +
+	"For each port, lease and journal entry, starter explains the current status.\n\n" +
 	"Addresses come from flags, else from the environment, else from $BERTH_DATA/env, which `make run` writes.\n\n" + exitCodesHelp
 
 // Tree is the whole command line, as a table of commands.

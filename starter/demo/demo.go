@@ -14,8 +14,8 @@ import (
 )
 
 const demoHelp = `The demo has five parts, and each checks its result: a port that two agents make ACTIVE; the journal entries that reach
-the controller in spite of injected faults; a lease that starts and ends on its second; two writers with the same
-generation; and the commands that show all of it again. Every run uses new names. The demo fails if any check fails.`
+the controller in spite of injected faults; a lease that starts and ends on time, to the second; two writers with
+the same generation; and the commands that show the results again. Every run uses new names. The demo fails if any check fails.`
 
 // demonstration is one run of the demo.
 type demonstration struct {
@@ -49,9 +49,9 @@ func demoCommand(*pflag.FlagSet) cli.Action {
 		}{
 			{"A port is ACTIVE when all agents have provisioned it", d.runPort},
 			{"Each change reaches the controller once and in order", d.runJournal},
-			{"A lease starts and ends on its second", d.runLease},
-			{"Of two writers with the same generation one succeeds", d.runGenerations},
-			{"Where to see it again", d.runLinks},
+			{"A lease starts and ends on time, to the second", d.runLease},
+			{"If two writers send the same generation, one write succeeds", d.runGenerations},
+			{"Commands and links that show the results again", d.runLinks},
 		} {
 			d.part++
 			fmt.Fprintf(d.writer, "\n%d. %s\n", d.part, part.title)

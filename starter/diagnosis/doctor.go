@@ -31,7 +31,8 @@ var errNotConfigured = errors.New("not checked")
 var errWarning = errors.New("attention")
 
 const doctorHelp = "The result of a check is ok, WARN or FAIL, or - if the check was not possible. The exit code is 0 if no check is FAIL;\n" +
-	"otherwise it is the exit code of the first FAIL. WARN needs attention, but berth works, or an administrator has decided it."
+	"otherwise it is the exit code of the first FAIL. WARN means that berth works but needs\n" +
+	"attention, or that an administrator has chosen this state, for example a paused journal."
 
 func doctorCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, _ []string) error {

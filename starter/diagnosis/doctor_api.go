@@ -13,7 +13,7 @@ import (
 	"berth/starter/cli"
 )
 
-// maxEntryAge is the age at which a journal entry that the controller does not have yet is a failure.
+// maxEntryAge is the age from which on doctor reports FAIL for a journal entry that the controller does not have yet.
 const maxEntryAge = 5 * time.Minute
 
 // readAPI reads a JSON answer of the API. If the token may not read the path, or if the API is older and does not know the path, readAPI
@@ -32,8 +32,8 @@ type readiness struct {
 	Informational []string
 }
 
-// checkAPI checks that the API process is ready, which includes that its database can commit a write. checkAPI warns about failed checks
-// that do not count for the roles of the API process.
+// checkAPI checks that the API process is ready, which includes that its database can commit a write.
+// checkAPI warns about failed informational checks, which do not decide whether the API process is ready.
 func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
 	var found readiness
 	if err := s.API.Do(ctx, "GET", "/readyz", nil, &found); err != nil {

@@ -26,8 +26,8 @@ type clock struct {
 	read func(ctx context.Context, s *cli.Session) (time.Time, error)
 }
 
-// checkClocks compares the clocks of PostgreSQL, Temporal and the API with the clock of this machine. Leases start and end by these clocks,
-// and heartbeats and tokens expire by them.
+// checkClocks compares the clocks of PostgreSQL, Temporal and the API with the clock of this machine.
+// The start and end of leases and the expiry of heartbeats and tokens depend on these clocks.
 func checkClocks(ctx context.Context, s *cli.Session) (string, error) {
 	var agree, differ []string
 	for _, c := range []clock{{"the API", readAPIClock}, {"PostgreSQL", readDatabaseClock}, {"Temporal", readTemporalClock}} {

@@ -7,7 +7,7 @@ import (
 	"berth/starter/cli"
 )
 
-// checkHosts warns of hosts that a lease keeps because its end has failed.
+// checkHosts warns about hosts that a lease keeps because the end of the lease has failed.
 func checkHosts(ctx context.Context, s *cli.Session) (string, error) {
 	var o struct {
 		Hosts []struct {

@@ -79,7 +79,7 @@ func checkLeases(ctx context.Context, s *cli.Session) (string, error) {
 		return "", cli.Errorf(cli.ExitOther, "berth restarts their workflows within a minute while processes with the roles relay and temporal run; does --namespace name berth's namespace?",
 			"%d of %d overdue leases have no execution: %s", len(unattended), len(late), strings.Join(unattended, ", "))
 	}
-	return "", fmt.Errorf("%w: %d leases are overdue, but have an execution; `starter why %s` says what it waits for", errWarning, len(late), contract.LeaseID(late[0].Name))
+	return "", fmt.Errorf("%w: %d leases are overdue, but have an execution; `starter why %s` says what the first of them waits for", errWarning, len(late), contract.LeaseID(late[0].Name))
 }
 
 // isRunning reports whether Temporal has a running workflow with the given ID.

@@ -66,7 +66,8 @@ func (l checklist) lines(o cli.Object) []string {
 	return out
 }
 
-// watchPort makes the command that follows a port until it is ACTIVE. It keeps trying while the API is unavailable.
+// watchPort makes the command that follows a port until the port is ACTIVE.
+// While the API is unavailable, the command keeps trying to read the port.
 func watchPort(f *pflag.FlagSet) cli.Action {
 	every := f.Duration("every", time.Second/2, "interval between two reads")
 	return func(ctx context.Context, s *cli.Session, args []string) error {

@@ -48,8 +48,8 @@ func blockingAgents(ctx context.Context, s *cli.Session, r *cli.Resource, id str
 
 const activeStatus = "ACTIVE"
 
-// silentAgentWarning returns the API's warning for an ACTIVE port whose agent stopped sending heartbeats after the
-// workflow last checked it. Such an agent cannot report that a device is unplugged.
+// silentAgentWarning returns the API's warning for an ACTIVE port whose agent stopped sending heartbeats
+// after the workflow last checked the agent. Such an agent cannot report that a device is unplugged.
 func silentAgentWarning(port cli.Object, w contract.Why) []blockingAgent {
 	sentence := resource.Sentence(port)
 	if port["status"] != activeStatus || w.State != activeStatus || sentence == "" || sentence == activeStatus || strings.Contains(w.Sentence, sentence) {

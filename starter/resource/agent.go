@@ -21,7 +21,7 @@ var Agents = &cli.Resource{
 }
 
 const reportHelp = `Sends the agent's heartbeat over HTTP. With --port it also reports that the agent has provisioned these ports, and prints
-the API's result on each. This is the way for agents that are not Temporal clients.`
+the API's result on each. Agents that are not Temporal clients report in this way.`
 
 func reportCommand(f *pflag.FlagSet) cli.Action {
 	agentType := f.String("type", "Open vSwitch agent", "agent_type, for example DHCP agent")

@@ -43,7 +43,8 @@ func explainCandidates(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// explanationRows returns one row for each filter that removed something, and one row for what is left of each group.
+// explanationRows returns one row for each filter that removed providers or trees,
+// and for each group one row with the number of providers or trees that are left.
 func explanationRows(o cli.Object) (rows []cli.Object) {
 	add := func(group, resources string, filters any) {
 		all, _ := cli.Objects(filters)

@@ -25,7 +25,7 @@ var Leases = &cli.Resource{
 }
 
 const findSlotHelp = `Finds the earliest start between --start and --latest at which enough hosts are free for long enough, and prints these
-hosts. With --reservations it does the same for instances and floating IPs. It reserves nothing; to reserve, run
+hosts. With --reservations it also searches for instances and floating IPs. The command reserves nothing; to reserve, run
 ` + "`starter lease create`" + ` with the printed dates.`
 
 var planColumns = []string{"name", "start_date", "end_date", "reservations"}
