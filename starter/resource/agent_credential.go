@@ -21,7 +21,7 @@ var AgentTokens = &cli.Resource{
 
 const tokenHelp = `Creates a token with which the agents of HOST report over HTTP, in the header X-Auth-Token. The token is valid for this host only,
 until it is revoked. berth stores only a hash of it, so the token is printed once and cannot be read again. With BERTH_AUTH=noauth the
-gateway knows no agent tokens.`
+gateway accepts no agent tokens.`
 
 func createAgentToken(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, args []string) error {
@@ -58,7 +58,7 @@ func addAgentKey(f *pflag.FlagSet) cli.Action {
 			return s.Output.PrintObject(o, []string{"id", "host"})
 		}
 		if s.Output.Format == "table" {
-			_, err = fmt.Fprint(s.Output.Writer, private) // as it stands, so that the output can be written to a file
+			_, err = fmt.Fprint(s.Output.Writer, private) // without a prefix or table, so that the output can be written to a file
 			return err
 		}
 		o["private_key"] = private

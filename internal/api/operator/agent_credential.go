@@ -64,7 +64,7 @@ func viewCredential(c agentstore.Credential) agentCredential {
 	return v
 }
 
-// list lists the credentials, with ?host=HOST only those of one host.
+// list lists the credentials. The query ?host=HOST selects the credentials of one host.
 func (a agentCredentials) list(r *http.Request) (int, any, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -154,7 +154,7 @@ func checkHost(host string) error {
 func (a agentCredentials) revoke(r *http.Request) (int, any, error) {
 	id, ok := osapi.UUID(r.PathValue("id"))
 	if !ok {
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "'%s' is not the ID of an agents' %s.", r.PathValue("id"), a.kind)
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "'%s' is not the ID of a %s of agents.", r.PathValue("id"), a.kind)
 	}
 	host, err := a.store.Revoke(r.Context(), a.kind, id)
 	if err != nil {

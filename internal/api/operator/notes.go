@@ -31,7 +31,8 @@ type note struct {
 	NextAttempt time.Time  `json:"next_attempt"`
 }
 
-// list lists notes, oldest first: with ?state=set-aside only those that are set aside, with ?state=waiting only the others.
+// list lists notes, oldest first. The query ?state=set-aside selects the
+// notes that are set aside; the query ?state=waiting selects all other notes.
 func (n notes) list(r *http.Request) (int, any, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
