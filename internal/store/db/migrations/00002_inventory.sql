@@ -1,6 +1,6 @@
 -- +goose Up
--- Resource classes and traits. The standard ones have fixed IDs in the order of their libraries, custom ones
--- begin at 10000, so that standard names come first in every listing by ID.
+-- Resource classes and traits. The standard classes and traits have fixed IDs in the order of the libraries os-resource-classes and
+-- os-traits. The IDs of custom classes and traits begin at 10000, so that a list that is sorted by ID contains the standard names first.
 create sequence resource_class_id as integer minvalue 10000;
 create table resource_class (
     id         integer primary key default nextval('resource_class_id'),
@@ -16,8 +16,8 @@ create table trait (
     created_at timestamptz not null default now()
 );
 
--- UUIDs are text because clients see them compared as text; a provider's is canonical, a consumer's and an
--- aggregate's is as it was sent.
+-- UUIDs are stored as text, because clients see lists that are sorted by the text. The UUID of a provider
+-- has the canonical form; the UUID of a consumer or aggregate is stored as the client has sent it.
 create sequence provider_id;
 create table provider (
     id         bigint primary key default nextval('provider_id'),
@@ -28,7 +28,7 @@ create table provider (
     root_id    bigint not null constraint provider_root references provider,
     created_at timestamptz not null default now(),
     updated_at timestamptz
-) with (fillfactor = 70); -- every allocation moves the generation: room to do so in place
+) with (fillfactor = 70); -- every allocation increments the generation: free space lets PostgreSQL update the row in the same page
 create index provider_parent on provider (parent_id);
 create index provider_root on provider (root_id);
 
@@ -61,7 +61,7 @@ create table provider_trait (
 );
 create index provider_trait_trait on provider_trait (trait_id);
 
--- A consumer exists exactly while it holds something. Its generation counts the writes since it appeared.
+-- A consumer exists exactly while it has allocations. The generation of a consumer counts the writes since the consumer was created.
 create table consumer (
     id         bigint generated always as identity primary key,
     uuid       text collate "C" not null constraint consumer_uuid unique,
@@ -74,7 +74,7 @@ create table consumer (
 ) with (fillfactor = 70);
 create index consumer_project on consumer (project, user_id);
 
--- What is allocated has an inventory: the key refuses to let one go that is in use.
+-- The foreign key allocation_inventory prevents the deletion of an inventory that has allocations.
 create table allocation (
     consumer_id bigint not null references consumer on delete cascade,
     provider_id bigint not null,

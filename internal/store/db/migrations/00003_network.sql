@@ -21,7 +21,7 @@ create unique index network_segment on network (type, physical_network, segment)
 create unique index network_flat on network (physical_network) where type = 'flat';
 create index network_project on network (project);
 create index network_name on network (name);
--- Tunnels get their VNIs from here; one that a request has taken is skipped.
+-- VXLAN networks get their VNIs from this sequence; a VNI that the request of another network has named is skipped.
 create sequence network_vni maxvalue 16777215 cycle;
 
 create table subnet (
@@ -61,7 +61,7 @@ create table port (
     profile         jsonb       not null,
     vif             text        not null,
     port_security   boolean     not null,
-    ignored_reports bigint      not null default 0, -- reports that counted for nothing
+    ignored_reports bigint      not null default 0, -- number of reports that changed nothing
     revision        bigint      not null default 1,
     created_at      timestamptz not null default now(),
     updated_at      timestamptz not null default now(),
@@ -79,16 +79,16 @@ create table port_address (
     subnet_id uuid    not null references subnet,
     address   inet    not null,
     port_id   uuid    not null references port on delete cascade,
-    position  integer not null, -- in the port's list
+    position  integer not null, -- position in the port's list of addresses
     primary key (subnet_id, address)
 );
 create index port_address_port on port_address (port_id);
 
--- An entity that has to report before the port may be ACTIVE.
+-- A row says that an entity has to report before the port may become ACTIVE.
 create table provisioning_block (
     port_id  uuid        not null references port on delete cascade,
     entity   text        not null,
-    host     text        not null, -- whose report counts; empty if not one host's alone
+    host     text        not null, -- only reports from this host count; empty: no single host
     since    timestamptz not null,
     deadline timestamptz,
     primary key (port_id, entity)
@@ -109,7 +109,7 @@ create table agent (
     constraint agent_identity unique (agent_type, host)
 );
 
--- Which DHCP agents host a network.
+-- A row says that a DHCP agent hosts a network.
 create table dhcp_binding (
     network_id uuid not null references network on delete cascade,
     agent_id   uuid not null references agent on delete cascade,
@@ -117,7 +117,7 @@ create table dhcp_binding (
 );
 create index dhcp_binding_agent on dhcp_binding (agent_id);
 
--- What Nova has to be told. A row outlives its port and goes when it was delivered.
+-- The events that Nova must get. A row stays after its port is deleted; it is deleted when Nova has got the event.
 create table nova_event (
     id         bigint      generated always as identity primary key,
     port_id    uuid        not null,

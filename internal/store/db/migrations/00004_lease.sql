@@ -1,8 +1,8 @@
 -- +goose Up
 create extension if not exists btree_gist;
 
--- Hosts that can be reserved: hypervisors that inventory knows, each with a nested provider that is given to
--- one reservation at a time.
+-- Hosts that can be reserved: hypervisors with a resource provider. Each
+-- host has a nested provider, which at most one reservation uses at a time.
 create table host (
     id                 bigint generated always as identity primary key,
     hostname           text        not null constraint host_hostname unique,
@@ -58,7 +58,7 @@ create index lease_project on lease (project_id, created_at);
 create table reservation (
     id                    uuid        primary key,
     lease_id              uuid        not null references lease on delete cascade,
-    position              integer     not null, -- in the request
+    position              integer     not null, -- position in the request
     resource_type         text        not null check (resource_type = 'physical:host'),
     status                text        not null check (status in ('pending', 'active', 'deleted', 'error')),
     min_hosts             integer     not null check (min_hosts >= 1),
@@ -87,8 +87,8 @@ create table event (
     constraint event_once unique (lease_id, event_type)
 );
 
--- Who has which host when, half-open: one lease may begin on the second on which another ends. A row goes when
--- the reservation has really left the host, which may be later than its end.
+-- A row says which reservation has which host in which half-open time range: a lease may begin at the second at which another
+-- lease ends. The row is deleted when the reservation has released the host, which may be later than the end of the lease.
 create table host_allocation (
     reservation_id uuid      not null references reservation on delete cascade,
     host_id        bigint    not null constraint host_allocation_host references host,

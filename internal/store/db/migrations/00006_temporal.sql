@@ -1,5 +1,5 @@
 -- +goose Up
--- Which Temporal namespace runs the workflows of these rows. Another one knows none of them.
+-- The ID of the Temporal namespace that runs the workflows of these rows. Another namespace has none of these workflows.
 create table temporal_namespace (
     single     boolean primary key default true check (single),
     id         text        not null,

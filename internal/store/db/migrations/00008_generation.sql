@@ -1,8 +1,8 @@
 -- +goose Up
--- Who moved which generation, in the order of the writes. A row is what one write did to a consumer, to a provider,
--- or to a consumer and a provider between which something was allocated or released: most writes are one row.
--- A generation that is missing before belongs to what was created, one that is missing after to what is gone.
--- No key refers to either, because the history outlives them.
+-- The changes of generations and their actors, in the order of the writes. A row describes what one write changed: a
+-- consumer, a provider, or a consumer and one of its providers. Most writes need only one row. If the generation before
+-- the change is null, the write created the consumer or provider; if the generation after the change is null, the write
+-- deleted it. There are no foreign keys to consumers and providers, because the history stays after their deletion.
 create table generation_change (
     id            bigint generated always as identity primary key,
     at            timestamptz not null default clock_timestamp(),

@@ -6,9 +6,9 @@ alter table port
     add constraint port_status check (status in ('ACTIVE', 'DOWN', 'BUILD', 'ERROR')),
     add constraint port_bound check (case vif when 'unbound' then host = '' when 'distributed' then true else host <> '' end),
     add constraint port_active check (status not in ('ACTIVE', 'BUILD') or (admin_up and vif not in ('unbound', 'binding_failed'))),
-    add column epoch bigint not null default 1; -- the revision in which it was last bound
+    add column epoch bigint not null default 1; -- the revision of the port's last binding
 
--- What a port is tied to besides its own host: hosts that it may move to, or those that a distributed one is wired on.
+-- The bindings of a port to other hosts than its own: hosts to which the port may move, or hosts on which a distributed port is wired.
 create table port_binding (
     port_id uuid    not null references port on delete cascade,
     host    text    not null,
@@ -20,22 +20,23 @@ create table port_binding (
     primary key (port_id, host)
 );
 
--- An entity that has to report before an object of any type is what it shall be. Whoever deletes the object deletes these.
+-- A row says that an entity has to report before an object of any type is
+-- ready. The code that deletes an object must also delete the object's rows.
 alter table provisioning_block rename to block;
 alter table block rename column port_id to object_id;
 alter table block
     drop constraint provisioning_block_port_id_fkey,
     add column object_type text    not null default 'port',
-    add column epoch       bigint  not null default 1,  -- the revision of the object from which on work counts
-    add column state       text    not null default '', -- the last that its agent said
+    add column epoch       bigint  not null default 1,  -- reports about an earlier revision of the object do not count
+    add column state       text    not null default '', -- the last report of the entity's agent
     add column fatal       boolean not null default false,
     add constraint block_deadline check (deadline is not null or not fatal);
--- For processes of the version before, which run while this one is rolled out.
+-- For processes of the previous version of berth, which still run while this version is rolled out.
 create view provisioning_block as
 select object_id as port_id, entity, host, since, deadline
 from block;
 
--- A change that Nova does not know of yet is told once, after the last.
+-- If a port changes several times before Nova gets the event network-changed, one event is enough.
 create unique index nova_event_changed on nova_event (port_id, server) where name = 'network-changed';
 -- +goose Down
 drop index nova_event_changed;

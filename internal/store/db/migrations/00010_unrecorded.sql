@@ -1,7 +1,7 @@
 -- +goose Up
--- A consumer without project and user is one that an import found in allocations only: older Placements kept no
--- record of consumers. It has the generation of what was written once. The next write of its allocations records
--- it, or the migration does that goes through them all.
+-- A consumer without project and user was imported from an old version of Placement, which stored allocations
+-- without a record of the consumer. Such a consumer has the generation 1, as if it had been written once. The
+-- next write of its allocations, or an operator's request for all such consumers, sets the project and user.
 alter table consumer
     alter project drop not null,
     alter user_id drop not null,

@@ -1,16 +1,16 @@
 -- +goose Up
--- A run compares the controller with the rows, or brings both together. At most one of a kind is open.
+-- A run compares the controller with the rows, or makes the controller equal to the rows. At most one run of each kind is open.
 create table mirror_run (
     id           bigint      generated always as identity primary key,
     kind         text        not null check (kind in ('full-sync', 'recovery', 'audit', 'repair')),
-    plan         bigint      references mirror_run on delete cascade, -- of a repair: the audit whose findings it mends
+    plan         bigint      references mirror_run on delete cascade, -- only for a repair: the audit whose findings the repair corrects
     actor        text        not null,
     reason       text        not null,
     state        text        not null default 'running' check (state in ('running', 'done', 'failed')),
-    position     text        not null default '', -- how far it is, in the words of its kind
-    progress     jsonb       not null default '[]', -- by type, in the order of the run
-    note         text        not null default '', -- what it waits for, or what came of it
-    step         bigint      not null default 0, -- fences the steps
+    position     text        not null default '', -- the progress, in a form that depends on the kind of run
+    progress     jsonb       not null default '[]', -- numbers by object type, in the order of the run
+    note         text        not null default '', -- what the run waits for, or its result
+    step         bigint      not null default 0, -- a write with an older step number is refused
     created_at   timestamptz not null default now(),
     updated_at   timestamptz not null default now(),
     finished_at  timestamptz,
@@ -19,15 +19,15 @@ create table mirror_run (
 );
 create unique index mirror_run_open on mirror_run (kind) where finished_at is null;
 
--- What an audit found.
+-- The findings of audits.
 create table mirror_finding (
     run          bigint not null references mirror_run on delete cascade,
     object_type  text   not null,
     object_id    text   not null,
     kind         text   not null check (kind in ('missing', 'extra', 'different')),
-    attributes   text[] not null, -- those that differ
-    data         jsonb  not null, -- what the controller shall have, or has of an extra object
-    outcome      text   not null default '', -- of its repair
+    attributes   text[] not null, -- names of the attributes that differ
+    data         jsonb  not null, -- the state that the controller must have, or the present state of an extra object
+    outcome      text   not null default '', -- the outcome of the repair
     primary key (run, object_type, object_id)
 );
 

@@ -1,6 +1,6 @@
 -- +goose Up
--- What reservations and events may be while a lease is in one status: the table of the lease rules, once more,
--- so that no writer can leave a lease whose three statuses disagree. The before_end_lease event takes no part.
+-- The statuses that reservations and events may have, for each status of a lease. The table is the same as the table in package lease,
+-- so that no writer can store a lease whose statuses contradict each other. The status of the event before_end_lease is not checked.
 create table lease_combination (
     status       text   primary key,
     reservations text[] not null,
@@ -18,8 +18,8 @@ insert into lease_combination (status, reservations, starts, ends) values
     ('DELETING',    '{pending,active,deleted,error}', '{UNDONE,DONE,ERROR}', '{UNDONE,DONE,ERROR}'),
     ('UPDATING',    '{pending,active,deleted,error}', '{UNDONE,DONE,ERROR}', '{UNDONE,DONE,ERROR}');
 
--- Refuses, at commit, a lease that is off the table. It locks the lease first, so that two writers of different
--- parts cannot each find the other's part as it was.
+-- lease_agrees refuses, at the commit, a lease whose statuses are not in the table. lease_agrees locks the lease
+-- first: otherwise each of two writers of different rows of a lease could see the old row of the other writer.
 -- +goose StatementBegin
 create function lease_agrees() returns trigger language plpgsql as $$
 declare

@@ -1,5 +1,5 @@
 -- +goose Up
--- Reservations of other things than whole hosts: of instances, which share hosts, and of floating IPs.
+-- Reservations of instances, which share hosts, and of floating IPs.
 alter table reservation
     drop constraint reservation_resource_type_check,
     drop constraint reservation_min_hosts_check,
@@ -10,21 +10,21 @@ alter table reservation
     add column memory_mb          bigint  not null default 0 check (memory_mb >= 0),
     add column disk_gb            bigint  not null default 0 check (disk_gb >= 0),
     add column affinity           text    not null default '' check (affinity in ('', 'affinity', 'anti-affinity')),
-    add column flavor             jsonb, -- as it was when the lease was made
-    add column resources          jsonb   not null default '{}', -- what one instance takes of its host, by class
+    add column flavor             jsonb, -- the flavor as it was when the lease was created
+    add column resources          jsonb   not null default '{}', -- amounts that one instance uses of its host, by resource class
     add column network_id         uuid,
     add column required_addresses inet[]  not null default '{}',
-    add column aggregate_id       bigint, -- Nova's
+    add column aggregate_id       bigint, -- ID of the aggregate in Nova
     add column server_group_id    text    not null default '',
-    add column shape              bigint  not null default 0, -- moves on with what an active reservation holds
-    add column shaped             bigint  not null default 0, -- the shape that the cloud was told
+    add column shape              bigint  not null default 0, -- revision: increases when the resources of an active reservation change
+    add column shaped             bigint  not null default 0, -- the revision that Nova and Neutron have
     add constraint reservation_flavor check ((resource_type = 'flavor:instance') = (flavor is not null)),
     add constraint reservation_network check ((resource_type = 'virtual:floatingip') = (network_id is not null)),
     add constraint reservation_instances check ((resource_type in ('virtual:instance', 'flavor:instance')) = (resources <> '{}')),
     add constraint reservation_shaped check (shaped <= shape);
 
--- Whole hosts are somebody's alone, and are owned by their reservation. Reservations of instances share theirs, which
--- are owned by nobody.
+-- A reservation of whole hosts is the owner of its allocations, so that no other reservation can have the host at the same
+-- time. Allocations of instance reservations have no owner (the zero UUID), so that several of them can share a host.
 alter table host_allocation
     add column owner uuid    not null default '00000000-0000-0000-0000-000000000000',
     add column slots integer not null default 1 check (slots >= 1),
@@ -34,7 +34,8 @@ alter table host_allocation
     drop constraint host_allocation_once,
     add constraint host_allocation_once exclude using gist (host_id with =, during with &&, owner with <>);
 
--- What instances may take of a host: of virtual:instance what the host has, of flavor:instance what inventory offers.
+-- The amount of a host that instances may use: for virtual:instance the amount
+-- that the host has, for flavor:instance the capacity of the provider's inventory.
 create function host_capacity(its_type text, its_host bigint, its_class text) returns numeric language sql stable as $$
     select case
         when its_type = 'flavor:instance' then (
@@ -49,8 +50,8 @@ create function host_capacity(its_type text, its_host bigint, its_class text) re
     where h.id = its_host
 $$;
 
--- Refuses instances that a host has no room for at some time. It locks the host first, so that two writers cannot
--- each find the room that the other takes.
+-- host_has_room refuses an allocation for instances if the host has not enough capacity at some time.
+-- host_has_room locks the host first, so that two writers cannot both use the same free capacity.
 -- +goose StatementBegin
 create function host_has_room() returns trigger language plpgsql as $$
 declare
@@ -84,7 +85,7 @@ $$;
 create trigger host_allocation_room after insert or update on host_allocation
     for each row when (new.owner <> new.reservation_id) execute function host_has_room();
 
--- Floating IPs that can be reserved. Their networks and subnets may go without them.
+-- Floating IPs that can be reserved. The network and the subnet of a floating IP can be deleted while this row stays.
 create table floatingip (
     id         uuid        primary key,
     network_id uuid        not null,
@@ -97,7 +98,7 @@ create table floatingip (
 );
 create index floatingip_network on floatingip (network_id);
 
--- Who has which floating IP when, as host_allocation for hosts.
+-- A row says which reservation has which floating IP in which time range, as host_allocation does for hosts.
 create table floatingip_allocation (
     reservation_id uuid      not null references reservation on delete cascade,
     floatingip_id  uuid      not null constraint floatingip_allocation_address references floatingip,

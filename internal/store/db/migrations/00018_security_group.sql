@@ -10,7 +10,7 @@ create table security_group (
     created_at  timestamptz not null default now(),
     updated_at  timestamptz not null default now()
 );
--- Ports of a project are in its default group unless told otherwise.
+-- A new port belongs to the default group of its project, unless the request names other groups.
 create unique index security_group_default on security_group (project) where name = 'default';
 create index security_group_project on security_group (project);
 create index security_group_name on security_group (name);
@@ -22,10 +22,10 @@ create table security_group_rule (
     description  text        not null,
     direction    text        not null check (direction in ('ingress', 'egress')),
     ethertype    text        not null check (ethertype in ('IPv4', 'IPv6')),
-    protocol     text        not null, -- empty for any
+    protocol     text        not null, -- empty: any protocol
     port_min     integer,
     port_max     integer,
-    remote_ip    text        not null, -- empty for any
+    remote_ip    text        not null, -- empty: any address
     remote_group uuid references security_group on delete cascade,
     revision     bigint      not null default 1,
     created_at   timestamptz not null default now(),
@@ -39,7 +39,7 @@ create index security_group_rule_project on security_group_rule (project);
 
 alter table port add column security_groups uuid[] not null default '{}';
 
--- How many of a resource a project may have, where that is another number than the configured one.
+-- The quotas of projects that differ from the configured default quotas.
 create table quota (
     project  text   not null,
     resource text   not null,

@@ -1,4 +1,4 @@
 -- +goose Up
-alter table note add column seen jsonb; -- what the workflow's first look would find, unless another nudge joins the note
+alter table note add column seen jsonb; -- what the new workflow would read first; not used after another nudge was merged into the note
 -- +goose Down
 alter table note drop column seen;

@@ -1,11 +1,11 @@
 -- +goose Up
--- Which versions of which objects an agent understands, as it said when it started.
+-- The versions of RPC objects that an agent accepts, as the agent has reported them at its start.
 alter table agent add column versions jsonb not null default '{}';
--- The ends of tunnels that agents have told of.
+-- The tunnel endpoints that agents have reported.
 create table tunnel_end (
     type text not null,
     ip   inet not null,
-    host text not null, -- empty if the agent did not say
+    host text not null, -- empty if the agent did not report the host
     primary key (type, ip)
 );
 create unique index tunnel_end_host on tunnel_end (type, host) where host <> '';

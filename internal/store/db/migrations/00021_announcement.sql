@@ -1,8 +1,9 @@
 -- +goose Up
--- What agents shall be told over RabbitMQ, in order within a network, until they were. It outlives what it is about.
+-- The notifications for agents that are not sent over RabbitMQ yet, in
+-- order for each network. A notification stays after its object is deleted.
 create table announcement (
     id         bigint generated always as identity primary key,
-    network_id uuid        not null, -- the ID of nothing for what belongs to no network
+    network_id uuid        not null, -- the zero UUID if the object belongs to no network
     kind       text        not null,
     event      text        not null,
     object_id  uuid        not null,

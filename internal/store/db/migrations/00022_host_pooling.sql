@@ -1,9 +1,9 @@
 -- +goose Up
--- Hosts of which the cloud has still to hear that they can be leased, or that they cannot any more: the host's row says
--- which. It outlives that row.
+-- Compute services that must be added to Nova's aggregate "freepool" or removed from it. The row
+-- of the host says which of the two; if the host has no row any more, its service is removed.
 create table host_pooling (
     service_name text   primary key,
-    version      bigint not null default 1 -- grows with every change
+    version      bigint not null default 1 -- increases with every change
 );
 -- +goose Down
 drop table host_pooling;

@@ -1,7 +1,8 @@
 -- +goose Up
--- What the processes know together of a controller in trouble, so that all of them probe it no more often than one would.
+-- The state of the circuit breaker of a controller. All processes share it, so
+-- that together they probe the controller no more often than one process would.
 create table mirror_breaker (
-    controller  text        primary key, -- URL of its northbound
+    controller  text        primary key, -- URL of the controller's northbound API
     open        boolean     not null,
     since       timestamptz not null, -- time of the last change of `open`
     probe_at    timestamptz not null  -- while the breaker is open, no process sends a request before this time

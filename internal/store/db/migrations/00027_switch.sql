@@ -1,5 +1,5 @@
 -- +goose Up
--- What the Open vSwitch that wires a port has otherwise than usual; null for nothing.
+-- The configuration of the Open vSwitch that wires the port; null: the default configuration.
 alter table port add column switch jsonb;
 alter table port_binding add column switch jsonb;
 -- +goose Down

@@ -1,5 +1,6 @@
 -- +goose Up
--- The time until which the batch that has begun the step of a lease must finish the step. After that, any process takes the step over.
+-- The time until which the batch that has begun the step of a lease must
+-- finish the step. After this time, any process may take the step over.
 alter table lease add column batch_until timestamptz;
 create index lease_batch on lease (batch_until) where batch_until is not null;
 -- Reservations of deleted leases that are removed from Nova and Neutron once more, because a call that was running during the deletion can

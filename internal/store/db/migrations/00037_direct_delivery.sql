@@ -1,5 +1,5 @@
 -- +goose Up
--- Until this time, a process delivers the row without Temporal; nobody else delivers the row meanwhile.
+-- Until this time, one process delivers the row without Temporal, and no other process delivers the row.
 alter table nova_event add column claimed_until timestamptz;
 alter table announcement add column claimed_until timestamptz;
 -- +goose Down

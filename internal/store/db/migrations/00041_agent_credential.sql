@@ -1,5 +1,6 @@
 -- +goose Up
--- What proves that a message comes from the agents of a host: the SHA-256 of a token, or an Ed25519 public key. Both have 32 bytes.
+-- A credential proves that a message comes from the agents of a host. It
+-- is the SHA-256 of a token, or an Ed25519 public key; both have 32 bytes.
 create table agent_credential (
     id         uuid primary key default gen_random_uuid(),
     host       text not null check (host <> '' and octet_length(host) <= 255),
