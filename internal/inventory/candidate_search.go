@@ -63,8 +63,8 @@ type Search struct {
 	turn        int             // number of steps of the next turn
 	round       int             // number of walks without a turn in this round
 	foundBefore int             // number of candidates when the round began
-	steps       int             // remaining
-	choices     int             // remaining
+	steps       int             // remaining steps
+	choices     int             // remaining choices
 	limit       int
 	passes      int // number of passes over the nodes
 	spare       *walk

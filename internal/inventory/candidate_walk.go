@@ -6,7 +6,7 @@ import "slices"
 // a walk has chosen only while the walk has its turn; see resume and suspend.
 type walk struct {
 	choices    []choice
-	picks      []int // chosen option per choice; valid above depth, and at depth if isChosen
+	picks      []int // chosen option by choice; valid for choices before depth, and for the choice at depth if isChosen
 	depth      int
 	isChosen   bool
 	lastSpread int // index of the last choice for the group without a suffix; -1: none

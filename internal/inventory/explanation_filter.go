@@ -87,7 +87,7 @@ func ruleReason(r Rule, there ...[]string) string {
 	}
 	for _, alternatives := range r.Required {
 		if !(Rule{Required: [][]string{alternatives}}).MetBy(there...) {
-			return "has not " + strings.Join(alternatives, " or ")
+			return "does not have " + strings.Join(alternatives, " or ")
 		}
 	}
 	for _, name := range r.Forbidden {

@@ -90,7 +90,7 @@ func TestExplainer_NamesTheFilterAndTheReason(t *testing.T) {
 	}
 	want := inventory.SlotExplanation{Suffix: "1", Resources: []inventory.ResourceAmount{{Class: "VCPU", Amount: 4}}, Providers: 1, Trees: 1,
 		Removals: []inventory.Removal{{Filter: "in_tree"}, {Filter: "inventory"}, one("capacity", "full", "has 2 of 8 VCPU free, and 4 is requested"),
-			one("required", "plain", "has not T"), one("forbidden", "forbidden", "has the forbidden F"), one("member_of", "elsewhere", "has not A or C")}}
+			one("required", "plain", "does not have T"), one("forbidden", "forbidden", "has the forbidden F"), one("member_of", "elsewhere", "does not have A or C")}}
 	e := explain(q, d)
 	if d := cmp.Diff([]inventory.SlotExplanation{want}, e.Slots); d != "" || e.CandidateTrees != 1 {
 		t.Errorf("explanation of a query for which one host is left: got %d trees with a candidate, want 1; filters (-want +got):\n%s", e.CandidateTrees, d)

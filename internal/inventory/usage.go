@@ -27,7 +27,7 @@ type UsageFilter struct {
 	User    *string
 	Type    *string // consumer type
 	Untyped bool    // only consumers without a type
-	Unowned bool    // include consumers without a record
+	Unowned bool    // include consumers without project and user
 }
 
 // Usage is the total usage of all consumers of one type.

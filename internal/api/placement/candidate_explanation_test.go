@@ -66,7 +66,7 @@ func TestExplainCandidates_CountsWhatEachFilterRemoves(t *testing.T) {
 	filters[1].(map[string]any)["examples"].([]any)[0].(map[string]any)["uuid"] = "" // of the provider `empty`
 	if d := cmp.Diff([]any{filter("in_tree"), filter("inventory", example("", "empty", "has no inventory of VCPU")),
 		filter("capacity", example(small, "small", "has 2 of 2 VCPU free, and 4 is requested")),
-		filter("required", example(plain, "plain", "has not HW_CPU_X86_AVX")),
+		filter("required", example(plain, "plain", "does not have HW_CPU_X86_AVX")),
 		filter("forbidden", example(windows, "windows", "has the forbidden COMPUTE_TRUSTED_CERTS")), filter("member_of")}, filters); d != "" {
 		t.Errorf("filters of the explanation (-want +got):\n%s", d)
 	}
