@@ -132,9 +132,9 @@ func (b *breaker) isOpen() bool {
 	return b.failures >= failuresToOpen
 }
 
-// report counts the outcome of a request. `sick` describes the controller's failure; it is empty for a success. When the local breaker
-// opens or closes, report tells the shared breaker. After the first failure report asks the shared breaker whether other processes have
-// opened it.
+// report counts the outcome of a request. `sick` describes the controller's failure; it is empty
+// for a success. When the local breaker opens or closes, report tells the shared breaker. After
+// the first failure, report asks the shared breaker whether other processes have opened it.
 func (b *breaker) report(ctx context.Context, sick string) {
 	before, now := b.countResult(sick)
 	switch {

@@ -23,10 +23,10 @@ import (
 
 // Config configures a Client.
 type Config struct {
-	URL      string // of the Neutron northbound API, such as http://host:8080/controller/nb/v2/neutron
+	URL      string // URL of the Neutron northbound API, such as http://host:8080/controller/nb/v2/neutron
 	User     string // user name; empty: no credentials are sent
 	Password string
-	Timeout  time.Duration // of one request and its response; 0: ten seconds
+	Timeout  time.Duration // timeout of one request and its response; 0: ten seconds
 	CAPEM    []byte        // certificate authorities; empty: the system's
 	// Concurrency is the maximum number of requests in flight; requests that list objects are not counted; 0: DefaultConcurrency.
 	Concurrency int
@@ -67,7 +67,7 @@ type Response struct {
 
 // Client sends requests to one OpenDaylight controller. A Client is safe for concurrent use.
 type Client struct {
-	base    string // of the northbound API
+	base    string // URL of the northbound API
 	root    string // scheme and host
 	host    string
 	secure  bool
@@ -140,7 +140,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Re
 	ok, err := c.slots.acquire(ctx)
 	switch {
 	case err != nil:
-		return Response{}, fmt.Errorf("%s %s: wait for a slot: %w", method, path, err)
+		return Response{}, fmt.Errorf("%s %s: wait until fewer requests are in flight: %w", method, path, err)
 	case !ok:
 		return c.slots.busyResponse(), nil
 	}

@@ -87,7 +87,7 @@ func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 	if d := cmp.Diff(want, c.Record("network", network)); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"network " + network + " came with revision 2 after 3"}, c.Violations()); d != "" {
+	if d := cmp.Diff([]string{"network " + network + " was written with revision 2 after revision 3"}, c.Violations()); d != "" {
 		t.Error(d)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // DefaultConcurrency is the usual maximum number of requests in flight.
 const DefaultConcurrency = 64
 
-// busyRetry is when a caller that got no slot tries again.
+// busyRetry is the time after which a caller that got no slot tries again.
 const busyRetry = time.Second
 
 // slots limits the requests in flight: each request occupies one slot. Lists occupy no slot, because they take long and only a few of them

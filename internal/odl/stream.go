@@ -24,7 +24,7 @@ const (
 
 // ChangeEvent reports that an object at the controller changed. A ChangeEvent does not contain the new state of the object.
 type ChangeEvent struct {
-	ID        string // of the port; empty for other topics, or if the event's path is unknown
+	ID        string // ID of the port; empty for other topics, or if the event's path is unknown
 	Operation string // created, updated or deleted
 }
 

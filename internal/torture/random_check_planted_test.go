@@ -94,7 +94,7 @@ func TestCheck_FindsPlantedViolationOfEachPromise(t *testing.T) {
 		}, drifted, "port/p2"},
 		"a drift gauge is not zero":                       {func(_ *ledger, w *observation) { w.gauges["berth_unattended_rows"] = 1 }, drifted, "berth_unattended_rows"},
 		"an older revision after a newer":                 {func(_ *ledger, w *observation) { w.requests[0], w.requests[1] = w.requests[1], w.requests[0] }, outOfOrder, "network/n1"},
-		"a child before its parent":                       {func(_ *ledger, w *observation) { w.violations = []string{"port p1 came before its network n1"} }, outOfOrder, "controller"},
+		"a child before its parent":                       {func(_ *ledger, w *observation) { w.violations = []string{"port p1 was written before its network n1"} }, outOfOrder, "controller"},
 		"a revision twice":                                {func(_ *ledger, w *observation) { w.requests = append(w.requests, w.requests[1]) }, doubled, "network/n1"},
 		"the controller lacks an object":                  {func(_ *ledger, w *observation) { delete(w.mirrored, "port/p2") }, drifted, "port/p2"},
 		"the controller keeps a deleted object":           {func(_ *ledger, w *observation) { w.mirrored["port/p3"] = "old" }, drifted, "port/p3"},

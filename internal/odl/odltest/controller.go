@@ -1,7 +1,7 @@
-// Package odltest is a stub of an OpenDaylight controller in memory: an http.Handler that behaves like the Neutron northbound
-// API of the last releases, logs requests and injects faults. A test in internal/interop compares its answers with those of a
-// real controller. It also checks the order of writes, which no real controller does: parents before children, and no older
-// revision after a newer one.
+// Package odltest is a stub of an OpenDaylight controller in memory: an http.Handler that behaves like the
+// Neutron northbound API of OpenDaylight's last releases, logs requests and injects faults. A test in
+// internal/interop compares the stub's answers with those of a real controller. Unlike a real controller, the
+// stub also checks the order of writes: parents before children, and no older revision after a newer one.
 package odltest
 
 import (
@@ -124,7 +124,7 @@ func (c *Controller) ChangeShare(share float64, seed uint64) ([]Record, error) {
 	})
 }
 
-// Alter replaces an object, or creates or deletes it: o is nil after a deletion. Alter logs no request.
+// Alter creates or replaces an object; if o is nil, Alter deletes the object. Alter logs no request.
 func (c *Controller) Alter(typ, id string, o map[string]any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,8 +43,8 @@ func TestViolations_ChildrenWithoutParents(t *testing.T) {
 		t.Fatal(status)
 	}
 	got := c.Violations()
-	want := []string{"subnet s came before its network n", "port p came before its subnet x",
-		"network n went before its port p", "network n went before its subnet s"}
+	want := []string{"subnet s was written before its network n", "port p was written before its subnet x",
+		"network n was deleted before its port p", "network n was deleted before its subnet s"}
 	if len(got) == len(want) && got[2] > got[3] {
 		got[2], got[3] = got[3], got[2]
 	}

@@ -95,8 +95,8 @@ func links(path, next string, asked url.Values) []map[string]string {
 	return []map[string]string{{"rel": "next", "href": BasePath + path + "?" + asked.Encode()}}
 }
 
-// selectFields returns the object with these fields, or with all if none are named. It always has the attributes that are returned as null
-// or as an empty object.
+// selectFields returns the object with the given fields, or with all fields if `fields` is empty.
+// The result always contains the attributes that are returned as null or as an empty object.
 func selectFields(typ string, o map[string]any, fields []string) map[string]any {
 	if len(fields) == 0 {
 		return o

@@ -260,7 +260,8 @@ func (c *Controller) putObject(r resource, seen Request, body []byte) reply {
 	return c.storeObject(rec, o, view, reply{status: http.StatusOK, body: map[string]any{r.objectType: view}})
 }
 
-// viewOfUpdate returns the view of an updated object. The types that keep the tenant keep it without dashes.
+// viewOfUpdate returns the view of an updated object. If an update of the
+// type keeps the tenant, the view contains the tenant without dashes.
 func (c *Controller) viewOfUpdate(r resource, o map[string]any, project any) map[string]any {
 	sent := maps.Clone(o)
 	if tenant, ok := sent["tenant_id"].(string); ok && slices.Contains(slices.Concat(r.immutable, r.keptOnUpdate), "tenant_id") {

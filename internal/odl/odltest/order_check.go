@@ -11,12 +11,12 @@ func (c *Controller) checkWriteOrder(r resource, id string, o map[string]any) {
 	for attribute, typ := range r.parents {
 		for _, parent := range references(o, attribute) {
 			if c.object(typ, parent) == nil {
-				c.addViolation("%s %s came before its %s %s", r.objectType, id, typ, parent)
+				c.addViolation("%s %s was written before its %s %s", r.objectType, id, typ, parent)
 			}
 		}
 	}
 	if rec, ok := c.records[key(r.objectType, id)]; ok && revisionOf(o) != 0 && revisionOf(o) < rec.HighestRevision {
-		c.addViolation("%s %s came with revision %d after %d", r.objectType, id, revisionOf(o), rec.HighestRevision)
+		c.addViolation("%s %s was written with revision %d after revision %d", r.objectType, id, revisionOf(o), rec.HighestRevision)
 	}
 }
 
@@ -30,7 +30,7 @@ func (c *Controller) checkDeleteOrder(r resource, id string) {
 		for attribute, typ := range child.parents {
 			for _, parent := range references(rec.Object, attribute) {
 				if typ == r.objectType && parent == id {
-					c.addViolation("%s %s went before its %s %s", r.objectType, id, rec.Type, rec.ID)
+					c.addViolation("%s %s was deleted before its %s %s", r.objectType, id, rec.Type, rec.ID)
 				}
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// checkObject refuses what the real controller refuses.
+// checkObject returns an error reply if the real controller refuses the object.
 func (c *Controller) checkObject(r resource, o map[string]any, create bool) reply {
 	if r.mandatory != "" && o[r.mandatory] == nil {
 		return serverError

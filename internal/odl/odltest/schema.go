@@ -14,7 +14,7 @@ const (
 	valueMap                        // an object whose values are texts; it is returned with the name Map
 )
 
-// schemaAttribute is an attribute that the real controller has. It drops all others.
+// schemaAttribute is an attribute that the real controller has. The controller drops all other attributes.
 type schemaAttribute struct {
 	name     string
 	kind     attributeKind

@@ -24,7 +24,7 @@ type stream struct {
 	closed chan struct{}
 }
 
-// maxQueuedEvents is the maximum number of events in the queue for a slow client. When there are more, the stub closes the stream.
+// maxQueuedEvents is the maximum number of events in the queue for a slow client. If more events wait, the stub closes the stream.
 const maxQueuedEvents = 10_000
 
 // subscribe returns the name of the stream for a path. Like the real controller, subscribe returns the same name when the stream already

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// fillsNoOwner lists the types of which a create sets neither tenant_id from project_id nor project_id from tenant_id.
+// fillsNoOwner lists the types for which a create sets neither tenant_id from project_id nor project_id from tenant_id.
 var fillsNoOwner = []string{"network", "subnet", "port", "router", "trunk", "bgpvpn", "loadbalancer", "member"}
 
 // viewOf returns the object as the real controller returns it after a create or an update: without unknown attributes, with its defaults,
@@ -28,8 +28,8 @@ func viewOf(typ string, o map[string]any, created bool) map[string]any {
 	return shown
 }
 
-// setOwner sets tenant_id without dashes, and project_id to the tenant as it was sent. The real controller stores only a tenant, and whether
-// the request had a project.
+// setOwner sets tenant_id without dashes, and project_id to the tenant as it was sent. The
+// real controller stores only the tenant, and whether the request contained project_id.
 func setOwner(shown map[string]any, typ string, o map[string]any, created bool) {
 	tenant, _ := o["tenant_id"].(string)
 	project, _ := o["project_id"].(string)
@@ -76,7 +76,7 @@ func setAttributes(shown map[string]any, schema []schemaAttribute, o map[string]
 	}
 }
 
-// convert returns the value as the real controller returns it; nil if it returns none.
+// convert returns the value as the real controller returns it, or nil if the controller does not return the value.
 func (a schemaAttribute) convert(v any, created bool) any {
 	if a.kind == valueMap {
 		return asTexts(v)
@@ -120,7 +120,7 @@ func (a schemaAttribute) convert(v any, created bool) any {
 	}
 }
 
-// known returns the value; nil if the attribute has an enumeration without it.
+// known returns the value, or nil if the attribute has an enumeration that does not contain the value.
 func (a schemaAttribute) known(value any) any {
 	if all, closed := enumerations[a.name]; closed && !slices.Contains(all, fmt.Sprint(value)) {
 		return nil
@@ -128,7 +128,7 @@ func (a schemaAttribute) known(value any) any {
 	return value
 }
 
-// enumerations lists the values that the real controller has for some attributes. It drops other values.
+// enumerations lists the values that the real controller has for some attributes. The controller drops other values.
 var enumerations = map[string][]string{
 	"direction":             {"ingress", "egress"},
 	"ethertype":             {"IPv4", "IPv6"},
@@ -170,12 +170,12 @@ func asNumber(v any) any {
 	return json.Number(digits)
 }
 
-// asTexts returns the values of an object as texts. It drops other values.
+// asTexts returns the values of an object as texts, and drops the values that are not texts, numbers or booleans.
 func asTexts(v any) map[string]any {
 	shown := map[string]any{}
 	o, _ := v.(map[string]any)
 	for name, value := range o {
-		if value == nil { // then the real controller drops all of them
+		if value == nil { // if one value is null, the real controller drops all values
 			return map[string]any{}
 		}
 		if t := asText(value); t != nil {
@@ -185,7 +185,7 @@ func asTexts(v any) map[string]any {
 	return shown
 }
 
-// setSubnetDefaults sets the gateway and the allocation pool of a new subnet: its first address, and all others.
+// setSubnetDefaults sets the gateway of a new subnet to the first address, and the allocation pool to all other addresses.
 func setSubnetDefaults(shown map[string]any) {
 	cidr, _ := shown["cidr"].(string)
 	p, err := netip.ParsePrefix(cidr)
@@ -222,7 +222,7 @@ func longAddress(a netip.Addr) string {
 	return strings.Join(groups, ":")
 }
 
-// view returns an object as the real controller returns it; nil if there is none.
+// view returns an object as the real controller returns it, or nil if the object does not exist.
 func (c *Controller) view(typ, id string) map[string]any {
 	shown := c.views[key(typ, id)]
 	if shown == nil || typ != "pool" {
