@@ -26,7 +26,7 @@ const (
 const (
 	EventCreated     = "created"
 	EventUpdated     = "updated"
-	EventDHCPUpdated = "readdressed" // updated, and the DHCP configuration of the port changed
+	EventDHCPUpdated = "readdressed" // the port was updated, and its DHCP configuration has changed
 	EventDeleted     = "deleted"
 )
 

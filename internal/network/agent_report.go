@@ -17,7 +17,7 @@ func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Por
 			continue // the agent names a revision that does not exist yet
 		}
 		if r.HostOnly && (r.Host == "" || r.Event == ReportBlock || r.Event == ReportUnblock) {
-			continue // only a service that may act for every host changes what a port waits for
+			continue // only a sender that may act for every host may add or remove a block with an owner
 		}
 		if r.Event == ReportBlock || r.Event == ReportUnblock {
 			p, accepted[i] = p.applyOwnedBlock(r, now)

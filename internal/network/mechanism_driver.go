@@ -30,7 +30,7 @@ type HostAgent struct {
 // mechanism is a mechanism driver: the rules by which one type of agent wires ports.
 type mechanism struct {
 	name         string
-	agentType    string // type of the agent that wires the port; empty if none has to
+	agentType    string // type of the agent that wires the port; empty: no agent wires it
 	vifType      string
 	networkTypes []string // provider:network_type of the networks whose ports the driver binds; nil: every type
 	supportsVNIC func(Port, HostAgent) bool

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBlocks is the number of blocks from which on a port or a trunk accepts no more blocks with an owner.
+// A port or a trunk that has MaxBlocks blocks accepts no further block with an owner.
 const MaxBlocks = 32
 
-// MaxBlockSeconds is the maximum time, in seconds, that a block may have as its limit: one year.
+// MaxBlockSeconds is the largest time limit that a block may have, in seconds: one year.
 const MaxBlockSeconds = 365 * 24 * 60 * 60
 
 // maxOwnerLength is the maximum length of the host and of the owner of a block, in bytes.

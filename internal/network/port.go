@@ -34,7 +34,7 @@ type Port struct {
 	Network              uuid.UUID
 	NetworkType          string // provider:network_type of the network
 	Project              string
-	QuotaProject         string // whose quota the port counts against: the network's project if the port has no project
+	QuotaProject         string // project whose quota includes the port: the network's project if the port has no project
 	Name                 string
 	Description          string
 	AdminUp              bool
