@@ -54,7 +54,7 @@ const (
 )
 
 // RetryDelay returns the delay after a failed attempt. The parameter `attempts` is the number of attempts that have failed in a row. The
-// delay doubles with each attempt. The maximum is larger for a lease in ERROR, because no user waits for a step of it.
+// delay doubles with each attempt. The maximum is larger for a lease in ERROR, because no user waits for the next step of this lease.
 func RetryDelay(status Status, attempts int) time.Duration {
 	longest := stepRetryDelay
 	if status == Error {

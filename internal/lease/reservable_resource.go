@@ -149,8 +149,8 @@ func (r ReservableResource) Meets(requirements []Requirement) bool {
 	return !slices.ContainsFunc(requirements, func(one Requirement) bool { return !one.MetBy(properties) })
 }
 
-// CheckChange returns a fault if a resource that reservations with the given requirements have must not become `is`: the attributes of a
-// reserved resource and the capabilities that the reservations require do not change.
+// CheckChange returns a fault if the change of a reserved resource to `is` is not allowed: the attributes cannot
+// change, and neither can the capabilities in `requirements`, which the reservations of the resource require.
 func (r ReservableResource) CheckChange(is ReservableResource, requirements []Requirement) error {
 	noun := registeredTypes[r.Type].noun
 	if !maps.Equal(r.Attributes, is.Attributes) {

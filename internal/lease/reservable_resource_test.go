@@ -122,7 +122,7 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 	}
 }
 
-// python-chi requires $physical_network of every network reservation.
+// python-chi, the client library of Chameleon, adds a requirement on $physical_network to every network reservation.
 func TestPickResources_SegmentByItsAttributes(t *testing.T) {
 	t.Parallel()
 	one, other := newSegment(t, segmentOf("100", "physical_network", "physnet2")), newSegment(t, segmentOf("100"))

@@ -14,8 +14,8 @@ const (
 	VirtualInstance = "virtual:instance"
 	FlavorInstance  = "flavor:instance"
 	FloatingIP      = "virtual:floatingip"
-	NetworkSegment  = "network" // of Chameleon's Blazar: a network on a reserved segment
-	Device          = "device"  // of Chameleon's Blazar
+	NetworkSegment  = "network" // type of Chameleon's version of Blazar: a network on a reserved segment
+	Device          = "device"  // type of Chameleon's version of Blazar: a device
 )
 
 // ResourceType holds the rules of one resource type. The code of a resource type has four parts: its rules in this package,

@@ -66,9 +66,9 @@ func Next(l Lease, now time.Time) Due {
 	}
 }
 
-// NeedsClearing reports whether resources of a reservation of a lease in ERROR must still be removed from Nova, Neutron and Placement. If
-// the start of the lease has failed, the removal of the resources has failed, too, as long as the reservation has a failed call. If the end
-// of the lease has failed, the reservation keeps its allocations until its resources are removed.
+// NeedsClearing reports whether resources of a reservation of a lease in ERROR must still be removed from Nova, Neutron and
+// Placement. If the start of the lease has failed and the reservation has a failed call, the removal of its resources has
+// failed, too. If the end of the lease has failed, the reservation keeps its allocations until its resources are removed.
 func (l Lease) NeedsClearing(r Reservation) bool {
 	end := l.event(EndLease)
 	if l.Status != Error || end == nil {
