@@ -81,10 +81,10 @@ func isStorable(raw []byte) bool {
 	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
-// DifferingAttributes returns the names of the attributes that differ between our object and the controller's object and that an update can
-// correct. DifferingAttributes ignores attributes that the controller does not return, also in nested objects. The revision_number differs
-// only if that of the controller is higher, because the controller then ignores every update. A lower one is no difference: a port that
-// becomes ACTIVE gets a new revision without a journal entry.
+// DifferingAttributes returns the names of the attributes that differ between berth's object and the controller's object and that
+// an update can correct. DifferingAttributes ignores attributes that the controller does not return, also in nested objects. The
+// result contains revision_number only if the controller has a higher number, because the controller then ignores every update. A
+// lower number at the controller is normal: a port that becomes ACTIVE gets a new revision without a journal entry.
 func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	k := byType[typ]
 	want, err := decodeObject(shall)

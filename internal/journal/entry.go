@@ -1,5 +1,5 @@
-// Package journal holds the rules of the journal for OpenDaylight: the life cycle of an entry, its dependencies, the request to the
-// controller that it stands for, and the outcome of an attempt to send it. All functions are pure: they do no I/O and read no clock.
+// Package journal holds the rules of the journal for OpenDaylight: the life cycle of an entry, its dependencies, the request that sends
+// the entry to the controller, and the outcome of an attempt to send it. All functions are pure: they do no I/O and read no clock.
 package journal
 
 import (
@@ -53,7 +53,7 @@ type Entry struct {
 	Operation    Operation
 	Data         json.RawMessage
 	State        State
-	Attempt      int  // number of claims; fences the outcome
+	Attempt      int  // number of claims; the outcome of an older claim is refused
 	Failures     int  // number of failures that count; see Outcome.CountsAsFailure
 	MaybeApplied bool // the controller may have applied a failed attempt
 	Project      string
@@ -72,7 +72,7 @@ type Blocker struct {
 	Object    Ref
 	Operation Operation
 	State     State
-	Since     time.Time // when it was recorded
+	Since     time.Time // when the blocker was recorded
 }
 
 // ClaimResult is the result of claiming an entry: the claimed entry, or the reason why it was not claimed.

@@ -13,12 +13,12 @@ type objectType struct {
 	typ        string      // singular name: the envelope key of one object
 	collection string      // path of the collection in the northbound API
 	plural     string      // envelope key of a list; empty: typ + "s"
-	parent     string      // type of the parent whose objects contain this collection; parent_id is in the data
+	parent     string      // type of the parent whose objects contain this collection; the data contain the attribute parent_id
 	needs      []reference // references to objects that must be at the controller first
 	mentions   []reference // references to objects that may arrive later, but must not be deleted before this object
 	owns       []string
 	noUpdate   bool // the controller cannot update the type
-	hasAPI     bool // this server has an API for the type
+	hasAPI     bool // berth has a Neutron API for the type
 
 	shape       func(o object, op Operation) error // converts the object after the lists below were applied; may be nil
 	notInUpdate []string                           // attributes that an update must not contain
@@ -119,9 +119,9 @@ func HasNoUpdate(typ string) bool { return byType[typ].noUpdate }
 // objects has no journal entry of its own.
 func OwnedTypes(typ string) []string { return byType[typ].owns }
 
-// NestedType returns the type whose collections are nested in the objects of a type: member for a pool. For most types NestedType returns
-// "". An update of a pool makes the controller drop the members of the pool, whatever the body of the request contains. berth therefore
-// creates them again after the update, in the same attempt.
+// NestedType returns the type whose collections are nested in the objects of a type, for example `member` for the type
+// `pool`. For most types NestedType returns "". An update of a pool makes the controller drop the members of the pool,
+// whatever the body of the request contains. berth therefore creates them again after the update, in the same attempt.
 func NestedType(typ string) string {
 	for _, k := range objectTypes {
 		if k.parent == typ {

@@ -4,9 +4,9 @@ import "encoding/json"
 
 // RecoveryInput holds the facts that a recovery found about the object of a failed entry.
 type RecoveryInput struct {
-	Actual        json.RawMessage // the controller's object; nil if it has none
-	Desired       json.RawMessage // our object; nil if it was deleted
-	HasLaterEntry bool            // a later entry of the same object waits for this one
+	Actual        json.RawMessage // the controller's object; nil if it does not exist
+	Desired       json.RawMessage // berth's object; nil if it was deleted
+	HasLaterEntry bool            // a later entry of the same object waits for the failed entry
 }
 
 // RecoveryAction is the decision of a recovery about a failed entry: finish the entry, or send it again with this operation and data.

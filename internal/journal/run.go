@@ -18,7 +18,7 @@ type Run struct {
 	Position   string // progress within the run; its format depends on the kind
 	Progress   []TypeProgress
 	Note       string
-	Step       int64 // fences the steps
+	Step       int64 // step counter; a write with an older number is refused
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	FinishedAt *time.Time
@@ -59,7 +59,7 @@ type Finding struct {
 	Object     Ref
 	Kind       string // missing, different or extra
 	Attributes []string
-	Data       json.RawMessage // our object, or the controller's if it is extra
+	Data       json.RawMessage // berth's object, or the controller's object if it is extra
 	Outcome    string          // outcome of its repair
 }
 
