@@ -46,17 +46,30 @@ func (a *Activities) provisionReservation(ctx context.Context, id uuid.UUID) err
 	if err := a.Store.Lease.AddToInventory(ctx, id); err != nil {
 		return inventoryError("allocate the resources of the reservation", err)
 	}
-	return a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
-		mark, err := a.Cloud.Provision(ctx, c)
-		if err != nil {
-			return err
-		}
-		err = a.Store.Lease.SaveCloudIDs(ctx, id, mark)
-		if errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
-			err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
-		}
+	c, err := a.Store.Lease.CloudReservation(ctx, id)
+	switch {
+	case err != nil:
 		return err
-	})
+	case a.callsCloud(c.Type):
+		return limitCall(ctx, c, a.provisionInCloud)
+	case c.CloudOutdated(): // nothing has to be updated; without this, the workflow would repeat the update of an active lease
+		return a.Store.Lease.SaveCloudIDs(ctx, id, lease.CloudIDs{Revision: c.Revision, AggregateID: c.AggregateID, ServerGroupID: c.ServerGroupID, NetworkID: c.NetworkID})
+	}
+	return nil
+}
+
+// provisionInCloud provisions a reservation in Nova or Neutron, and stores the IDs of the created objects. If the lease was deleted in the
+// meantime, provisionInCloud removes the reservation again.
+func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservation) error {
+	mark, err := a.Cloud.Provision(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = a.Store.Lease.SaveCloudIDs(ctx, c.ID, mark)
+	if errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
+		err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
+	}
+	return err
 }
 
 // ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. Before Nova can release a reservation, its
@@ -93,9 +106,19 @@ func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(cont
 		return nil
 	}
 	c, err := read(ctx, id)
-	if err != nil || !slices.Contains(a.Cloud.ResourceTypes(), c.Type) {
+	if err != nil || !a.callsCloud(c.Type) {
 		return err
 	}
+	return limitCall(ctx, c, call)
+}
+
+// callsCloud reports whether reservations of a resource type need calls to Nova or Neutron.
+func (a *Activities) callsCloud(typ string) bool {
+	return a.Cloud != nil && slices.Contains(a.Cloud.ResourceTypes(), typ)
+}
+
+// limitCall runs the function `call` for a reservation, and limits its time.
+func limitCall(ctx context.Context, c lease.CloudReservation, call func(context.Context, lease.CloudReservation) error) error {
 	ctx, cancel := withCallTimeout(ctx, CloudCallTimeout)
 	defer cancel()
 	return namedCall(call(ctx, c))

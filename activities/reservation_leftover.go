@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"berth/internal/lease"
@@ -30,7 +29,7 @@ func (a *Activities) clearLeftovers(ctx context.Context) error {
 	}
 	for begin := time.Now(); len(all) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; all = all[1:] {
 		var failure error
-		if f := all[0]; a.Cloud != nil && slices.Contains(a.Cloud.ResourceTypes(), f.Type) {
+		if f := all[0]; a.callsCloud(f.Type) {
 			call, cancel := context.WithTimeout(ctx, LongCallTimeout)
 			failure = a.Cloud.Deprovision(call, f.CloudReservation)
 			cancel()
