@@ -30,8 +30,8 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 const allocationProviders = 256
 
 // openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. openAllocations
-// runs the Placement API in the process of bench: the operation with which the figure is compared (one transaction of the PostgreSQL
-// driver) also runs in this process, and requests to another process would take as much time as the API itself.
+// runs the Placement API in the process of bench. The baseline of the figure (one transaction of the PostgreSQL driver) also runs in this
+// process, and requests to another process would take as much time as the API itself.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	rows, err := store.Open(ctx, s.postgres.URL, store.Config{})
 	if err != nil {

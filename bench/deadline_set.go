@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// single is the value of the parameter `n` of newDeadlineSet with which each object gets a deadline of its own. If `n` is greater than 1,
-// `n` objects have the same deadline.
+// single is a value of the parameter `n` of newDeadlineSet: each object gets a deadline of its own. If `n` is greater than 1, `n` objects
+// have the same deadline.
 const single = 1
 
 // deadlineSet holds the deadlines of events, and how late each event came.

@@ -18,9 +18,9 @@ type idleFigure struct {
 	count      int
 	mu         sync.Mutex
 	ports      []string
-	footprints []footprint     // taken while the ports are created; the last one is taken after the restart
-	readyAfter time.Duration   // from the restart of berth until it is ready
-	activation []time.Duration // from the reports of a port after the restart to ACTIVE
+	footprints []footprint     // measured while bench creates the ports; the last one is measured after the restart
+	readyAfter time.Duration   // time from the restart of berth until berth is ready
+	activation []time.Duration // time from the reports of a port until the port is ACTIVE, for each port reported after the restart
 }
 
 // footprint is the size in bytes of berth's process and of the databases at a certain number of idle ports.

@@ -1,8 +1,8 @@
-// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Bench calls each measurement a figure.
-// Bench also prints the rate of a figure as a ratio to the rate of its baseline: the cheapest operation of the same kind, on the same
-// servers, in the same run. Bench starts PostgreSQL, a Temporal server that stores its data in this PostgreSQL, stubs of OpenDaylight and
-// Nova, and berth's worker program, each as a process of its own. At the end bench stops all processes that it has started and deletes
-// their files; only the results remain. Bench fails only if an operation fails; it has no limit for rates.
+// Bench measures what berth's operations cost, for example the creation of a port, a journal entry, a lease or an allocation. Bench calls
+// each measurement a figure. Bench also prints the rate of a figure as a ratio to the rate of its baseline: the cheapest operation of the
+// same kind, on the same servers, in the same run. Bench starts PostgreSQL, a Temporal server that stores its data in this PostgreSQL,
+// stubs of OpenDaylight and Nova, and berth's worker program, each as a process of its own. At the end bench stops all processes that it
+// has started and deletes their files; only the results remain. Bench fails only if an operation fails; it has no limit for rates.
 package main
 
 import (
@@ -50,7 +50,7 @@ var errUsage = errors.New("usage")
 type settings struct {
 	pace      pace
 	rounds    int
-	signals   int // sent to one port
+	signals   int // number of signals that the figure storm sends to one port
 	idlePorts int
 	figures   []figure
 	out       string // JSON file of the results; empty: none
@@ -74,7 +74,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.StringVar(&s.out, "out", "bench.json", "`file` of the results in JSON, rewritten after each figure; empty: none")
 	flags.StringVar(&s.worker, "worker", "", "path of berth's worker `program` (default: in the folder of this program)")
 	flags.StringVar(&s.dir, "dir", diskFolder(), "`folder` of the temporary databases; use a disk, not a memory file system")
-	flags.BoolVar(&s.devServer, "dev-server", false, "use Temporal's dev server in memory and small data sets: to test bench itself; the figures mean nothing")
+	flags.BoolVar(&s.devServer, "dev-server", false, "use Temporal's dev server in memory and small data sets, to test bench itself; the results say nothing about production")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Before each measurement, the servers finish the work that the previous measurement has left, for example workflows that still have to
-// end. Otherwise that work would slow down the next measurement.
+// Before each measurement, bench waits until the servers have finished the work that the previous measurement has left, for example
+// workflows that still have to end. Otherwise that work would slow down the next measurement.
 const (
 	quietCPU     = 0.25             // share of one core; servers that use less are quiet
 	quietProbe   = time.Second      // duration of one observation

@@ -138,10 +138,10 @@ const rowFormat = "%-22s %10s  %-30s %7s %12s  %s\n"
 // printHead prints the machine, the settings and the column titles of the table.
 func (r report) printHead(w io.Writer) {
 	m := r.Machine
-	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d in flight, %d rounds of %gs after %gs\n", m.Cores, m.System, m.Go,
+	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients, %d rounds with a window of %gs after a warm-up of %gs\n", m.Cores, m.System, m.Go,
 		m.PostgreSQL, m.Temporal, r.Settings.InFlight, r.Settings.Rounds, r.Settings.Window, r.Settings.Warmup)
 	if m.DevServer {
-		fmt.Fprintln(w, "Temporal is the dev server in memory: these figures mean nothing.")
+		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
 	}
 	fmt.Fprintf(w, "\n"+rowFormat, "figure", "per second", "ratio", "by CPU", "CPU ms each", "")
 }

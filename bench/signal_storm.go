@@ -21,8 +21,8 @@ type stormFigure struct {
 	signals   int
 	port      string
 	accepted  atomic.Int64 // number of accepted signals
-	processed int          // reports that are counted in the row or completed the port
-	revisions int          // of the port since its creation
+	processed int          // number of reports that the row has counted, or that made the port ACTIVE
+	revisions int          // number of revisions of the port since its creation
 	runs      []int        // history events of each run of the workflow
 }
 
@@ -43,7 +43,7 @@ func (t *stormFigure) details(context.Context) ([]detail, error) {
 		{"signals counted twice", float64(max(t.processed-accepted, 0))},
 		{"changes to ACTIVE", float64(t.revisions)},
 		{"runs of the port's workflow", float64(len(t.runs))},
-		{"history events of its longest run", float64(slices.Max(t.runs))},
+		{"history events of the workflow's longest run", float64(slices.Max(t.runs))},
 	}, nil
 }
 

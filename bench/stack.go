@@ -38,8 +38,8 @@ type stack struct {
 	rabbit    *devstack.RabbitMQ // nil until a figure needs it
 	api       *api
 	rows      *pgxpool.Pool   // berth's database
-	temporal  client.Client   // used as the agents' client and for the workflows of baselines
-	datasets  map[string]*api // API processes over databases with a dataset, by its name
+	temporal  client.Client   // client of the simulated agents and of the baseline workflows
+	datasets  map[string]*api // API processes whose database has a dataset, by the name of the dataset
 	portAPIs  int             // number of databases made by openPortAPI
 	children  sync.WaitGroup
 	releases  []func() // functions that were registered by onClose

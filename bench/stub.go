@@ -22,7 +22,7 @@ const stubCommand = "serve-stubs"
 type stubs struct {
 	ODL, Nova    string
 	ReadBaseline string // see serveReadBaseline
-	SyncODL      string // a second controller, for the figures that send to it without berth's journal
+	SyncODL      string // URL of a second stub of OpenDaylight, for the figures that send requests without berth's journal
 }
 
 // serveStubs prints the URLs in one line of JSON and serves until ctx ends.
