@@ -33,7 +33,7 @@ test: deps build ## run all tests with the race detector on real PostgreSQL and 
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: interop-odl
-interop-odl: deps ## run the tests with a real OpenDaylight: a story, and the comparison with the stub
+interop-odl: deps ## run the tests with a real OpenDaylight, and compare it with the stub
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli go test -count 1 -timeout 20m -v -run OpenDaylight ./internal/devstack ./internal/interop
 
 .PHONY: interop

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the path of the Python of a virtual environment in the user's cache with the packages of tools/NAME.txt, for example
-# `tools/venv.sh suites`. Creates the environment once, unless -n is given.
+# `tools/venv.sh suites`. The script creates the environment once, unless -n is given.
 set -eu
 cd "$(dirname "$0")"
 
