@@ -21,13 +21,13 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 		answer       string
 		closed, open string // the refusals
 	}{
-		"allowed":            {204, "", "", ""},
-		"denied":             {403, `{"message":"no money"}`, "no money", "no money"},
-		"denied, in no word": {403, `{}`, generic, generic},
-		"denied, in noise":   {403, `<html>`, generic, generic},
-		"neither":            {200, `{}`, generic, ""},
-		"ill":                {503, ``, generic, ""},
-		"away":               {0, ``, generic, ""},
+		"allowed":                   {204, "", "", ""},
+		"denied":                    {403, `{"message":"no money"}`, "no money", "no money"},
+		"denied, without a message": {403, `{}`, generic, generic},
+		"denied, in noise":          {403, `<html>`, generic, generic},
+		"neither":                   {200, `{}`, generic, ""},
+		"ill":                       {503, ``, generic, ""},
+		"away":                      {0, ``, generic, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

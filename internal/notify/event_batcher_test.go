@@ -13,8 +13,8 @@ import (
 	"berth/internal/notify"
 )
 
-// blockingSender is a send function for an EventBatcher that replaces the requests to Nova. Each call of blockingSender.send waits until
-// the test lets the call continue.
+// blockingSender is a send function for an EventBatcher that replaces the requests to
+// Nova. Each call to blockingSender.send waits until the test lets the call continue.
 type blockingSender struct {
 	mu       sync.Mutex
 	requests [][]string
@@ -37,7 +37,7 @@ func (s *blockingSender) send(_ context.Context, events []notify.Event) ([]int, 
 	return codes, <-s.go_
 }
 
-// outcome is the result of a call of Send.
+// outcome is the result of a call to Send.
 type outcome struct {
 	codes []int
 	err   error

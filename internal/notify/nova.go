@@ -31,7 +31,7 @@ type Event struct {
 
 // Config configures a client of Nova or a client of a webhook.
 type Config struct {
-	URL     string // of the compute endpoint, or of the webhook
+	URL     string // URL of the compute endpoint, or of the webhook
 	Token   string
 	Timeout time.Duration // time limit of one request; 0 means ten seconds
 	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. If Nova has just rejected a token,
@@ -172,7 +172,7 @@ func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // the status is enough if the body is truncated
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // if the body is truncated, the status is enough
 	return resp.StatusCode, answer, nil
 }
 
