@@ -38,7 +38,7 @@ type Config struct {
 	// RefreshToken, if set, returns the token instead of Token. The argument `rejected` is the token that Nova or Neutron has just
 	// rejected, or "".
 	RefreshToken func(ctx context.Context, rejected string) (string, error)
-	Timeout      time.Duration // of one request; 0: ten seconds
+	Timeout      time.Duration // timeout of one request; 0: ten seconds
 }
 
 const (
@@ -88,7 +88,7 @@ func New(c Config) (*Cloud, error) {
 		provider.ReauthFunc = func(ctx context.Context) error {
 			token, err := c.RefreshToken(ctx, provider.TokenID)
 			if err == nil {
-				provider.TokenID = token // under the provider's own lock
+				provider.TokenID = token // gophercloud holds the provider's lock during this call
 			}
 			return err
 		}

@@ -50,7 +50,8 @@ func (c *Cloud) Hypervisors(ctx context.Context) ([]lease.Hypervisor, error) {
 	return all, nil
 }
 
-// availabilityZones returns the availability zone of each compute service. If Nova refuses to tell, the zones are not known.
+// availabilityZones returns the availability zone of each compute service. If
+// Nova refuses the request, the result is empty, because the zones are not known.
 func (c *Cloud) availabilityZones(ctx context.Context) (map[string]string, error) {
 	var list struct {
 		Zones []struct {

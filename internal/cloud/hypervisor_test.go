@@ -45,7 +45,8 @@ func (s cloudTest) expectHypervisors(want []lease.Hypervisor) {
 	}
 }
 
-// Newer microversions write the ID as a UUID and the CPU information as an object; a Nova can refuse to list the availability zones.
+// Newer microversions of Nova return the ID as a UUID and the CPU information
+// as an object. Nova can also refuse to list the availability zones.
 func TestHypervisors_OfAnyMicroversion(t *testing.T) {
 	t.Parallel()
 	zones := http.StatusForbidden

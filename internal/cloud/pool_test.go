@@ -62,8 +62,8 @@ func ofEveryType() map[string]lease.CloudReservation {
 		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")}
 }
 
-// clean checks that only the freepool with both hosts is left. The failure messages of clean contain the number of requests after which the
-// call was killed.
+// clean checks that no object is left in Nova and Neutron except the freepool with both hosts.
+// The failure messages of clean contain the number of requests after which the call was killed.
 func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	s.Helper()
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
