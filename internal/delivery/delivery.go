@@ -20,7 +20,7 @@ import (
 
 // EventSender sends external events to Nova.
 type EventSender interface {
-	// Send delivers events and returns Nova's code for each.
+	// Send delivers events and returns Nova's code for each event.
 	Send(ctx context.Context, events []notify.Event) ([]int, error)
 }
 
@@ -36,16 +36,17 @@ var ErrClaimed = errors.New("another process delivers them now, without Temporal
 // UnknownServerError means that Nova does not know the server of an event yet. The event is still recorded.
 type UnknownServerError struct {
 	Server string
-	Age    time.Duration // of the event
+	Age    time.Duration // age of the event
 }
 
 func (e *UnknownServerError) Error() string {
 	return "Nova does not know the server " + e.Server + " yet"
 }
 
-// Sender sends what the store has recorded. A message is sent before its row is deleted or marked. A crash may therefore cause a Sender to
-// send a message twice, but never to lose a message. The calls to the other service have the deadline of the caller's context, but do not
-// end when the context is cancelled, so that a cancelled caller learns whether the message arrived.
+// Sender sends the Nova events and agent notifications that the store has recorded. A message is sent
+// before its row is deleted or marked. A crash may therefore cause a Sender to send a message twice, but
+// never to lose a message. The calls to the other service have the deadline of the caller's context, but
+// do not end when the context is cancelled, so that a cancelled caller learns whether the message arrived.
 type Sender struct {
 	Events   *networkstore.Store      // the recorded events for Nova
 	Recorded *notificationstore.Store // the recorded notifications to agents

@@ -18,8 +18,8 @@ const (
 	directInterval = time.Second
 	// lateAfter is the age at which a delivery is late if Temporal has not accepted the note of its port or network.
 	lateAfter = 2 * time.Second
-	// claimTime is how long Direct claims the rows that it delivers. If the delivery fails, the same rows are delivered again only after
-	// this time. claimTime is longer than attemptTimeout, so that a claim does not expire during the delivery.
+	// claimTime is how long Direct claims the rows that it delivers. If a delivery fails, Direct delivers the same rows again
+	// only after this time. claimTime is longer than attemptTimeout, so that a claim does not expire during the delivery.
 	claimTime = 20 * time.Second
 	// attemptTimeout is the maximum duration of one delivery.
 	attemptTimeout = 15 * time.Second

@@ -38,7 +38,7 @@ func (s *services) Send(_ context.Context, events []notify.Event) ([]int, error)
 		s.during()
 	}
 	if s.fail {
-		return nil, errors.New("Nova is away")
+		return nil, errors.New("Nova cannot be reached")
 	}
 	codes := make([]int, len(events))
 	for i, e := range events {
@@ -176,7 +176,7 @@ func TestClaim_OnlyOneProcessSendsNovaEvents(t *testing.T) {
 	ctx := t.Context()
 	f.during = func() { // a claim holds while the events are being sent
 		if err := f.sender.NovaEvents(ctx, f.port.ID); !errors.Is(err, delivery.ErrClaimed) {
-			t.Errorf("deliver Nova events that another process delivers: got error %v, want ErrClaimed", err)
+			t.Errorf("deliver Nova events while another process delivers them: got error %v, want ErrClaimed", err)
 		}
 		if again, err := f.Network.ClaimNovaEvents(ctx, f.port.ID, time.Minute); err != nil || len(again) != 1 || !again[0].Claimed {
 			t.Errorf("claim claimed events: got %+v, error %v; want one claimed event", again, err)
