@@ -27,8 +27,8 @@ const (
 	// confirmDelay is the time between the detection of a difference and the check that the difference still exists. Temporal's visibility
 	// shows changes late, and a workflow ends some time after its row.
 	confirmDelay = 2 * time.Second
-	// confirmBatch is the number of differences that the reconciler confirms and repairs together, and describeConcurrency the number of
-	// concurrent calls for this.
+	// confirmBatch is the number of differences that the reconciler confirms and repairs
+	// together, and describeConcurrency is the number of concurrent calls that confirm them.
 	confirmBatch        = 500
 	describeConcurrency = 8
 	// maxBacklog is the number of waiting notes above which the reconciler pauses before it enqueues more notes.
@@ -42,16 +42,16 @@ const (
 // partition is a part of the rows and executions that the reconciler compares at once.
 type partition struct {
 	workflows []string // workflow types
-	prefix    string   // of the workflow IDs
+	prefix    string   // prefix of the workflow IDs
 }
 
 // comparison compares all rows that must have a workflow with all open executions.
 type comparison struct {
 	*Reconciler
 	nudgedAt map[string]time.Time // last nudge of an orphan or of a workflow with other search attributes, by workflow ID
-	result   outbox.Projection    // of the executions
+	result   outbox.Projection    // result for the executions
 	nudged   int                  // number of workflows that this comparison has nudged to write their search attributes
-	drift    outbox.Projection    // of the search attributes
+	drift    outbox.Projection    // result for the search attributes
 }
 
 func newComparison(r *Reconciler) *comparison {

@@ -139,5 +139,5 @@ func TestComparison_TellsAnExecutionWithoutRow(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the execution without a row got no signal, want the signal changed")
+	t.Error("the execution without a row got no signal, want the signal `changed`")
 }

@@ -17,7 +17,7 @@ const (
 	endedOverlap = 30 * time.Second
 	// firstEndedPeriod is how far back the first search of a process goes.
 	firstEndedPeriod = 2 * time.Minute
-	// maxEnded is the maximum number of workflows that one search restarts. The comparison finds the others.
+	// maxEnded is the maximum number of workflows that one search restarts. The comparison of all rows finds the other workflows later.
 	maxEnded = 2000
 )
 
@@ -26,7 +26,7 @@ const (
 type endedSearch struct {
 	*Reconciler
 	since     time.Time
-	restarted map[string]time.Time // when a run was restarted, by its run ID
+	restarted map[string]time.Time // when a run was restarted, by run ID
 	unread    []unreadReport       // reports that ended runs had not applied
 }
 

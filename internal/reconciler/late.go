@@ -19,8 +19,9 @@ const (
 	maxLateKnown = 1000
 )
 
-// lateSearch finds rows of which a step is overdue, for example leases that should have started. The workflow of such a row may be lost, or
-// may not know the time of the step. lateSearch does not ask Temporal, because a nudge of a running workflow is harmless.
+// lateSearch finds rows for which a step is overdue, for example leases that should have started.
+// The workflow of such a row may be lost, or may not know the time of the step. lateSearch does
+// not ask Temporal which workflows run, because a nudge of a running workflow is harmless.
 type lateSearch struct {
 	*Reconciler
 	nudged map[string]time.Time // when the workflow of a row was nudged, by workflow ID
@@ -30,7 +31,7 @@ func newLateSearch(r *Reconciler) *lateSearch {
 	return &lateSearch{Reconciler: r, nudged: map[string]time.Time{}}
 }
 
-// nudge nudges the workflows of rows of which a step is overdue; it starts a workflow that is not running.
+// nudge nudges the workflows of rows for which a step is overdue. If such a workflow does not run, the nudge starts it.
 func (s *lateSearch) nudge(ctx context.Context) error {
 	now := time.Now()
 	maps.DeleteFunc(s.nudged, func(_ string, at time.Time) bool { return now.Sub(at) > lateRepeat })

@@ -21,7 +21,7 @@ import (
 const (
 	// endedInterval is the interval at which the reconciler searches for workflows that a person has ended.
 	endedInterval = 2 * time.Second
-	// lateInterval is the interval at which the reconciler searches for rows of which a step is overdue.
+	// lateInterval is the interval at which the reconciler searches for rows for which a step is overdue.
 	lateInterval = 2 * time.Second
 	// ensureInterval is the interval at which the reconciler checks the schedule and the search attributes.
 	ensureInterval = 5 * time.Second
@@ -32,7 +32,7 @@ const (
 	// comparisonShare limits the share of the time that comparisons take: after a comparison of one second, the reconciler waits at least
 	// comparisonShare seconds.
 	comparisonShare = 10
-	// leaderInterval is the interval at which a process tries to become the one whose reconciler runs.
+	// leaderInterval is the interval at which a process tries to become the only process whose reconciler runs.
 	leaderInterval = 2 * time.Second
 )
 
@@ -41,7 +41,7 @@ type Options struct {
 	DB        *db.DB
 	Store     *outbox.Store
 	Client    client.Client
-	Namespace string // of Client
+	Namespace string // Temporal namespace of Client
 	// EnsureSchedule creates the schedule of the sweep if it does not exist.
 	EnsureSchedule func(context.Context) error
 	Metrics        prometheus.Registerer
@@ -65,7 +65,7 @@ func New(o Options) *Reconciler {
 	return r
 }
 
-// Run compares and repairs until ctx ends. While another process does this, Run waits.
+// Run compares and repairs until ctx ends. While the reconciler of another process runs, Run waits.
 func (r *Reconciler) Run(ctx context.Context) {
 	failures := failureLog{what: "becoming the process that compares the rows with Temporal failed"}
 	for ctx.Err() == nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) runAsLeader(ctx context.Context) {
 		run  func(context.Context) (pause time.Duration, err error)
 	}{
 		{"restarting the workflows that a person has ended failed", every(endedInterval, ended.restart)},
-		{"nudging the rows of which a step is overdue failed", every(lateInterval, late.nudge)},
+		{"nudging the rows for which a step is overdue failed", every(lateInterval, late.nudge)},
 		{"creating the schedule of the sweep failed", every(ensureInterval, r.EnsureSchedule)},
 		{"creating the search attributes failed", every(ensureInterval, r.binding.EnsureSearchAttributes)},
 		{"comparing the rows with Temporal failed", compare.run},

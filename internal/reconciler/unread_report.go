@@ -39,7 +39,7 @@ func (s *endedSearch) collectUnread(ctx context.Context, id, run string) error {
 				Namespace: s.Namespace, Execution: &common.WorkflowExecution{WorkflowId: id, RunId: run}, NextPageToken: page})
 		})
 		if missing := new(serviceerror.NotFound); errors.As(err, &missing) {
-			return nil // deleted meanwhile
+			return nil // the run was deleted meanwhile
 		}
 		if err != nil {
 			return err
