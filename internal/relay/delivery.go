@@ -18,8 +18,8 @@ import (
 const (
 	// setAsideAfter is the number of refusals after which a note is set aside.
 	setAsideAfter = 5
-	// setAsideInterval is the longest time between two attempts to deliver a note that is set aside. The interval doubles from maxBackoff, so
-	// that a short outage that looks like the fault of each note is over soon for all of them.
+	// setAsideInterval is the longest time between two attempts to deliver a note that is set aside. The interval doubles
+	// from maxBackoff, so that after a short outage that looked like refusals of single notes, all notes are soon delivered.
 	setAsideInterval = 10 * time.Minute
 )
 
@@ -44,8 +44,8 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	return n, r.settle(ctx, all)
 }
 
-// begin claims as many due notes as there are free calls, and begins their deliveries. The channel receives one result for each claimed note.
-// full reports that more notes may be due.
+// begin claims as many due notes as there are free calls, and begins their deliveries. The channel
+// receives one result for each claimed note. The result `full` is true if more notes may be due.
 func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, full bool, err error) {
 	free, _ := r.limiter.free(time.Now())
 	if free == 0 {
@@ -65,8 +65,8 @@ func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, 
 	return len(notes), len(notes) >= free, err
 }
 
-// sharesOf returns the shares of the claim with the given number. Most claims take urgent notes only, if enough are due. Every fourth claim
-// takes a normal note, and every eighth claim takes a bulk note.
+// sharesOf returns the shares of the claim with the given number. Most claims take only urgent notes, if enough
+// urgent notes are due. Every fourth claim takes a normal note, and every eighth claim takes a bulk note.
 func sharesOf(claim int) (s outbox.Shares) {
 	if claim%4 == 0 {
 		s.Normal = 1
@@ -77,7 +77,7 @@ func sharesOf(claim int) (s outbox.Shares) {
 	return s
 }
 
-// call delivers one note and lets the limiter learn from the result.
+// call delivers one note and passes the result to the limiter.
 func (r *Relay) call(ctx context.Context, n contract.Note, deadline time.Duration) error {
 	started := time.Now()
 	limited, cancel := context.WithTimeout(ctx, deadline)

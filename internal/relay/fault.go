@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fault says what the failure of a delivery is about.
+// fault says what caused the failure of a delivery: the note, its workflow, or Temporal.
 type fault int
 
 const (
@@ -23,12 +23,13 @@ const (
 	noteRefused
 	// workflowBusy means that Temporal is changing the note's workflow for other callers. Temporal accepts the note soon.
 	workflowBusy
-	// temporalOverloaded means that Temporal is away, slow, throttled or not set up, so that other notes fail as well.
+	// temporalOverloaded means that Temporal cannot be reached, is slow,
+	// throttles requests or is not set up, so that other notes fail as well.
 	temporalOverloaded
 )
 
-// faultOf decides what the failure of a delivery is about. An unknown error counts as a fault of Temporal, because then the readiness checks
-// show it.
+// faultOf returns what caused the failure of a delivery. An unknown error counts
+// as a fault of Temporal, because the readiness checks show such a fault.
 func faultOf(err error) fault {
 	var exhausted *serviceerror.ResourceExhausted
 	switch {
@@ -73,9 +74,9 @@ func lacksSearchAttributes(err error) bool {
 // attempt is the key of a context whose call to Temporal is not repeated after a failure of Temporal.
 type attempt struct{}
 
-// SingleAttempts is an interceptor for the connection of the relay's Temporal client. Without SingleAttempts, Temporal's SDK repeats a failed
-// call until its deadline, so that the relay learns late that Temporal is unavailable, and calls an overloaded server more often than it
-// knows. SingleAttempts changes only the calls of the relay.
+// SingleAttempts is an interceptor for the connection of the relay's Temporal client. Without SingleAttempts,
+// Temporal's SDK repeats a failed call until its deadline, so that the relay learns late that Temporal is unavailable,
+// and an overloaded server gets more calls than the relay counts. SingleAttempts changes only the calls of the relay.
 func SingleAttempts(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoker(ctx, method, req, reply, cc, opts...)
 	stop, ok := ctx.Value(attempt{}).(context.CancelCauseFunc)

@@ -10,14 +10,15 @@ import (
 
 const (
 	maxConcurrency = 16
-	// minDeadline and maxDeadline limit the deadline of one call to Temporal. The deadline grows with the time that Temporal takes to answer,
-	// because a call that is given up is repeated, and the repetition makes a slow server slower. Temporal's SDK gives up a call after ten
-	// seconds at the latest.
+	// minDeadline and maxDeadline limit the deadline of one call to Temporal. The deadline grows with the
+	// time that Temporal takes to answer, because the relay repeats a call that it has given up, and the
+	// repetition makes a slow server slower. Temporal's SDK gives up a call after ten seconds at the latest.
 	minDeadline = 5 * time.Second
 	maxDeadline = 10 * time.Second
 	// claimMargin is the part of a claim that remains after the deadline of the call; in this time the relay writes the result.
 	claimMargin = outbox.ClaimDuration - minDeadline
-	// maxBackoff is the longest pause before the next attempt: of a note, or of the relay while Temporal is overloaded.
+	// maxBackoff is the longest pause before the next attempt to deliver a
+	// note, and the longest pause of the relay while Temporal is overloaded.
 	maxBackoff = 5 * time.Second
 )
 
@@ -73,7 +74,7 @@ func (l *limiter) add(calls int) {
 	l.inFlight += calls
 }
 
-// record learns from the result of a call.
+// record adapts the number of calls and the deadline to the result of a call.
 func (l *limiter) record(f fault, started, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,7 @@ type Options struct {
 	// Client must be the Temporal client that the workers in the same process use, because Temporal starts a workflow eagerly only on a
 	// worker of the client that starts the workflow.
 	Client    client.Client
-	Namespace string // of Client
+	Namespace string // Temporal namespace of Client
 	Metrics   prometheus.Registerer
 }
 
@@ -112,8 +112,8 @@ func logFailure(ctx context.Context, err error) {
 	}
 }
 
-// await waits for the first of these events: a delivery has ended, new notes were announced, the delay is over. It returns the results of
-// all deliveries that have ended, and whether another event than the end of a delivery happened.
+// await waits for the first of these events: a delivery has ended, PostgreSQL has notified the relay of new notes, the delay
+// is over. await returns the results of all deliveries that have ended, and whether one of the other two events has happened.
 func await(ctx context.Context, results <-chan result, wake <-chan struct{}, delay time.Duration) (finished []result, woken bool) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
