@@ -25,7 +25,7 @@ const (
 	Repair   = "Repair"
 )
 
-// EntityWorkflows lists the workflow types of which each workflow belongs to one row of the database.
+// EntityWorkflows lists the workflow types whose workflows each belong to one row of the database.
 var EntityWorkflows = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
 
 // Task queues. By default, one worker polls all task queues; to scale the workers of each task queue separately, run workers that poll only
@@ -242,7 +242,7 @@ type Nudge struct {
 	ID         string        // workflow ID
 	NotRunning bool          // no workflow with this ID can be running yet, so the relay starts it eagerly
 	Restart    bool          // start the workflow again even if it has completed, because its row is open
-	Delay      time.Duration // earliest delivery; a later nudge of the same ID may make it earlier
+	Delay      time.Duration // time until the earliest delivery; a later nudge with the same ID may shorten it
 	Summary    string        // static summary (the object's name), used if the workflow must be started
 	Attributes Attributes    // search attributes, used if the workflow must be started
 	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. If two nudges for the same workflow were merged into
@@ -256,7 +256,7 @@ func HasOneExecution(workflow string) bool { return workflow == JournalEntry }
 // Note is a nudge that a relay has claimed and delivers to Temporal.
 type Note struct {
 	Nudge
-	Version  int64 // grows when another nudge is merged into the note; settling a note names the delivered version
+	Version  int64 // increases when another nudge is merged into the note; only the delivered version is deleted
 	Attempts int   // number of claims, including this one
 	Refusals int   // how many times Temporal has refused the note for a reason that concerns only this note
 }
