@@ -236,7 +236,7 @@ func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 	p := w.createPort("cmp-1")
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.odl.SetPortStatus(known.ID.String(), "ACTIVE")
-	w.awaitPortStatus(known.ID, network.Active) // so both events were handled
+	w.awaitPortStatus(known.ID, network.Active) // the listener has therefore handled both events
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
 		t.Fatalf("port that was not yet sent to the controller, after an ACTIVE event for it: got status %s, error %v; want DOWN", got.Status, err)
 	}
@@ -262,7 +262,7 @@ func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	}
 	w.odl.SendRaw([]byte(`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`))
 	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
-	w.awaitPortStatus(other.ID, network.Active) // so the invalid message before was handled too
+	w.awaitPortStatus(other.ID, network.Active) // the listener has therefore also handled the invalid message
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
 		t.Fatalf("port that moved to cmp-2, before its new binding is sent to the controller: got status %s, error %v; want DOWN", got.Status, err)
 	}
