@@ -94,7 +94,7 @@ func (s *Store) ClaimShares(ctx context.Context, namespace string, limit int, le
 	return notes, nil
 }
 
-// selectDue returns the SQL that locks the due notes of a priority, at most `limit`, an SQL expression.
+// selectDue returns the SQL that locks at most `limit` due notes of a priority; `limit` is an SQL expression.
 func selectDue(priority int, limit string) string {
 	return fmt.Sprintf(`
 			select workflow_id

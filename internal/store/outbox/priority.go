@@ -8,7 +8,7 @@ import (
 
 // Priorities of notes. A relay claims notes with a lower number first.
 const (
-	urgent = 0 // somebody waits now: Nova for the event of a port, agents for a notification, a user for the start of a lease
+	urgent = 0 // somebody waits for the work: Nova for the event of a port, agents for a notification, a user for the start of a lease
 	normal = 1
 	bulk   = 2 // work that gathers in thousands during an outage
 )
@@ -38,6 +38,6 @@ func prioritySQL(workflow string) string {
 	return sql + fmt.Sprintf(" else %d end", normal)
 }
 
-// Shares are the numbers of notes that a claim takes at least of the notes with lower priority, even if enough urgent notes are due, so that
-// no note waits forever.
+// Shares are the minimum numbers of normal and bulk notes that a claim
+// takes, even if enough urgent notes are due, so that no note waits forever.
 type Shares struct{ Normal, Bulk int }

@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Names of the projections of the rows that are in Temporal.
+// Names of the projections. A projection is data in Temporal that is derived from the rows.
 const (
 	Executions       = "executions"
 	SearchAttributes = "search attributes"
@@ -56,7 +56,7 @@ func (s *Store) Projections(ctx context.Context) ([]Projection, error) {
 	return found, nil
 }
 
-// lateRows selects the workflow ID of each row of which a step is overdue, and since when.
+// lateRows returns the SQL that selects the workflow ID of each row for which a step is overdue, and the time since which the step is due.
 func (s *Store) lateRows() string {
 	sql := `select null::text, null::timestamptz where false`
 	for _, of := range s.sources {
@@ -72,13 +72,13 @@ func (s *Store) Late(ctx context.Context) (time.Duration, error) {
 	var late time.Duration
 	err := s.db.QueryRow(ctx, `select coalesce(now() - min(r.since), interval '0') from `+s.lateRows()).Scan(&late)
 	if err != nil {
-		return 0, fmt.Errorf("read how late the due rows are: %w", err)
+		return 0, fmt.Errorf("read how overdue the steps of the rows are: %w", err)
 	}
 	return late, nil
 }
 
-// LateRows returns the workflow IDs of at most `limit` rows of which a step is overdue for longer than `late`, the most overdue first. The
-// result does not contain rows whose note waits, nor the IDs in `except`.
+// LateRows returns the workflow IDs of at most `limit` rows for which a step is overdue for longer than `late`,
+// the most overdue row first. The result does not contain rows whose note waits, nor the IDs in `except`.
 func (s *Store) LateRows(ctx context.Context, late time.Duration, except []string, limit int) ([]string, error) {
 	ids, err := db.QueryAll(ctx, s.db, pgx.RowTo[string], `
 		select r.id
@@ -87,7 +87,7 @@ func (s *Store) LateRows(ctx context.Context, late time.Duration, except []strin
 		order by r.since, r.id
 		limit $3`, late, db.OrEmpty(except), limit)
 	if err != nil {
-		return nil, fmt.Errorf("read the rows of which a step is overdue: %w", err)
+		return nil, fmt.Errorf("read the rows for which a step is overdue: %w", err)
 	}
 	return ids, nil
 }

@@ -10,9 +10,9 @@ import (
 	"berth/internal/contract"
 )
 
-// Refuse counts that Temporal has refused a note for a reason that concerns only this note, and postpones the note. If setAside is true,
-// the note is set aside: it no longer counts in Backlog until it is delivered. A nudge that was merged into the note during the delivery
-// makes the note due soon, because Temporal may accept the note now.
+// Refuse records that Temporal has refused a note for a reason that concerns only this note, increments the note's number of
+// refusals, and postpones the note. If setAside is true, the note is set aside: it no longer counts in Backlog until it is delivered.
+// A nudge that was merged into the note during the delivery makes the note due soon, because Temporal may accept the note now.
 func (s *Store) Refuse(ctx context.Context, n contract.Note, setAside bool, after time.Duration, reason string) error {
 	const soon = time.Second
 	_, err := s.db.Exec(ctx, `
@@ -33,7 +33,7 @@ type NoteState struct {
 	Attempts   int
 	LastError  string
 	CreatedAt  time.Time
-	DueAt      time.Time  // next attempt; a running attempt ends before
+	DueAt      time.Time  // time of the next attempt; a running attempt ends before this time
 	SetAsideAt *time.Time // nil: the note is not set aside
 }
 
@@ -64,8 +64,8 @@ func (s *Store) CountSetAside(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// RetrySetAside makes notes that are set aside due now: the notes of the given workflow IDs, or all if `only` is nil. RetrySetAside returns
-// the number of these notes.
+// RetrySetAside makes notes that are set aside due now: the notes of the given workflow
+// IDs, or all such notes if `only` is nil. RetrySetAside returns the number of these notes.
 func (s *Store) RetrySetAside(ctx context.Context, only []string) (int64, error) {
 	tag, err := s.db.Exec(ctx, `
 		update note
