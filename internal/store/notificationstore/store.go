@@ -1,5 +1,5 @@
-// Package notificationstore stores the notifications to Neutron's agents: which ones are unsent, which ones a process sends now, and for a
-// while the sent ones, because RabbitMQ or an agent may lose them.
+// Package notificationstore stores the notifications to Neutron's agents. It stores which notifications are unsent and which
+// notifications a process sends now. It keeps sent notifications for a while, because RabbitMQ or an agent may lose them.
 package notificationstore
 
 import (
