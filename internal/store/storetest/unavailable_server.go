@@ -90,7 +90,7 @@ func (s *Server) Outages() []Outage {
 		s.setting("the database accepts no connections (55000)", db.Unreachable, `alter database berth allow_connections off`,
 			`alter database berth allow_connections on`),
 		{Name: "the server shuts down (57P03)", Reason: db.ShuttingDown, Begin: func() {
-			admin := Connect(s.t, s.administration()) // the server waits for the end of this session, and accepts no others
+			admin := Connect(s.t, s.administration()) // the server waits until this session ends, and accepts no other session
 			s.signalMain(syscall.SIGTERM)
 			s.awaitRefusal()
 			s.endSessions(admin)
@@ -105,7 +105,7 @@ func (s *Server) setting(name string, reason db.Reason, begin, end string) Outag
 		return func() {
 			s.t.Helper()
 			Exec(s.t, s.administration(), sql)
-			s.EndSessions() // a session keeps the settings with which it began
+			s.EndSessions() // a running session would keep its old settings
 		}
 	}
 	return Outage{Name: name, Reason: reason, Reads: reason == db.ReadOnly, Begin: change(begin), End: change(end)}
