@@ -18,8 +18,8 @@ func TestWhy_AsksWorkflowsWithoutARow(t *testing.T) {
 	id := uuid.NewString()
 	for word, c := range map[string]struct{ workflow, startsWhen string }{
 		"pool/cmp-1":     {contract.PoolID("cmp-1"), "It starts when the host must be added to Nova's aggregate freepool or removed from it."},
-		"webhook/" + id:  {contract.WebhookID(id), "A change of the lease starts it if a webhook is set."},
-		"announce/" + id: {contract.AnnounceID(id), "A change of the network that its agents must know starts it."},
+		"webhook/" + id:  {contract.WebhookID(id), "It starts when the lease changes, if a webhook is configured."},
+		"announce/" + id: {contract.AnnounceID(id), "It starts when agents must be notified of a change of the network."},
 		"odl/full-sync":  {contract.RunID(contract.KeyFullSync), "`starter odl sync` starts it"},
 		"odl/recovery":   {contract.RunID(contract.KeyRecovery), "`starter odl recover` starts it"},
 		"odl/audit":      {contract.RunID(contract.KeyAudit), "`starter odl audit` starts it"},

@@ -29,7 +29,7 @@ type port struct {
 	// interrupted says that the run has stopped a delivery to Nova in order to continue as new.
 	interrupted bool
 	novaFailed  string // error of the last failed delivery to Nova; empty after a success
-	refused     string // sentence about the last refused report; empty after reports of which none was refused
+	refused     string // sentence about the last refused report; empty if berth refused none of the last applied reports
 }
 
 // pendingReport is an agent's report that the row has not stored yet. The handler of the update that brought a

@@ -52,10 +52,10 @@ func (b *Binding) ID() string {
 	return b.id
 }
 
-// Bind reports whether the database is bound to the namespace. If the ID of the namespace has changed, for example because the Temporal
-// server was replaced by an empty one, Bind binds the database to the new ID, which creates a note for every row that has a workflow. If a
-// process with another Temporal server has bound the database later, Bind returns an error until the ID of this process's namespace changes
-// or the process is restarted, so that two processes do not rebind the database in turn.
+// Bind reports whether the database is bound to the namespace. If the ID of the namespace has changed, for example because the
+// Temporal server was replaced by an empty one, Bind binds the database to the new ID, which creates a note for every row that
+// has a workflow. If a process with another Temporal server has bound the database later, Bind returns an error until the ID of
+// this process's namespace changes or the process is restarted, so that two processes do not alternately rebind the database.
 func (b *Binding) Bind(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

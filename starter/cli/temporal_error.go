@@ -21,7 +21,7 @@ func TemporalError(s *Settings, workflow string, err error) error {
 		return Errorf(ExitNotFound, "Set --namespace or TEMPORAL_NAMESPACE.", "Temporal at %s has no namespace %q", s.TemporalAddress, s.TemporalNamespace)
 	case errors.As(err, &missing) && isClosed(missing):
 		return &Error{Code: ExitNotFound, What: "the workflow " + workflow + " is closed", Err: ErrClosedWorkflow,
-			Next: "The workflow takes no more signals. `starter why " + workflow + "` shows what the API knows."}
+			Next: "The workflow accepts no more signals. `starter why " + workflow + "` shows what the API knows."}
 	case errors.As(err, &missing):
 		return &Error{Code: ExitNotFound, What: "workflow " + workflow + " is not found", Err: ErrNoWorkflow,
 			Next: "`starter why " + workflow + "` shows what the API knows. `starter doctor` checks whether workflows can start."}

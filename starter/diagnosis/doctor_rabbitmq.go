@@ -45,8 +45,7 @@ const (
 	connectionStartMethod = "\x00\x0a\x00\x0a"
 )
 
-// handshake sends the protocol header to a broker and checks the first bytes of the answer. The broker answers
-// before a login.
+// handshake sends the protocol header to a broker and checks the first bytes of the answer. The broker sends this answer before a login.
 func handshake(ctx context.Context, u *url.URL, ca string) error {
 	port := map[string]string{"amqp": "5672", "amqps": "5671"}[u.Scheme]
 	if p := u.Port(); p != "" {

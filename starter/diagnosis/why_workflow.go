@@ -51,17 +51,17 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 func startsWhen(workflow string) string {
 	switch kind, key, _ := strings.Cut(workflow, "/"); {
 	case kind == "announce":
-		return "A change of the network that its agents must know starts it."
+		return "It starts when agents must be notified of a change of the network."
 	case kind == "webhook":
-		return "A change of the lease starts it if a webhook is set."
+		return "It starts when the lease changes, if a webhook is configured."
 	case kind == "pool":
 		return "It starts when the host must be added to Nova's aggregate freepool or removed from it."
 	case kind == "maintenance":
 		return "The schedule " + sweepID + " starts the rounds of the sweep."
 	case key == contract.KeyFullSync:
-		return "`starter odl sync` starts it, and so does a controller that has lost its data."
+		return "`starter odl sync` starts it. berth also starts it when the controller has lost its data."
 	case key == contract.KeyRecovery:
-		return "`starter odl recover` starts it, and so does a failed journal entry."
+		return "`starter odl recover` starts it. berth also starts it after a journal entry has failed."
 	case key == contract.KeyAudit:
 		return "`starter odl audit` starts it."
 	default:

@@ -14,7 +14,7 @@ import (
 const (
 	replyTimeout      = 30 * time.Second
 	replyResendPause  = 250 * time.Millisecond
-	maxPendingReplies = 1000 // callers may be gone for good, so the number is limited
+	maxPendingReplies = 1000 // the number is limited, because a caller may never create its reply queue again
 )
 
 // resendReturnedReplies receives the replies that RabbitMQ returned as unroutable. resendReturnedReplies sends each of these replies again
