@@ -57,8 +57,8 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	})
 }
 
-// continueDrain returns an error that makes Temporal retry the activity of a completed entry after the given time, so that the activity sends
-// more of the backlog. If the process dies, Temporal retries the activity in another process.
+// continueDrain returns an error that makes Temporal retry the activity of a completed entry after the given time, so
+// that the activity sends more of the backlog. If the process dies, Temporal retries the activity in another process.
 func continueDrain(after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions("the entry is completed; this activity continues to send the entries that gathered while the controller was unavailable",
 		retryRequested, temporal.ApplicationErrorOptions{NextRetryDelay: max(after, time.Millisecond), Category: temporal.ApplicationErrorCategoryBenign})

@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// While the journal is paused, no process sends anything, and every entry says who paused
-// the journal and why. After the resumption everything is sent in the right order.
+// While the journal is paused, no process sends anything, and every entry says who paused the journal
+// and why. After an administrator has resumed the journal, all entries are sent in the right order.
 func TestPause_SendsNothingUntilResumed(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

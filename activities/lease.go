@@ -64,7 +64,7 @@ func (a *Activities) beforeEndAction(r lease.Reservation) string {
 	return r.BeforeEnd
 }
 
-// BeginLease puts the lease into the transitional status of a step. A repetition is harmless.
+// BeginLease puts the lease into the transitional status of a step. A repeated call is harmless.
 func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	l, err := a.Store.Lease.BeginLease(ctx, id, step)
 	return a.withOperatorSettings(l), classify(err)

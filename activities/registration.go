@@ -54,7 +54,7 @@ type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// Register registers the activity functions under their names.
+// Register registers the activity functions under the given names.
 func Register(r Registry, functions map[string]any) {
 	for name, function := range functions {
 		r.RegisterActivityWithOptions(function, activity.RegisterOptions{Name: name})

@@ -34,9 +34,9 @@ type Cloud interface {
 // CloudCallTimeout limits the calls of one attempt for one reservation, which may have hundreds of hosts.
 const CloudCallTimeout = 90 * time.Second
 
-// ProvisionReservation allocates a reservation in the inventory and provisions it in Nova or Neutron. If the lease was deleted in the
-// meantime, ProvisionReservation removes the reservation again. ProvisionReservation is idempotent. ProvisionReservation returns a BackendError if
-// the resources are in use, or if Nova or Neutron refuses the reservation.
+// ProvisionReservation allocates a reservation in the inventory and provisions it in Nova or Neutron. If the lease was
+// deleted in the meantime, ProvisionReservation removes the reservation again. ProvisionReservation is idempotent.
+// ProvisionReservation returns a BackendError if the resources are in use, or if Nova or Neutron refuses the reservation.
 func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	return a.recordCall(ctx, id, a.provisionReservation(ctx, id))

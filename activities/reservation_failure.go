@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// recordTimeout limits the statements that record the result of a call. The timeout of a call and recordTimeout together must be shorter than
-// workflows.SingleAttemptTimeout.
+// recordTimeout limits the SQL statements that record the result of a call. The sum of the
+// timeout of a call and recordTimeout must be less than workflows.SingleAttemptTimeout.
 const recordTimeout = 700 * time.Millisecond
 
 // inventoryError names Placement as the party of an error with which the inventory refused a reservation.
@@ -27,8 +27,8 @@ func inventoryError(call string, err error) error {
 	return err
 }
 
-// recordCall records in the database whether the calls for a reservation succeeded, so that the API and `starter why` can name the party that
-// failed. recordCall returns the error for Temporal: the error says when the next attempt is.
+// recordCall records in the database whether the calls for a reservation succeeded, so that the API and `starter why`
+// can name the party that failed. recordCall returns the error for Temporal: the error says when the next attempt is.
 func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) error {
 	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()

@@ -22,9 +22,9 @@ type leaseRun struct {
 	handledInSteps int
 }
 
-// Lease starts a lease in the second of its start date and ends the lease in the second of its end date. The deletion
-// of a lease takes precedence over every other step. The workflow Lease ends when no further step of the lease can
-// become due. A later change of the lease's row starts the workflow Lease again.
+// Lease starts a lease at its start date and ends the lease at its end date, to the second. The
+// deletion of a lease takes precedence over every other step. The workflow Lease ends when no further
+// step of the lease can become due. A later change of the lease's row starts the workflow Lease again.
 func Lease(ctx workflow.Context, in contract.Input) error {
 	reporter, err := newStatusReporter(ctx, contract.LeaseID(in.Key))
 	if err != nil {

@@ -32,9 +32,9 @@ func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	osapi.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
-// readinessCheck is one condition of readiness. The function `run` returns nil if the condition of readiness is met, otherwise the reason
-// why the condition is not met. If `informational` is true, the roles of the process can do their work without the condition, so the
-// process is ready even if the check fails.
+// readinessCheck is one condition of readiness. The function `run` returns nil if the condition of readiness
+// is met, otherwise the reason why the condition is not met. If `informational` is true, the process is
+// ready even if the check fails, because the roles of the process can do their work without the condition.
 type readinessCheck struct {
 	name          string
 	informational bool
@@ -67,7 +67,8 @@ func (a *App) readinessChecks() []readinessCheck {
 	case a.rpcServer != nil:
 		checks = append(checks, readinessCheck{name: "rabbitmq", run: checkConnected(a.rpcServer.Connected)})
 	case a.publisher != nil && workers:
-		// Workflows retry notifications for agents until RabbitMQ is back, so the other work of the role temporal continues without RabbitMQ.
+		// Workflows retry notifications for agents until RabbitMQ is back,
+		// so the other work of the role temporal continues without RabbitMQ.
 		checks = append(checks, readinessCheck{name: "rabbitmq", informational: true, run: checkConnected(a.publisher.Connected)})
 	}
 	return checks

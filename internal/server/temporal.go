@@ -37,8 +37,8 @@ func (e environment) LookupEnv(name string) (string, bool) {
 }
 
 // dialTemporal returns the only Temporal client of the process, and the namespace of the client. The relay and the Temporal workers share
-// one client, because a workflow can start eagerly only on a worker of the client that starts the workflow. The client connects at its
-// first call, so that the process may start before the Temporal server. The parameter `slot` is the result of workerSlot.
+// one client, because Temporal's eager start of a workflow works only on a worker of the client that starts the workflow. The client
+// connects at its first call, so that the process may start before the Temporal server. The parameter `slot` is the result of workerSlot.
 func dialTemporal(env environment, registry prometheus.Registerer, slot string) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {

@@ -27,7 +27,7 @@ const exitCodesHelp = `Exit codes:
   1  any other error
   2  the command line or a setting is wrong, or --yes is missing
   3  the object does not exist
-  4  conflict: the object has changed since it was read, it is in use, or several objects have this name
+  4  conflict: the object has changed since it was read, the object is in use, or several objects have this name
   5  the API, Temporal or the database cannot be reached
   6  the wait timed out, or the wanted status can no longer be reached
   7  credentials are missing or not sufficient`

@@ -154,7 +154,7 @@ func (s *service) worker(id uuid.UUID) error {
 	return err
 }
 
-// pause is so long that the handler of DELETE reads the lease at least once during the pause.
+// pause is long enough for the handler of DELETE to read the lease at least once.
 func (s *service) pause() time.Duration { return 60 * time.Millisecond }
 
 func TestLease_JSON(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// flavor replaces the request to Nova for a flavor. The only flavor that the method flavor returns is m1.
+// flavor replaces the request to Nova for a flavor. The stub of Nova has only the flavor m1.
 func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
 	if id != "m1" {
 		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)

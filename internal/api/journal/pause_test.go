@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// An administrator pauses and resumes the journal. Every entry says so, no run starts meanwhile, and the audit lists both decisions.
+// An administrator pauses and resumes the journal. While the journal is paused,
+// every entry says so and no run starts. The audit lists both decisions.
 func TestPause_IsShownAndLeavesAnAudit(t *testing.T) {
 	t.Parallel()
 	_, h := threeEntries(t)

@@ -58,7 +58,8 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 
 func onVLAN(more string) string { return `{"network":{"provider:network_type":"vlan"` + more + `}}` }
 
-// A VLAN network that names no VLAN gets an unused one of the configured ranges, also if several requests compete for the last ones.
+// A VLAN network that names no VLAN ID gets an unused VLAN ID of the configured
+// ranges, even if several requests compete for the last unused VLAN IDs.
 func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 	t.Parallel()
 	c := openWith(t, networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}, {PhysicalNetwork: "p1", Low: 200, High: 200}, {PhysicalNetwork: "p2", Low: 7, High: 7}}})

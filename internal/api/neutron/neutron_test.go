@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// cloud is a client of the API on a test server, with a token.
+// cloud is a client that sends requests with a token to the API on a test server.
 type cloud struct {
 	t     testing.TB
 	url   string

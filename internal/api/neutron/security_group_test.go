@@ -100,8 +100,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	}
 }
 
-// One request deletes a group while another request creates a port in the group. If the deletion of a group and the creation of a port in
-// this group compete, berth refuses exactly one of the two requests.
+// One request deletes a group while another request creates a port in the group. berth refuses exactly one of these two requests.
 func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 	t.Parallel()
 	c := open(t)

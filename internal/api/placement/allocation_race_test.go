@@ -97,7 +97,7 @@ func TestRace_OneWriterOfAProviderWins(t *testing.T) {
 	}
 
 	for range rounds(t) {
-		for contest := range len(kinds) + 1 { // each kind by itself, and then all of them
+		for contest := range len(kinds) + 1 { // first the kinds one after another, then all kinds together
 			of := func(i int) (path, body, shown string) {
 				if contest < len(kinds) {
 					return kinds[contest](i)

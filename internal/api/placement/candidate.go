@@ -14,7 +14,7 @@ import (
 // Candidates configures the search for allocation candidates.
 type Candidates struct {
 	Max        int  // upper bound of every request's limit; 0 means none
-	DepthFirst bool // list all candidates of a provider tree before the next tree; otherwise take one of each tree in turn
+	DepthFirst bool // list all candidates of a provider tree before the next tree; otherwise list one candidate of each tree in turn
 	Random     bool // search the trees in random order
 }
 

@@ -74,7 +74,7 @@ func memberOf(object json.RawMessage, name string) json.RawMessage {
 func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKey) {
 	seen := map[string]bool{}
 	add := func(provider string, share json.RawMessage) {
-		if seen[provider] { // the later entry of a list replaces the earlier one
+		if seen[provider] { // a later entry of the list replaces an earlier entry of the same provider
 			order = slices.DeleteFunc(order, func(k inventory.InventoryKey) bool { return k.Provider == provider })
 		}
 		seen[provider] = true

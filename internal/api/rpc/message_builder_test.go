@@ -177,7 +177,7 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 	}
 }
 
-// A port joins a security group, changes its address and leaves the group.
+// In this test, a port joins a security group, changes its address and leaves the group.
 func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -73,7 +73,7 @@ func startServerProcess(t *testing.T, database, url string) (kill func()) {
 	return kill
 }
 
-// One of two RPC server processes is killed while both execute many calls.
+// In this test, one of two RPC server processes is killed while both execute many calls.
 func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	t.Parallel()
 	const calls = 400

@@ -2,8 +2,8 @@ package rpc_test
 
 import "testing"
 
-// An agent that kept running while its heartbeats were missing still has its state, so it only needs the notifications since its last
-// heartbeat.
+// An agent that continued to run while its heartbeats were missing has not
+// lost its state. It only needs the notifications since its last heartbeat.
 func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -23,7 +23,8 @@ func (r *rawClient) sendWithin(t *testing.T, d time.Duration, message string) {
 	}
 }
 
-// Each call gets a failure before its timeout, and the server answers calls and executes casts after the outage.
+// While the database is unavailable, each call gets a failure before its timeout. After the
+// outage, the server answers calls, and executes the casts that it received during the outage.
 func TestServer_UnavailableDatabaseFailsCallsAndKeepsCasts(t *testing.T) {
 	t.Parallel()
 	postgres := storetest.NewServer(t)

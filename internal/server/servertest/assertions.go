@@ -31,9 +31,9 @@ func (s *Deployment) AwaitActive(c *Worker, ports []string) {
 	}
 }
 
-// Rows runs a query whose result has one text column, and returns the values of that column. Rows keeps its connection for the next call,
-// because opening a connection costs PostgreSQL more CPU time than most queries. If the query fails on the kept connection, which a fault may
-// have ended, Rows runs the query again on a new one.
+// Rows runs a query whose result has one text column, and returns the values of that column. Rows keeps its
+// connection for the next call, because opening a connection costs PostgreSQL more CPU time than most queries. If
+// the query fails on the kept connection, which a fault may have ended, Rows runs the query again on a new one.
 func (s *Deployment) Rows(sql string, args ...any) []string {
 	s.Helper()
 	s.connMu.Lock()
