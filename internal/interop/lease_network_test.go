@@ -51,6 +51,16 @@ func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 		t.Errorf("create a network without a VLAN ID: got the VLAN ID %v, want the VLAN ID 200 from BERTH_NETWORK_VLAN_RANGES", vlan)
 	}
 
+	user.Must("PUT", path, servertest.Object{"end_date": "2041-01-01 10:00"})
+	s.Await("the longer lease keeps its network", func() string {
+		l := user.Must("GET", path, nil)["lease"].(servertest.Object)
+		why, _ := l["berth:why"].(servertest.Object)
+		if id := l["reservations"].([]any)[0].(servertest.Object)["network_id"]; id != network["id"] || !strings.Contains(fmt.Sprint(why["sentence"]), "end_lease is next") {
+			return fmt.Sprint(id, why)
+		}
+		return ""
+	})
+
 	subnet := user.Create("subnet", servertest.Object{"network_id": network["id"], "ip_version": 4, "cidr": "10.30.0.0/24"})
 	user.Create("port", servertest.Object{"network_id": network["id"]})
 	server := api.Create("port", servertest.Object{"network_id": network["id"], "device_owner": "compute:nova", "device_id": "server-1"})
