@@ -144,7 +144,7 @@ func TestAppend_Blockers(t *testing.T) {
 					want = []int64{seq + 1}
 				}
 				if d := cmp.Diff(want, waitsFor(t, s, seq+2)); d != "" {
-					t.Errorf("blockers of the second entry in '%s %s, then %s %s' (- is wanted):\n%s", a, tt.first, b, tt.second, d)
+					t.Errorf("blockers of the second entry in '%s %s, then %s %s' (-want +got):\n%s", a, tt.first, b, tt.second, d)
 				}
 				seq += 2
 			}
@@ -195,7 +195,7 @@ func TestAppend_ChildOfACompletingParentIsAlwaysWoken(t *testing.T) {
 
 		child := fmt.Sprintf("journal/%d", parent+1)
 		if d := cmp.Diff([]string{child}, due(t, s)); d != "" {
-			t.Fatalf("round %d: due notes after an entry was recorded while its blocker completed (- is wanted): %s", round, d)
+			t.Fatalf("round %d: due notes after an entry was recorded while its blocker completed (-want +got): %s", round, d)
 		}
 		if b := waitsFor(t, s, parent+1); len(b) > 0 {
 			t.Fatalf("round %d: the workflow of the port's entry was woken, but entries %d still block it", round, b)
@@ -223,7 +223,7 @@ func TestSaveOutcome_ConcurrentBlockersWakeTheChild(t *testing.T) {
 		g.Wait()
 
 		if d := cmp.Diff([]string{fmt.Sprintf("journal/%d", 3*round+3)}, due(t, s)); d != "" {
-			t.Fatalf("round %d: due notes after both blockers have completed (- is wanted): %s", round, d)
+			t.Fatalf("round %d: due notes after both blockers have completed (-want +got): %s", round, d)
 		}
 		settle(t, s, 3*round+3, journal.OutcomeDone)
 	}

@@ -14,8 +14,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimDuration is the time for which ClaimBacklog claims an entry for its caller. It is longer than the timeout of an
-// attempt.
+// ClaimDuration is the time for which ClaimBacklog claims an entry for its caller. ClaimDuration is longer than the timeout of an attempt.
 const ClaimDuration = 5 * time.Second
 
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.

@@ -43,7 +43,7 @@ func age(t *testing.T, url string) {
 	storetest.Exec(t, url, `update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)
 }
 
-// away saves the outcome of an attempt that did not reach the controller.
+// away saves, for an entry, the outcome of an attempt that did not reach the controller.
 func away(t *testing.T, s *store.Store, seq int64) {
 	t.Helper()
 	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "unreachable", ControllerDown: true}

@@ -52,7 +52,7 @@ func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 	all.Wait()
 
 	if n := admitted.Load(); n != 1 {
-		t.Errorf("20 concurrent calls of Probe: %d of them may send a probe, want 1", n)
+		t.Errorf("20 concurrent calls to Probe: %d of them may send a probe, want 1", n)
 	}
 	requireNoError(t, b.Opened(t.Context(), 0)) // by another process, later
 	if wait := probe(t, b, time.Hour); wait == 0 {

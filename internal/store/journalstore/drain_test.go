@@ -93,8 +93,8 @@ func workAlone(t *testing.T, s *store.Store, n contract.Note, seen *order) int64
 	return work(t, s, seq, seen)
 }
 
-// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. It returns
-// the number of completed entries, including those that it unblocked.
+// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked.
+// work returns the number of entries that it has completed, including the entries that become unblocked.
 func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {
 		take, err := s.Journal.ClaimEntry(t.Context(), seq)

@@ -261,7 +261,7 @@ func TestJournalEntries_FilterAndPage(t *testing.T) {
 			seqs = append(seqs, e.Seq)
 		}
 		if d := cmp.Diff(tt.want, seqs); d != "" {
-			t.Errorf("list entries by the filter %q (- is wanted):\n%s", tt.name, d)
+			t.Errorf("list entries by the filter %q (-want +got):\n%s", tt.name, d)
 		}
 	}
 }
