@@ -57,7 +57,7 @@ func (s *Store) ClearCallFailures(ctx context.Context, reservations ...uuid.UUID
 
 const clearFailuresSQL = `delete from reservation_failure where reservation_id = any($1)`
 
-// queueFailures queues the query for the last failed calls of reservations. It must run after the query of queueReservations.
+// queueFailures queues the query for the last failed calls of reservations. The query must run after the query of queueReservations.
 func queueFailures(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select r.lease_id, r.id, f.party, f.call, f.error, f.since, f.last_at, f.next_at, f.attempts

@@ -11,8 +11,8 @@ import (
 	"berth/internal/lease"
 )
 
-// leftoverDelay is the time after the deletion of a lease after which no call to Nova or Neutron of this lease can still be running. It is
-// longer than workflows.CloudAttemptTimeout.
+// leftoverDelay is the time after the deletion of a lease after which no call to Nova or Neutron
+// of this lease can still be running. leftoverDelay is longer than workflows.CloudAttemptTimeout.
 const leftoverDelay = 150 * time.Second
 
 // Leftover is a reservation of a deleted lease that is removed from Nova and Neutron once more.
