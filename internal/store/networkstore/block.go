@@ -47,9 +47,9 @@ var blockableTypes = map[string]blockableType{
 	},
 }
 
-// AddBlock makes an object wait for the entity of the report, which has the event network.ReportBlock. A second call of AddBlock for the
-// same object and entity does nothing. If the object does not exist or has network.MaxBlocks blocks, AddBlock does nothing. AddBlock returns
-// whether it added the block.
+// AddBlock makes an object wait for the entity of the report, which has the event network.ReportBlock.
+// A second call to AddBlock for the same object and entity does nothing. If the object does not exist
+// or has network.MaxBlocks blocks, AddBlock does nothing. AddBlock returns whether it added the block.
 func (s *Store) AddBlock(ctx context.Context, o Object, r network.Report) (added bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		b := network.NewOwnedBlock(r, time.Time{})

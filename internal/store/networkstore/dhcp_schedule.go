@@ -10,9 +10,9 @@ import (
 	"berth/internal/network"
 )
 
-// If no DHCP agent serves the network, scheduleNetwork assigns it to the live agent with the fewest networks in the availability zones that
-// the network requests. scheduleNetwork never chooses the agent `besides`. An advisory lock serializes concurrent calls of scheduleNetwork
-// for one network.
+// If no DHCP agent serves the network, scheduleNetwork assigns it to the live agent with the fewest
+// networks in the availability zones that the network requests. scheduleNetwork never chooses the
+// agent `besides`. An advisory lock serializes concurrent calls to scheduleNetwork for one network.
 func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
 	if tx.config.NoDHCP {
 		return nil

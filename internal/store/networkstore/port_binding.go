@@ -31,8 +31,8 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 	})
 }
 
-// ActivateBinding moves a port to a host for which the port has an inactive binding; afterwards an agent on this host must wire
-// the port. If several concurrent calls of ActivateBinding name the same port and host, only one call succeeds.
+// ActivateBinding moves a port to a host for which the port has an inactive binding; afterwards an agent on this host
+// must wire the port. If several concurrent calls to ActivateBinding name the same port and host, only one call succeeds.
 func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) (network.Port, error) {
 	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
 		agents, err := readHostAgents(ctx, tx, host)

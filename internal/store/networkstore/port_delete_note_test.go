@@ -30,7 +30,7 @@ func TestPortDelete_NoteOfAWorkflowThatNeverStartedIsDropped(t *testing.T) {
 	}{
 		"no relay has tried it":          {kept: false},
 		"a relay has tried it":           {claimed: true, kept: true},
-		"Nova must hear of the deletion": {draft: server, kept: true},
+		"Nova must get a deletion event": {draft: server, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.ClaimNotes(t, s) // the notes of earlier cases

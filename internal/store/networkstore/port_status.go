@@ -15,10 +15,9 @@ import (
 )
 
 // UpdatePortStatus applies reports to a port's blocks, updates the port's binding and status, and writes the result under the
-// port's row lock. The row lock serializes concurrent calls of UpdatePortStatus: the second call sees the result of the first
-// call. UpdatePortStatus counts reports that change nothing as ignored. If the list of reports is empty, UpdatePortStatus
-// rechecks the port and corrects its blocks and status. For a deleted port, UpdatePortStatus returns only the port's pending
-// Nova events.
+// port's row lock. The row lock serializes concurrent calls to UpdatePortStatus: the second call sees the result of the first
+// call. UpdatePortStatus counts reports that change nothing as ignored. If the list of reports is empty, UpdatePortStatus rechecks
+// the port and corrects its blocks and status. For a deleted port, UpdatePortStatus returns only the port's pending Nova events.
 func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	view, err := s.updatePortStatusPipelined(ctx, id, reports)
 	if errors.Is(err, errNeedsTx) {

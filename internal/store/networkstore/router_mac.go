@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// RouterMAC returns the MAC that distributed routers on a host use. The first call of RouterMAC for a host chooses the MAC:
-// RouterMAC calls `fresh` until `fresh` returns an unused MAC.
+// RouterMAC returns the MAC that distributed routers on a host use. The first call to RouterMAC
+// for a host chooses the MAC: RouterMAC calls `fresh` until `fresh` returns an unused MAC.
 func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string) (network.DVRMAC, error) {
 	m := network.DVRMAC{Host: host}
 	err := s.inTx(ctx, func(tx *transaction) error {
