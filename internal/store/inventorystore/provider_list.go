@@ -136,8 +136,8 @@ type availableRow struct {
 	Used int64
 }
 
-// countAvailableClasses returns, for each provider UUID, the number of requested resource classes of which the provider has the
-// requested amount available.
+// countAvailableClasses returns, for each provider UUID, the number of
+// requested resource classes whose requested amount the provider has available.
 func countAvailableClasses(ctx context.Context, tx db.Tx, resources map[string]int64, where string, args []any) (map[string]int, error) {
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
 		select p.uuid as provider, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
