@@ -1,8 +1,9 @@
-// Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and each table belongs to one of
-// these packages. The package outbox owns the notes, journalstore the journal, and inventorystore providers and allocations. The package
-// networkstore owns networks and ports, agentstore the credentials of agents, notificationstore the notifications to agents, leasestore leases
-// and hosts, and mirrorstore the runs that compare the controller with the database. Each call of an exported method of a Store is one transaction. A function of a store
-// with a db.Tx parameter runs in its caller's transaction. No store calls Temporal or another service.
+// Package store opens berth's stores in PostgreSQL. Only the packages below internal/store contain SQL, and each table
+// belongs to one of these packages. The package outbox owns the notes, journalstore the journal, and inventorystore
+// providers and allocations. The package networkstore owns networks and ports, agentstore the credentials of agents,
+// notificationstore the notifications to agents, leasestore leases and hosts, and mirrorstore the runs that compare
+// the controller with the database. Each call to an exported method of a Store is one transaction. A function of a
+// store with a db.Tx parameter runs in its caller's transaction. No store calls Temporal or another service.
 package store
 
 import (
