@@ -73,7 +73,7 @@ func TestExplainer_AgreesWithTheSearch(t *testing.T) {
 	})
 }
 
-// host returns the tree of a host with 8 VCPU, of which the given number is used.
+// host returns the tree of a host with 8 VCPUs; `used` is the number of used VCPUs.
 func host(id string, used int64, traits, aggregates []string) *inventory.Tree {
 	return inventory.NewTree([]*inventory.Node{{UUID: id, Traits: traits, Aggregates: aggregates,
 		Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(8), Used: used}}}})
