@@ -55,10 +55,10 @@ const missingDependency = 442
 // acceptsOthersSuffix is the end of the reason of an outcome that counts against the entry only because the controller works.
 const acceptsOthersSuffix = "; the controller accepts other writes"
 
-// Evaluate returns the outcome of the response to the entry's request. Failures that may go away without a change of the entry are retried
-// without limit: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy. Any other rejection
-// counts as a failure of the entry itself. If the controller accepts other writes, an error of the controller, a timeout and a broken
-// connection also count as failures of the entry. After maxFailures failures the entry becomes failed.
+// Evaluate returns the outcome of the response to the entry's request. Failures that may end without a change of the entry are
+// retried without limit: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy. Any
+// other rejection counts as a failure of the entry itself. If the controller accepts other writes, an error of the controller, a
+// timeout and a broken connection also count as failures of the entry. After maxFailures failures the entry becomes failed.
 func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	if o, expected := expectedFailure(e, a, maxFailures); expected {
 		return o
