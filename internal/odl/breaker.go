@@ -18,7 +18,7 @@ const (
 	returnSpacing = 50 * time.Millisecond
 	// maxWait is the longest time for which a rejected caller is told to wait.
 	maxWait = time.Minute
-	// sharedTimeout limits the duration of a call of the SharedBreaker.
+	// sharedTimeout limits the duration of a call to the SharedBreaker.
 	sharedTimeout = 2 * time.Second
 )
 

@@ -127,7 +127,7 @@ func TestSharedBreaker_NotCalledWhileClosed(t *testing.T) {
 		all[0].report(t.Context(), "")
 	}
 	if o.asked != 0 {
-		t.Errorf("send requests that all succeed: got %d calls of the shared breaker, want 0", o.asked)
+		t.Errorf("send requests that all succeed: got %d calls to the shared breaker, want 0", o.asked)
 	}
 }
 
