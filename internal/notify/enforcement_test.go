@@ -27,7 +27,7 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 		"denied, in noise":          {403, `<html>`, generic, generic},
 		"neither":                   {200, `{}`, generic, ""},
 		"ill":                       {503, ``, generic, ""},
-		"away":                      {0, ``, generic, ""},
+		"unreachable":               {0, ``, generic, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

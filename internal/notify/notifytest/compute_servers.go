@@ -33,7 +33,7 @@ func (n *compute) serveServers(c computeCall) (int, any) {
 	return http.StatusAccepted, nil
 }
 
-// listServers lists the servers that match the query. Each call of listServers decreases PollsUntilGone of each deleted server by one.
+// listServers lists the servers that match the query. Each call to listServers decreases PollsUntilGone of each deleted server by one.
 func (n *compute) listServers(c computeCall) []any {
 	query, all := c.URL.Query(), []any{}
 	n.servers = slices.DeleteFunc(n.servers, func(s *Server) bool {
