@@ -273,7 +273,7 @@ func TestBatcher_CallWithoutResultFails(t *testing.T) {
 	for _, inline := range []bool{false, true} {
 		b := coalesce.NewBatcher(coalesce.Config[string, string]{Inline: inline, Run: func(context.Context, []*call) {}})
 		if _, err := b.Do(t.Context(), "a"); err == nil {
-			t.Errorf("call of a batcher (inline=%t) whose function Run finishes no item: got no error, want one", inline)
+			t.Errorf("call to a batcher (inline=%t) whose function Run finishes no item: got no error, want one", inline)
 		}
 	}
 }
