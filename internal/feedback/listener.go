@@ -188,8 +188,8 @@ func (l *Listener) update(note func()) {
 	}
 }
 
-// processPending does the pending work. If processPending fails, the next call of processPending reads the controller's state and compares
-// the status of all ports again.
+// processPending does the pending work. If processPending fails, the next call to
+// processPending reads the controller's state and compares the status of all ports again.
 func (l *Listener) processPending(ctx context.Context) error {
 	l.mu.Lock()
 	pending, compareAll, refresh, removed := l.pending, l.compareAll, l.refresh, l.hostRemoved
