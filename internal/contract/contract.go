@@ -183,8 +183,8 @@ type Report struct {
 	// With the event "block", another service makes the port wait for an entity other than DHCP and L2: the port becomes ACTIVE only after
 	// the event "complete" for this entity. The event "unblock" ends the wait without a completion.
 	Event string `json:"event,omitempty"`
-	// Owner names who adds a block, TimeoutSeconds is how long the block may exist (0: no limit), and Fatal means that the port's status
-	// becomes ERROR after this time. They have a meaning only with the event "block".
+	// Owner names who adds a block, TimeoutSeconds is how long the block may exist (0: no limit), and Fatal means that
+	// the port's status becomes ERROR after this time. These three fields have a meaning only with the event "block".
 	Owner          string `json:"owner,omitempty"`
 	TimeoutSeconds int64  `json:"timeout_seconds,omitempty"`
 	Fatal          bool   `json:"fatal,omitempty"`
