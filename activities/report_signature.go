@@ -14,15 +14,18 @@ func (a *Activities) verifyReports(ctx context.Context, workflowID string, repor
 	if !a.RequireSignatures || len(reports) == 0 {
 		return nil, nil
 	}
-	hosts := make([]string, len(reports))
-	for i, r := range reports {
-		hosts[i] = r.Host
+	now, hosts := time.Now(), []string{}
+	for _, r := range reports {
+		// Only a report without another fault needs keys. In particular, the database cannot store the host of a malformed report.
+		if r.Verify(workflowID, nil, now) == contract.RefusedSignature {
+			hosts = append(hosts, r.Host)
+		}
 	}
 	keys, err := a.Store.Agents.PublicKeys(ctx, hosts)
 	if err != nil {
 		return nil, err
 	}
-	refused, count, last, now := make([]contract.Refusal, len(reports)), 0, 0, time.Now()
+	refused, count, last := make([]contract.Refusal, len(reports)), 0, 0
 	for i, r := range reports {
 		if refused[i] = r.Verify(workflowID, keys[r.Host], now); refused[i] == "" {
 			continue

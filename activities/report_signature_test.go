@@ -136,3 +136,17 @@ func TestApplyPortReports_SignedReportCountsForItsHost(t *testing.T) {
 		t.Errorf("apply a report that a revoked key signed: got the refusals %v, want %q", s.Refused, contract.RefusedSignature)
 	}
 }
+
+// Without this test's promise, one signal with a NUL character makes the activity fail, and its workflow retry it, for ever.
+func TestApplyPortReports_RefusesHostsThatTheDatabaseCannotStore(t *testing.T) {
+	t.Parallel()
+	f := newSignatureFixture(t)
+	own, _ := f.key("cmp-1")
+	good := contract.Report{Entity: "L2", Host: "cmp-1"}.Sign(own, contract.PortID(f.port), time.Now().Add(time.Hour))
+
+	s := f.apply(contract.Report{Entity: "L2", Host: "cmp-1\x00", Signature: "x"}, good)
+
+	if !slices.Equal(s.Refused, []contract.Refusal{contract.RefusedMalformed, ""}) || waiting(s) != "any" {
+		t.Errorf("apply a report with the host cmp-1 and NUL, and a signed report: got %+v, want the first refused as malformed, and the second applied", s)
+	}
+}

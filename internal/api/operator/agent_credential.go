@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+	"unicode"
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
@@ -144,8 +146,8 @@ func parsePublicKey(text string) (key ed25519.PublicKey, ok bool) {
 }
 
 func checkHost(host string) error {
-	if host == "" || len(host) > maxHost {
-		return osapi.Fault(http.StatusBadRequest, "", "'host' must have 1 to %d bytes.", maxHost)
+	if host == "" || len(host) > maxHost || strings.ContainsFunc(host, unicode.IsControl) {
+		return osapi.Fault(http.StatusBadRequest, "", "'host' must have 1 to %d bytes and no control characters.", maxHost)
 	}
 	return nil
 }

@@ -85,6 +85,7 @@ func TestAgentTokens_RefuseInvalidRequests(t *testing.T) {
 	}{
 		{"POST", "", `{}`, 400}, {"POST", "", `{"host":""}`, 400}, {"POST", "", `{"host":"` + strings.Repeat("h", 256) + `"}`, 400},
 		{"POST", "", `{"host":"a","kind":"b"}`, 400}, {"GET", "?limit=3", "", 400}, {"GET", "?host=a&host=b", "", 400}, {"DELETE", "/x", "", 404},
+		{"POST", "", `{"host":"a\u0000"}`, 400}, {"POST", "", `{"host":"a\nb"}`, 400}, {"GET", "?host=%00", "", 400}, {"GET", "?host=%ff", "", 400},
 	} {
 		if status, answer := send(t, h, "ann:demo", c.method, "/operator/v1/agent-tokens"+c.path, c.body); status != c.want {
 			t.Errorf("%s %q with %q: got %d %v, want %d", c.method, c.path, c.body, status, answer, c.want)

@@ -3,6 +3,7 @@ package agentstore
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -22,8 +23,11 @@ func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) 
 		where (select count(*) from agent_credential where host = $1 and kind = 'key') < $3
 		on conflict (kind, value) do nothing
 		returning `+credentialColumns, host, []byte(key), maxKeys)
-	if err != nil {
+	switch {
+	case errors.Is(err, db.ErrConflict):
 		return Credential{}, fmt.Errorf("%w: the key is already registered, or the host %s has %d keys", err, host, maxKeys)
+	case err != nil:
+		return Credential{}, fmt.Errorf("register a key of the host %s: %w", host, err)
 	}
 	return c, nil
 }
