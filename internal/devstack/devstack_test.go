@@ -263,8 +263,8 @@ func TestTemporalKeepsItsWorkflowsThroughACrash(t *testing.T) {
 	}
 }
 
-// troubled returns the path of a script that runs Temporal's dev server. When the script is started for the first time, and until `times`
-// starts are over, it ends immediately with an error.
+// troubled returns the path of a script that runs Temporal's dev server. The first `times` starts of the script end immediately with an
+// error; later starts run the server.
 func troubled(t *testing.T, times int) (cli string) {
 	t.Helper()
 	genuine, err := devstack.TemporalCLI(t.Context(), func(string) {})
