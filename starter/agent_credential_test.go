@@ -56,6 +56,9 @@ func TestAgentKey_SignsReports(t *testing.T) {
 		t.Errorf("verify the sent report %+v: got %q, error %v, want that the registered key verifies it", report, refused, err)
 	}
 	h.expect(t, cli.ExitUsage, "--key", "signal", "port/"+h.portID, "--entity", "L2", "--host", "cmp-1", "--key", os.DevNull)
+	for _, refused := range [][]string{{"--expires-in", "25h"}, {"--expires-in", "0s"}, {"--expires-in", "-1h"}, {"--event", "block"}} {
+		h.expect(t, cli.ExitUsage, refused[0][2:], append([]string{"signal", "port/" + h.portID, "--entity", "x", "--host", "cmp-1", "--key", file}, refused...)...)
+	}
 }
 
 func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {

@@ -106,6 +106,7 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 		nil, 7, "DHCP", true, []string{"DHCP"}, map[string]any{}, map[string]any{"entity": 7}, map[string]any{"entity": "DHCP", "host": 7}, [][]int{{1}},
 		contract.Report{}, contract.Report{Entity: "DHCP", Host: "elsewhere"}, contract.Report{Entity: "nobody", Host: "cmp-1"}, contract.Report{Entity: strings.Repeat("e", 256), Host: "cmp-1"},
 		contract.Report{Entity: "DHCP", Host: strings.Repeat("h", 256)}, contract.Report{Entity: "\x00", Host: "\x00"}, []byte("x"),
+		contract.Report{Entity: "DHCP", Host: "cmp-1", Owner: strings.Repeat("o", 256)}, // owner too long
 		contract.Report{Entity: "\x00", Event: "block"}, contract.Report{Entity: "fw", Host: "\x00", Event: "block"}, contract.Report{Entity: "fw", Event: "block", Owner: "\x00"},
 		contract.Report{Entity: "fw", Event: "block", TimeoutSeconds: 1 << 62}, contract.Report{Entity: "L2", Host: "cmp-1", Event: "block"}, contract.Report{Entity: "fw", Event: "unblock"},
 		raw("json/plain", "{"), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"), raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),

@@ -7,9 +7,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 
+	"berth/internal/contract"
 	"berth/starter/cli"
 )
 
@@ -91,6 +93,23 @@ func readOrMakeKey(file string) (public, private string, err error) {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
 	return encode("PUBLIC KEY", publicDER), encode("PRIVATE KEY", privateDER), nil
+}
+
+// signReport signs a report to a workflow with the private key in a file. signReport returns a usage error for a report that berth would
+// refuse although the signature is right, because the sender of a signal does not learn that the report was refused.
+func signReport(r contract.Report, file, workflow string, now time.Time, lifetime time.Duration) (contract.Report, error) {
+	if lifetime <= 0 || lifetime > contract.MaxReportLifetime {
+		return r, cli.UsageError("--expires-in %s must be more than 0 and at most %s", lifetime, contract.MaxReportLifetime)
+	}
+	private, err := readPrivateKey(file)
+	if err != nil {
+		return r, err
+	}
+	signed := r.Sign(private, workflow, now.Add(lifetime))
+	if refused := signed.Verify(workflow, []ed25519.PublicKey{private.Public().(ed25519.PublicKey)}, now); refused != "" {
+		return r, cli.UsageError("--key: berth would refuse the report: %s", refused.Sentence())
+	}
+	return signed, nil
 }
 
 // readPrivateKey reads an Ed25519 private key from a PEM file, as `openssl genpkey -algorithm ed25519` writes it.

@@ -83,11 +83,9 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 		report := contract.Report{Entity: *entity, Host: *host, Event: *event, Revision: *revision,
 			Owner: *owner, TimeoutSeconds: *seconds, Fatal: *fatal}
 		if *key != "" {
-			private, err := readPrivateKey(*key)
-			if err != nil {
+			if report, err = signReport(report, *key, contract.PortID(id), s.Now(), *lifetime); err != nil {
 				return err
 			}
-			report = report.Sign(private, contract.PortID(id), s.Now().Add(*lifetime))
 		}
 		if !*ack {
 			if err := retryUntilStarted(ctx, s, id, func() error { return SignalReport(ctx, s, contract.PortID(id), report) }); err != nil {
