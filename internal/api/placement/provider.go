@@ -63,7 +63,7 @@ const (
 // unlessStale returns the error that a check of the request body has found. If the provider does not exist or has another generation than
 // the given one, unlessStale returns an error about the provider or the generation instead, because Placement checks the provider and the
 // generation before the body.
-func (h *handler) unlessStale(c *call, generation *int64, stale error) error {
+func (h *handler) unlessStale(c *call, generation *int64, invalid error) error {
 	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func (h *handler) unlessStale(c *call, generation *int64, stale error) error {
 	case generation != nil && p.Generation != *generation:
 		return inventory.Faultf(inventory.ConcurrentUpdate, "resource provider generation conflict")
 	}
-	return stale
+	return invalid
 }
 
 func providerSchema(v int, fields map[string]*schema) *schema {
