@@ -1,6 +1,7 @@
 // Package agentreport signs the reports that an agent sends to the workflow of a port over Temporal. With BERTH_AGENT_SIGNATURES=required,
-// berth applies a report only if a private key has signed it whose public key `starter agent key` has registered for the report's host. An
-// agent sends the signed report as the argument of the signal, or of the update, Message.
+// berth applies a report only if the report is signed with a private key of its host. An administrator registers the public key of this
+// private key with the command `starter agent key`. An agent sends the signed report as the argument of the signal or update whose name is
+// the constant Message.
 package agentreport
 
 import (

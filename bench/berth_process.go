@@ -52,7 +52,7 @@ func (s *stack) boot(ctx context.Context, a *api) error {
 		<-ended
 	}
 	a.kill = func() {
-		_ = cmd.Process.Signal(syscall.SIGSTOP) // a stopped process cannot shut down gracefully before SIGKILL
+		_ = cmd.Process.Signal(syscall.SIGSTOP) // after SIGSTOP, the process cannot shut down gracefully before it gets SIGKILL
 		stop()
 		_ = cmd.Process.Kill()
 		<-ended

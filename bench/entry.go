@@ -211,8 +211,8 @@ type controllerObjects struct {
 	Violations []string         `json:"violations"`
 }
 
-// check returns an error unless the OpenDaylight stub has `created` objects, and received the create request of each object exactly once
-// and after the create requests of its parents.
+// check returns an error if the OpenDaylight stub does not have exactly `created` objects. check also returns an error if the stub did not
+// receive exactly one create request for each object, or received it before the create requests of the object's parents.
 func (c controllerObjects) check(created int) error {
 	if len(c.Violations) > 0 {
 		return fmt.Errorf("the controller received requests out of order: %s", strings.Join(c.Violations, "; "))

@@ -99,9 +99,9 @@ func (t *stormFigure) nth(i int) contract.Report {
 	}
 }
 
-// check returns an error unless the port became ACTIVE in one revision, and the port's row has counted all reports from the host that the
-// port does not wait for. The row may count a report twice, because Temporal repeats a workflow task if signals arrive at the end of the
-// task.
+// check returns an error if the port is not ACTIVE with revision 2, the first revision after its creation. check also returns an error if
+// the port's row has not counted every report from the host bench-elsewhere, for which the port does not wait. The row may count a report
+// twice, because Temporal repeats a workflow task if signals arrive at the end of the task.
 func (t *stormFigure) check(ctx context.Context) error {
 	var status string
 	var revision, ignored int

@@ -86,7 +86,7 @@ func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
 // Restart kills all processes of the server with SIGKILL and starts the server on the same port.
 func (p *Postgres) Restart(ctx context.Context) error {
 	server := p.proc.cmd.Process.Pid
-	_ = syscall.Kill(server, syscall.SIGSTOP) // the stopped server cannot fork any more
+	_ = syscall.Kill(server, syscall.SIGSTOP) // after SIGSTOP, the server forks no more processes
 	sessions, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", server, server))
 	if err != nil {
 		return err

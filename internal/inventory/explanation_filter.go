@@ -66,7 +66,9 @@ func forbiddenTrait(g *Group, _ *slot, n *Node, _ *Tree) string {
 	return ruleReason(Rule{Forbidden: g.Traits.Forbidden}, n.Traits)
 }
 
-// wrongAggregates lets an aggregate of the root provider count for the whole tree, if the group has no suffix.
+// wrongAggregates compares the provider's aggregates with the required and forbidden aggregates of the group. For the group without a
+// suffix, a provider of the tree also has the aggregates of the tree's root provider, and a sharing provider of another tree is refused if
+// this root has a forbidden aggregate.
 func wrongAggregates(g *Group, sl *slot, n *Node, t *Tree) string {
 	switch {
 	case !sl.isSpread:

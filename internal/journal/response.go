@@ -52,7 +52,8 @@ const ReasonMissingParent = "the controller does not know an object that this on
 // missingDependency is the HTTP status that OpenDaylight defines for an object whose parent it does not know.
 const missingDependency = 442
 
-// acceptsOthersSuffix is the end of the reason of an outcome that counts against the entry only because the controller works.
+// acceptsOthersSuffix is the end of the reason of an outcome that counts as a failure of the entry only because the controller has
+// accepted other writes.
 const acceptsOthersSuffix = "; the controller accepts other writes"
 
 // Evaluate returns the outcome of the response to the entry's request. Failures that may end without a change of the entry are

@@ -272,8 +272,8 @@ func (segmentType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// CheckChange rejects a new name or description for the network of a reservation that has started, because users change a network that
-// exists in Neutron.
+// CheckChange rejects a new name or description for the network of a reservation that has started. The network then exists in Neutron, and
+// users must change it there.
 func (segmentType) CheckChange(was Reservation, is ReservationDraft) error {
 	if was.Status != ReservationPending && (is.NetworkName != was.NetworkName || is.NetworkDescription != was.NetworkDescription) {
 		return Faultf(CannotUpdate, "The network_name and network_description of a reservation cannot be updated after its start; update the network in Neutron.")

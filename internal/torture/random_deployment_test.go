@@ -85,8 +85,8 @@ func (d *randomDeployment) urls(role string) (urls []string) {
 	return urls
 }
 
-// berthProcess is a process of berth that is started again whenever it has ended, as a service manager does. It has its own link to
-// PostgreSQL.
+// berthProcess is a process of berth. The test starts the process again whenever it has ended, as a service manager does. The process
+// reaches PostgreSQL through a TCP proxy of its own (link), so a test can disturb the connections of this process only.
 type berthProcess struct {
 	deployment *randomDeployment
 	roles, url string

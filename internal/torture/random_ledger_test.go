@@ -105,7 +105,8 @@ func (l *ledger) created(kind, id string, values map[string]string) *promise {
 	return p
 }
 
-// changing records that a client sends a write. The row may have the value of this write until berth acknowledges a later fenced write.
+// changing records that a client sends a write. The row may get the value of this write at any later time, until the function `changed`
+// records an acknowledged write, or `notChanged` records that berth refused this write.
 func (l *ledger) changing(p *promise, attribute, value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +118,8 @@ func (l *ledger) changing(p *promise, attribute, value string) {
 	}
 }
 
-// changed records an acknowledged write that was fenced by the object's revision, so that no earlier write can take effect any more.
+// changed records an acknowledged write that required a certain revision of the object. The write has changed the revision, so no earlier
+// write, which required an older revision, can take effect any more.
 func (l *ledger) changed(p *promise, values map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

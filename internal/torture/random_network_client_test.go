@@ -164,7 +164,7 @@ func (c *networkClient) checkVisible(ctx context.Context, p *promise) (revision 
 	return 0
 }
 
-// update writes one attribute, fenced by the revision that a read has shown.
+// update writes one attribute, on the condition that the object still has the revision that a read has shown.
 func (c *networkClient) update(ctx context.Context, p *promise, attribute, value string) {
 	if p == nil {
 		return

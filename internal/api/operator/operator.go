@@ -28,7 +28,7 @@ type Options struct {
 	Outbox    *outbox.Store
 	Mirror    *mirrorstore.Store
 	Identity  identity.Authenticator
-	// Incomplete is the project and user that the migration gives to consumers without a project and user.
+	// Incomplete is the project and user that consumers without a project and user get from the migration of consumers.
 	Incomplete inventory.Owner
 }
 

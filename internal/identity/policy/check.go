@@ -8,8 +8,8 @@ import (
 	"berth/internal/identity"
 )
 
-// Target describes the object of a request to the rules: "project_id" and the like. The values of a Target are strings, booleans, numbers
-// or nil.
+// Target contains those attributes of the object of a request that a rule can compare, for example "project_id". The values of a Target are
+// strings, booleans, numbers or nil.
 type Target map[string]any
 
 // Check is a parsed rule: a tree of conditions.

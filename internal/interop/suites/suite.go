@@ -35,9 +35,9 @@ type workspace struct {
 }
 
 // workspaces are the workspaces of all suites. The tests of blazar-tempest-plugin run in one process, because the tests in a gabbi file
-// depend on each other. These tests also need an HTTP proxy, because they send their requests to port 80. The tests of agents run in one
-// process, because they change the same agents. The tests of agents in openstacksdk run as an administrator; by default, they would run as
-// an ordinary user.
+// depend on each other. These tests send their requests to port 80, so they also need an HTTP proxy, which sends the requests to berth
+// instead. The tests of agents run in one process, because they change the same agents. The tests of agents in openstacksdk run as an
+// administrator; by default, they would run as an ordinary user.
 var workspaces = []workspace{
 	{name: "tempest", packages: "suites", tests: []string{"tempest.api.network.", "neutron_tempest_plugin.api."}, concurrency: "2"},
 	{name: "blazar", packages: "suites", tests: []string{"blazar_tempest_plugin.tests.api."}, concurrency: "1",

@@ -12,8 +12,8 @@ import (
 // ErrUnusable means that the database answers, but that berth cannot work with it: it is read-only, or it does not have berth's schema.
 var ErrUnusable = errors.New("the database is not usable")
 
-// CheckWritable returns an error unless a write can be committed now and the database has berth's schema with every migration of this
-// program. A newer schema is accepted. CheckWritable changes no table.
+// CheckWritable returns an error if no write can be committed now, or if the database lacks berth's schema or a migration of this program.
+// A newer schema is accepted. CheckWritable changes no table.
 func (d *DB) CheckWritable(ctx context.Context) error {
 	_, err := probe(ctx, d)
 	return err

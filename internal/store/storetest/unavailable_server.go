@@ -47,7 +47,7 @@ func NewServer(t testing.TB) *Server {
 	s := &Server{t: t, dir: filepath.Join(dir, "postgres")}
 	s.start(0)
 	t.Cleanup(func() {
-		s.signalAll(syscall.SIGCONT) // a stopped process does not end
+		s.signalAll(syscall.SIGCONT) // a process that has received SIGSTOP would not handle the signal of Stop
 		s.postgres.Stop()
 	})
 	Exec(t, s.postgres.URL, `create role `+owner+` login password '`+owner+`'`)
