@@ -1,0 +1,4 @@
+package db
+
+// FailWhenDone makes failWhenDone available to tests.
+var FailWhenDone = failWhenDone
