@@ -84,8 +84,9 @@ func checkFailed(format string, args ...any) error {
 // waitLimit is the maximum time that the demo waits for a result. Results usually take milliseconds.
 const waitLimit = time.Minute
 
-// waitUntil calls the function `condition` repeatedly until `condition` returns true or an error. When the time `limit` has
-// passed, waitUntil returns an error that contains the text `what`.
+// waitUntil calls the function `condition` repeatedly until `condition` returns true or an error. An error about an unavailable
+// service, for example a slow Temporal server, ends the wait only after the time `limit`. When the time `limit` has passed,
+// waitUntil returns an error that contains the text `what`.
 func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what string, condition func(context.Context) (bool, error)) error {
 	started := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -97,8 +98,10 @@ func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what
 			return ctx.Err()
 		case err == nil && !done && time.Since(started) > limit:
 			return cli.Errorf(cli.ExitWait, "`starter doctor` checks the services.", "%s: this did not happen within %s", what, limit)
-		case err != nil || done:
+		case err != nil && (cli.ExitCode(err) != cli.ExitUnavailable || time.Since(started) > limit):
 			return err
+		case done:
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -146,7 +146,11 @@ func (d *demonstration) checkBlockedBy(ctx context.Context, entities ...string) 
 }
 
 func (d *demonstration) signalComplete(ctx context.Context, entity, host string) error {
-	if err := resource.SignalReport(ctx, d.Session, contract.PortID(d.port.id), contract.Report{Entity: entity, Host: host}); err != nil {
+	err := d.waitUntil(ctx, waitLimit, "Temporal accepts the signal", func(ctx context.Context) (bool, error) {
+		err := resource.SignalReport(ctx, d.Session, contract.PortID(d.port.id), contract.Report{Entity: entity, Host: host})
+		return err == nil, err
+	})
+	if err != nil {
 		return err
 	}
 	d.printStep("signal "+contract.SignalProvisioningComplete, "%s on %s is provisioned", entity, host)
