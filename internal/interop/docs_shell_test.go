@@ -20,6 +20,9 @@ const repository = "../.."
 // notRunMark is the beginning of the line before a code block whose commands the test does not run.
 const notRunMark = "*Not run by the tests"
 
+// signedByHand is the reason why the test does not run the commands that sign a report with OpenSSL.
+const signedByHand = "package agentreport runs the commands together and verifies the signature"
+
 // notRun lists the documented commands that the test does not run: the beginning of the command, and the reason.
 var notRun = []struct{ prefix, reason string }{
 	{"make ", "the target takes minutes or runs this test; make -n checks that the target exists"},
@@ -27,6 +30,12 @@ var notRun = []struct{ prefix, reason string }{
 	{"docker ", "needs a container engine; package deploy tests the files"},
 	{"cp deploy/", "a step of the deployment with Docker Compose; package deploy tests the files"},
 	{"go test ", "is a test itself"},
+	{"umask 077", signedByHand},
+	{"openssl ", signedByHand},
+	{"EXPIRES=", signedByHand},
+	{"printf 'berth-report-1", signedByHand},
+	{"SIGNATURE=", signedByHand},
+	{"REPORT=", signedByHand},
 }
 
 // notRunBecause returns the reason why TestDocs_CommandsRun does not run a command, or "" if the test runs the command.
