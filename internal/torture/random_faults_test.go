@@ -75,6 +75,7 @@ func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	t.Log(table(faults, l, findings, time.Since(ended)))
 	for _, f := range findings[:min(len(findings), 15)] {
 		t.Error(f)
+		d.describe(f.object)
 	}
 	if len(findings) > 0 {
 		t.Errorf("%d findings; run it again with: make torture SEED=%d DURATION=%s", len(findings), o.seed, o.duration)

@@ -195,3 +195,24 @@ func (d *randomDeployment) readGauges(ctx context.Context, w *observation) error
 	}
 	return nil
 }
+
+// describe logs the row and the execution of an object whose workflow ID is the given key, so that a finding can be explained after the run.
+func (d *randomDeployment) describe(key string) {
+	d.Helper()
+	kind, id, _ := strings.Cut(key, "/")
+	if kind != "lease" && kind != "port" {
+		return
+	}
+	c, err := pgx.Connect(d.Context(), d.postgres.URL)
+	if err != nil {
+		d.Log(err)
+		return
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	var row string
+	if err := c.QueryRow(d.Context(), `select to_jsonb(o)::text from `+kind+` o where id = $1`, id).Scan(&row); err != nil {
+		row = err.Error()
+	}
+	execution, err := d.client.DescribeWorkflowExecution(d.Context(), key, "")
+	d.Logf("%s has the row %s and the execution %v (error %v)", key, row, execution, err)
+}
