@@ -193,10 +193,10 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	done, err := b.Store.DeleteLease(r.Context(), l.ID)
-	if errors.Is(err, db.ErrNotFound) || done {
+	switch {
+	case err == nil && done, errors.Is(err, db.ErrNotFound):
 		return noContent(r)
-	}
-	if err != nil {
+	case err != nil:
 		return 0, nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), b.deletionWait)

@@ -157,7 +157,7 @@ func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err e
 		}
 		return outbox.Enqueue(ctx, tx, nudgeLease(l, false))
 	})
-	return gone, err
+	return gone && err == nil, err // the commit may have failed
 }
 
 // changeLease locks a lease, calls f with the lease in the same transaction, and returns the result of f.

@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/lease"
 	"berth/internal/store/db"
+	"berth/internal/store/storetest"
 )
 
 func (t *fixture) updateLease(id uuid.UUID, c lease.Change) lease.Lease {
@@ -125,6 +126,20 @@ func (t *fixture) deleteLease(id uuid.UUID) {
 	if _, err := t.Lease.FinishLease(t.Context(), id, lease.StepDelete, nil); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// If the commit of a deletion fails, DeleteLease must not report that the lease is deleted.
+func TestLease_DeleteReportsFailedCommit(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
+	storetest.Exec(t, e.url, `
+		create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
+		create constraint trigger refuse after delete on lease deferrable initially deferred for each row execute function refuse()`)
+	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err == nil {
+		t.Errorf("delete a lease, and the commit fails: got gone %v, error %v; want false and an error", gone, err)
+	}
+	e.expectStatus(l, lease.Pending)
 }
 
 func TestLease_DeleteInEveryStatus(t *testing.T) {
