@@ -21,9 +21,9 @@ func (registeredResource) allocate(ctx context.Context, tx *transaction, b alloc
 }
 
 // reallocate keeps those resources of the reservation that meet the requirements and are free at the new dates.
-func (registeredResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
-	if _, err := tx.Exec(ctx, `delete from resource_allocation where reservation_id = $1`, b.ID); err != nil {
-		return fmt.Errorf("release resources of reservation %s: %w", b.ID, err)
+func (r registeredResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
+	if err := r.release(ctx, tx, b.ID); err != nil {
+		return err
 	}
 	return allocateRegistered(ctx, tx, b, b.before.ResourceIDs)
 }
