@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ const (
 	// together, and describeConcurrency is the number of concurrent calls that confirm them.
 	confirmBatch        = 500
 	describeConcurrency = 8
+	// verifiedRows is about how many of the executions that visibility lists as open a comparison verifies. Of more executions, each comparison
+	// verifies another part.
+	verifiedRows = 200
 	// maxBacklog is the number of waiting notes above which the reconciler pauses before it enqueues more notes.
 	maxBacklog = 2000
 	// maxNudged is the maximum number of workflows that one comparison nudges to write their search attributes. After many leases
@@ -48,6 +52,8 @@ type partition struct {
 // comparison compares all rows that must have a workflow with all open executions.
 type comparison struct {
 	*Reconciler
+	number   uint32               // number of this comparison
+	shares   uint32               // number of comparisons in which every listed execution is verified once
 	nudgedAt map[string]time.Time // last nudge of an orphan or of a workflow with other search attributes, by workflow ID
 	result   outbox.Projection    // result for the executions
 	nudged   int                  // number of workflows that this comparison has nudged to write their search attributes
@@ -61,6 +67,7 @@ func newComparison(r *Reconciler) *comparison {
 // run performs one comparison and returns the pause before the next one.
 func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
+	c.number++
 	c.result, c.drift, c.nudged = outbox.Projection{Name: outbox.Executions}, outbox.Projection{Name: outbox.SearchAttributes}, 0
 	partitions, err := c.partitions(ctx)
 	if err != nil {
@@ -89,6 +96,11 @@ func (c *comparison) partitions(ctx context.Context) ([]partition, error) {
 	if err != nil {
 		return nil, err
 	}
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	c.shares = uint32(total/verifiedRows) + 1
 	var together []string
 	var parts []partition
 	for _, w := range contract.EntityWorkflows {
@@ -141,10 +153,13 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 
 // comparePage compares one page of open executions with the rows, and removes the rows that have an execution.
 func (c *comparison) comparePage(ctx context.Context, rows map[string]outbox.Row, page []*workflow.WorkflowExecutionInfo) error {
-	var orphans, different []string
+	var orphans, different, listed []string
 	for _, e := range page {
 		id := e.GetExecution().GetWorkflowId()
 		row, ok := rows[id]
+		if ok && !row.HasNote && c.isVerifiedNow(id) {
+			listed = append(listed, id)
+		}
 		switch {
 		case !ok:
 			orphans = append(orphans, id)
@@ -155,7 +170,25 @@ func (c *comparison) comparePage(ctx context.Context, rows map[string]outbox.Row
 	for _, e := range page { // an ID can occur twice while its workflow continues as new
 		delete(rows, e.GetExecution().GetWorkflowId())
 	}
-	return errors.Join(c.inBatches(ctx, orphans, c.signalOrphans), c.inBatches(ctx, different, c.nudgeDifferent))
+	return errors.Join(c.inBatches(ctx, orphans, c.signalOrphans), c.inBatches(ctx, different, c.nudgeDifferent), c.verifyListed(ctx, listed))
+}
+
+// isVerifiedNow says whether this comparison verifies a listed execution.
+func (c *comparison) isVerifiedNow(id string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return h.Sum32()%c.shares == c.number%c.shares
+}
+
+// verifyListed asks Temporal whether executions that visibility lists as open really are open, and restarts those that are not. Visibility
+// can list an execution for ever that was deleted shortly after its start.
+func (c *comparison) verifyListed(ctx context.Context, ids []string) error {
+	open, err := c.describeOpen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return open[id] != nil })
+	return c.inBatches(ctx, ids, c.restartUnattended)
 }
 
 // inBatches waits for confirmDelay and then calls `repair` for each batch of workflow IDs.

@@ -2,13 +2,17 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -109,6 +113,48 @@ func TestComparison_LateVisibilityRestartsNoOpenWorkflow(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = f.compare(t, lateVisibility{f.namespace.Client})
+	if d := cmp.Diff(outbox.Projection{Name: outbox.Executions, Compared: int64(len(rows)), Unattended: 1, Examples: f.ids[:1]}, got); d != "" {
+		t.Errorf("comparison after the end of one workflow (-want +got):\n%s", d)
+	}
+	if notes := storetest.ClaimNotes(t, f.store); len(notes) != 1 || notes[0].ID != f.ids[0] || !notes[0].Restart {
+		t.Errorf("notes after the comparison: got %+v, want one that restarts %s", notes, f.ids[0])
+	}
+}
+
+// outdatedVisibility is a client of a Temporal server whose visibility shows the given executions as open for ever.
+type outdatedVisibility struct {
+	client.Client
+	open []*workflow.WorkflowExecutionInfo
+}
+
+func (v outdatedVisibility) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	return &workflowservice.ListWorkflowExecutionsResponse{Executions: v.open}, nil
+}
+
+// TestComparison_ExecutionOnlyInVisibilityIsStartedAgain deletes the execution of a port in Temporal, but not its record in visibility. Temporal
+// leaves such a record behind if it writes the start of an execution to visibility after the deletion.
+func TestComparison_ExecutionOnlyInVisibilityIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	rows, err := f.store.Outbox.Rows(t.Context(), contract.EntityWorkflows, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outdated := outdatedVisibility{Client: f.namespace.Client}
+	for id := range rows {
+		f.start(t, contract.JournalEntry, id) // for the blocked entries; other workflows are open already
+		outdated.open = append(outdated.open, &workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{WorkflowId: id}})
+	}
+	if _, err := f.namespace.Client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace: f.namespace.Name, WorkflowExecution: &common.WorkflowExecution{WorkflowId: f.ids[0]}}); err != nil {
+		t.Fatal(err)
+	}
+	for missing := new(serviceerror.NotFound); !errors.As(err, &missing) && t.Context().Err() == nil; {
+		_, err = f.namespace.Client.DescribeWorkflowExecution(t.Context(), f.ids[0], "")
+	}
+
+	got := f.compare(t, outdated)
+
 	if d := cmp.Diff(outbox.Projection{Name: outbox.Executions, Compared: int64(len(rows)), Unattended: 1, Examples: f.ids[:1]}, got); d != "" {
 		t.Errorf("comparison after the end of one workflow (-want +got):\n%s", d)
 	}

@@ -67,7 +67,7 @@ func New(o Options) *Reconciler {
 
 // Run compares and repairs until ctx ends. While the reconciler of another process runs, Run waits.
 func (r *Reconciler) Run(ctx context.Context) {
-	failures := failureLog{what: "becoming the process that compares the rows with Temporal failed"}
+	failures := failureLog{what: "could not acquire the lock of the process that compares the rows with Temporal"}
 	for ctx.Err() == nil {
 		_, err := r.DB.InOneProcess(ctx, "compare the rows with Temporal", r.runAsLeader)
 		failures.log(ctx, err)
