@@ -47,6 +47,7 @@ func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 // newHostileClientOn starts a server on the given database.
 func newHostileClientOn(t *testing.T, database, roles string, settings ...string) *hostileClient {
 	t.Helper()
+	storetest.Exec(t, database, countWritesSQL) // before the server's own writes, which would deadlock with the creation of the triggers
 	app := servertest.StartApp(t, roles, append(settings, "BERTH_DATABASE_URL="+database)...)
 	h := &hostileClient{t: t, app: app, database: database, address: app.Address(), conn: storetest.Connect(t, database),
 		http: &http.Client{Timeout: 2 * time.Minute}, ids: map[string]string{}}
@@ -55,7 +56,7 @@ func newHostileClientOn(t *testing.T, database, roles string, settings ...string
 		select relname, format('select %L, count(*) || '' '' || coalesce(md5(string_agg(t::text, '','' order by t::text)), '''') from %I t', relname, relname)
 		from pg_class
 		where relkind = 'r' and relnamespace = 'public'::regnamespace`)
-	storetest.Exec(t, database, countWritesSQL)
+	h.writtenTables()
 	h.rows = h.digests(slices.Collect(maps.Keys(h.digestSQL)))
 	return h
 }
