@@ -209,11 +209,11 @@ func checkCapabilities(capabilities map[string]string, noun string, fixed ...str
 // HostAllocation lists the reservations of a host (Blazar's allocations).
 type HostAllocation struct {
 	Host         int64
-	Reservations []HostReservation
+	Reservations []AllocatedReservation
 }
 
-// HostReservation is one reservation of a host.
-type HostReservation struct {
+// AllocatedReservation is one reservation that a host, network or device is allocated to.
+type AllocatedReservation struct {
 	ID             uuid.UUID
 	Lease          uuid.UUID
 	StartAt, EndAt time.Time
@@ -225,8 +225,9 @@ type AllocationFilter struct {
 	Host               int64
 }
 
-// HostProperty is the name of a capability, together with all values that hosts have for this capability.
-type HostProperty struct {
+// ResourceProperty is the name of a property of hosts, networks or devices, together with all values that registered resources of the type have
+// for this property.
+type ResourceProperty struct {
 	ID        uuid.UUID
 	Name      string
 	Private   bool

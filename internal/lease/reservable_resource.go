@@ -300,5 +300,5 @@ func (deviceType) CheckChange(Reservation, ReservationDraft) error { return nil 
 // ResourceAllocation lists the reservations of a network segment or device.
 type ResourceAllocation struct {
 	Resource     uuid.UUID
-	Reservations []HostReservation
+	Reservations []AllocatedReservation
 }

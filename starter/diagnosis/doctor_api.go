@@ -64,7 +64,7 @@ func checkNotes(ctx context.Context, s *cli.Session) (string, error) {
 	req.Header.Set("X-Auth-Token", s.API.Token)
 	res, err := s.API.HTTP.Do(req)
 	if err != nil {
-		return "", cli.Unavailable("the API at "+s.URL, "See the check API.", err)
+		return "", cli.Unavailable("the API at "+s.URL, "The check API shows what is wrong.", err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	var found readiness
@@ -73,7 +73,7 @@ func checkNotes(ctx context.Context, s *cli.Session) (string, error) {
 	case !known:
 		return "", fmt.Errorf("%w: the API does not show whether notes are late", errNotConfigured)
 	case result != "ok":
-		return "", cli.Errorf(cli.ExitUnavailable, "Start a process with the role relay, and see the checks Temporal and namespace.", "%s", result)
+		return "", cli.Errorf(cli.ExitUnavailable, "Start a process with the role relay. The checks Temporal and namespace show why notes are late.", "%s", result)
 	}
 	return "no note waits longer than 10 seconds", nil
 }

@@ -56,7 +56,7 @@ func checkProjection(name string) func(context.Context, *cli.Session) (string, e
 		case p.ComparedAt == nil:
 			return "", fmt.Errorf("%w: berth has not compared %s with the rows yet", errNotConfigured, name)
 		case age > maxComparisonAge:
-			return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal, and see the checks workers and namespace.",
+			return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal. The checks workers and namespace show why no comparison runs.",
 				"the last comparison with the rows was %s ago", age)
 		default:
 			return fmt.Sprintf("equal to %d rows, compared %s ago", p.Rows, max(age, 0)), nil

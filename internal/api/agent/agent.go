@@ -141,14 +141,14 @@ func configurations(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 type report struct {
-	Port     string `json:"port"`
-	Entity   string `json:"entity"`
-	Host     string `json:"host"`
-	Event    string `json:"event"`
-	Revision int64  `json:"revision"`
-	Owner    string `json:"owner"`
-	Timeout  int64  `json:"timeout_seconds"`
-	Fatal    bool   `json:"fatal"`
+	Port           string `json:"port"`
+	Entity         string `json:"entity"`
+	Host           string `json:"host"`
+	Event          string `json:"event"`
+	Revision       int64  `json:"revision"`
+	Owner          string `json:"owner"`
+	TimeoutSeconds int64  `json:"timeout_seconds"`
+	Fatal          bool   `json:"fatal"`
 }
 
 type reportsBody struct {
@@ -226,7 +226,7 @@ func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report,
 	for i, index := range indexes {
 		r := reports[index]
 		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision, HostOnly: agent != "",
-			Owner: r.Owner, TimeoutSeconds: r.Timeout, Fatal: r.Fatal}
+			Owner: r.Owner, TimeoutSeconds: r.TimeoutSeconds, Fatal: r.Fatal}
 	}
 	status, err := g.store.ReportPort(ctx, id, given)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {

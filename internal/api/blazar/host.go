@@ -201,7 +201,7 @@ func useViewOf(u lease.HostAllocation) useView {
 }
 
 // newUseView returns the JSON object of a host, network segment or device with its reservations.
-func newUseView(resource string, reservations []lease.HostReservation) useView {
+func newUseView(resource string, reservations []lease.AllocatedReservation) useView {
 	v := useView{Resource: resource, Reservations: []claimView{}}
 	for _, r := range reservations {
 		v.Reservations = append(v.Reservations, claimView{ID: r.ID.String(), Lease: r.Lease.String(), StartDate: date(r.StartAt), EndDate: date(r.EndAt)})
@@ -261,7 +261,7 @@ func (b *handler) listProperties(r *http.Request) (int, any, error) {
 }
 
 // propertiesView returns the list of the properties of a resource type.
-func propertiesView(all []lease.HostProperty, detail bool) map[string]any {
+func propertiesView(all []lease.ResourceProperty, detail bool) map[string]any {
 	views := make([]any, len(all))
 	for i, p := range all {
 		v := map[string]any{"property": p.Name}
@@ -278,7 +278,7 @@ func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 }
 
 // updatePrivate reads whether a property of a resource type is private, and stores this with the function `set`.
-func updatePrivate(r *http.Request, typ string, set func(ctx context.Context, name string, private bool) (lease.HostProperty, error)) (int, any, error) {
+func updatePrivate(r *http.Request, typ string, set func(ctx context.Context, name string, private bool) (lease.ResourceProperty, error)) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err

@@ -194,10 +194,12 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	}
 	done, err := b.Store.DeleteLease(r.Context(), l.ID)
 	switch {
-	case err == nil && done, errors.Is(err, db.ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return noContent(r)
 	case err != nil:
 		return 0, nil, err
+	case done:
+		return noContent(r)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), b.deletionWait)
 	defer cancel()

@@ -205,7 +205,7 @@ func (c collectionHandler) listProperties(r *http.Request) (int, any, error) {
 }
 
 func (c collectionHandler) updateProperty(r *http.Request) (int, any, error) {
-	return updatePrivate(r, c.typ, func(ctx context.Context, name string, private bool) (lease.HostProperty, error) {
+	return updatePrivate(r, c.typ, func(ctx context.Context, name string, private bool) (lease.ResourceProperty, error) {
 		return c.Store.SetResourcePropertyPrivate(ctx, c.typ, name, private)
 	})
 }

@@ -43,7 +43,7 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 		}
 		if id != nil {
 			u := &all[len(all)-1]
-			u.Reservations = append(u.Reservations, lease.HostReservation{ID: *id, Lease: *leaseID, StartAt: *start, EndAt: *end})
+			u.Reservations = append(u.Reservations, lease.AllocatedReservation{ID: *id, Lease: *leaseID, StartAt: *start, EndAt: *end})
 		}
 		return nil
 	})
@@ -55,7 +55,7 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 
 // HostProperties returns the host properties, sorted by name, each with the values that hosts have. The result of HostProperties contains
 // private properties only if the parameter `private` is true.
-func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostProperty, error) {
+func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.ResourceProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.id, p.name, p.private, p.created_at, p.updated_at,
 			array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)
@@ -65,7 +65,7 @@ func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostP
 	if err != nil {
 		return nil, fmt.Errorf("read host properties: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.HostProperty])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.ResourceProperty])
 	if err != nil {
 		return nil, fmt.Errorf("read host properties: %w", err)
 	}
@@ -74,7 +74,7 @@ func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostP
 
 // SetHostPropertyPrivate sets whether a host property is private. HostProperties returns a private host property only if its caller
 // requests private properties.
-func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private bool) (lease.HostProperty, error) {
+func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private bool) (lease.ResourceProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		update host_property p
 		set private = $2, updated_at = clock_timestamp()
@@ -82,8 +82,8 @@ func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private
 		returning p.id, p.name, p.private, p.created_at, p.updated_at,
 			array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)`, name, private)
 	if err != nil {
-		return lease.HostProperty{}, fmt.Errorf("update host property %s: %w", name, err)
+		return lease.ResourceProperty{}, fmt.Errorf("update host property %s: %w", name, err)
 	}
-	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.HostProperty])
+	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.ResourceProperty])
 	return p, db.NotFoundOr(err, "host property %s", name)
 }

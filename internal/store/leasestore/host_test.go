@@ -69,13 +69,13 @@ func TestHost_AllocationsAndProperties(t *testing.T) {
 	l := e.createLease(hostsDraft(1, 2, 1, 1))
 	over := e.createLease(hostsDraft(3, 4, 1, 1))
 	storetest.Exec(t, e.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, over.ID)
-	r := lease.HostReservation{ID: l.Reservations[0].ID, Lease: l.ID, StartAt: l.StartAt, EndAt: l.EndAt}
+	r := lease.AllocatedReservation{ID: l.Reservations[0].ID, Lease: l.ID, StartAt: l.StartAt, EndAt: l.EndAt}
 	for _, c := range []struct {
 		f    lease.AllocationFilter
 		want []lease.HostAllocation
 	}{
-		{lease.AllocationFilter{}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
-		{lease.AllocationFilter{Lease: l.ID.String()}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
+		{lease.AllocationFilter{}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.AllocatedReservation{r}}, {Host: e.hosts[1].ID}}},
+		{lease.AllocationFilter{Lease: l.ID.String()}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.AllocatedReservation{r}}, {Host: e.hosts[1].ID}}},
 		{lease.AllocationFilter{Reservation: uuid.NewString(), Host: e.hosts[0].ID}, []lease.HostAllocation{{Host: e.hosts[0].ID}}},
 	} {
 		got, err := e.Lease.HostAllocations(t.Context(), c.f)

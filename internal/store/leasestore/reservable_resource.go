@@ -218,7 +218,7 @@ func (s *Store) ResourceAllocations(ctx context.Context, typ string, id uuid.UUI
 		}
 		if reservation != nil {
 			u := &all[len(all)-1]
-			u.Reservations = append(u.Reservations, lease.HostReservation{ID: *reservation, Lease: *leaseID, StartAt: *start, EndAt: *end})
+			u.Reservations = append(u.Reservations, lease.AllocatedReservation{ID: *reservation, Lease: *leaseID, StartAt: *start, EndAt: *end})
 		}
 		return nil
 	})

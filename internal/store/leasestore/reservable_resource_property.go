@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// propertyColumns are the columns of a property p of a resource type, in the order of the fields of lease.HostProperty.
+// propertyColumns are the columns of a property p of a resource type, in the order of the fields of lease.ResourceProperty.
 const propertyColumns = `
 	p.id, p.name, p.private, p.created_at, p.updated_at,
 	array(
@@ -21,7 +21,7 @@ const propertyColumns = `
 
 // ResourceProperties returns the names of the capabilities that resources of a type have or had, sorted by name, each with its present
 // values. The result contains private properties only if the parameter `private` is true.
-func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool) ([]lease.HostProperty, error) {
+func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool) ([]lease.ResourceProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		select `+propertyColumns+`
 		from reservable_resource_property p
@@ -30,7 +30,7 @@ func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool
 	if err != nil {
 		return nil, fmt.Errorf("read properties of the type %s: %w", typ, err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.HostProperty])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.ResourceProperty])
 	if err != nil {
 		return nil, fmt.Errorf("read properties of the type %s: %w", typ, err)
 	}
@@ -39,15 +39,15 @@ func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool
 
 // SetResourcePropertyPrivate sets whether a property of a resource type is private. SetResourcePropertyPrivate returns db.ErrNotFound if
 // no resource has ever had the property.
-func (s *Store) SetResourcePropertyPrivate(ctx context.Context, typ, name string, private bool) (lease.HostProperty, error) {
+func (s *Store) SetResourcePropertyPrivate(ctx context.Context, typ, name string, private bool) (lease.ResourceProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		update reservable_resource_property p
 		set private = $3, updated_at = clock_timestamp()
 		where p.resource_type = $1 and p.name = $2
 		returning `+propertyColumns, typ, name, private)
 	if err != nil {
-		return lease.HostProperty{}, fmt.Errorf("update property %s of the type %s: %w", name, typ, err)
+		return lease.ResourceProperty{}, fmt.Errorf("update property %s of the type %s: %w", name, typ, err)
 	}
-	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.HostProperty])
+	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.ResourceProperty])
 	return p, db.NotFoundOr(err, "property %s of the type %s", name, typ)
 }
