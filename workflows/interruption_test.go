@@ -295,7 +295,6 @@ func TestRealServer_LeaseIsNeverFullWhileItsNeighbourIsAway(t *testing.T) {
 		w.mu.Lock()
 		w.databaseDown, w.deleted = false, true
 		w.mu.Unlock()
-		s.signal(contract.SignalChanged, nil)
 		s.finishAndRecord("lease-database-full", first)
 		s.checkRuns(first)
 	})
