@@ -29,7 +29,8 @@ tools: ## build bin/temporal: the temporal CLI with the dev server and the UI
 .PHONY: test
 test: deps build ## run all tests with the race detector on real PostgreSQL and Temporal, then lint
 	@go build -o bin/teststack ./internal/devstack/teststack
-	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli GOGC=400 bin/teststack -- go test -race -vet off -ldflags '-s -w' -p 3 -parallel 4 -timeout 60m $(slowest) ./...
+	@cli=$(temporal) && run=$$(go -C tools/lint tool -n gotestsum) && BERTH_TEMPORAL_CLI=$$cli GOGC=400 bin/teststack -- $$run --hide-summary skipped --format-hide-empty-pkg -- \
+		-race -vet off -ldflags '-s -w' -p 3 -parallel 4 -timeout 60m $(slowest) ./...
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: interop-odl
