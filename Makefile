@@ -5,7 +5,7 @@ SHELL := /bin/sh
 temporal = $$(tools/temporal.sh)
 # These packages start first, so that no other package waits for them at the end.
 slowest = ./internal/torture ./internal/interop ./bench ./internal/api/rpc ./workflows
-races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack|SignalStorm
+races = TestRace|EveryEntryHasOneExecution|OneOfManyClients|OneWriterThroughKills|BackToBack|SignalStorm|IsNeverFull
 
 .PHONY: help
 help: ## list the targets
@@ -43,9 +43,9 @@ interop: deps build ## run OpenStack's test suites with a real Keystone, print a
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_PROGRAMS=bin exec bin/suites -run '$(TESTS)'
 
 .PHONY: soak
-soak: deps ## repeat the tests of concurrent writers and killed processes 1,000 times; ROUNDS=n sets the number
+soak: deps ## repeat the tests of concurrent writers, killed processes and many signals 1,000 times; ROUNDS=n sets the number
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
-		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture
+		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture ./workflows
 
 .PHONY: torture
 torture: deps ## send mixed traffic while random faults hit every process and server; DURATION=10m, SEED=n repeats a run, FAULTS=all

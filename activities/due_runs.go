@@ -62,7 +62,7 @@ const automaticActor = "berth"
 // each AuditInterval, so that a difference that a full sync cannot repair does not cause one full sync after another.
 func (a *Activities) fullSyncReason(ctx context.Context, lost bool, audit journal.Run) (string, error) {
 	if lost {
-		return "the check network is missing in the controller", nil
+		return "the controller has lost its data: the network that berth keeps there as a check is missing", nil
 	}
 	missing, different, _ := audit.Differences()
 	if a.AuditInterval > 0 && a.AuditRepair && audit.Actor == automaticActor && missing+different > 0 {

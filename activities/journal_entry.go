@@ -30,9 +30,9 @@ func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryPr
 	return p, classify(err)
 }
 
-// MirrorEntry makes one attempt to send a journal entry to the controller. If the controller is unavailable, it
-// returns an error, so that Temporal shows the attempt and retries. If the entry is completed, MirrorEntry sends the entries that gathered
-// while the controller was unavailable; Temporal retries it until none is left.
+// MirrorEntry makes one attempt to send a journal entry to the controller. If the controller is unavailable, MirrorEntry
+// returns an error, so that Temporal shows the attempt and retries it. If the entry is completed, MirrorEntry sends the entries that gathered
+// while the controller was unavailable; Temporal retries MirrorEntry until no such entry is left.
 func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	defer startHeartbeat(ctx)()
 	if wait, why := a.ODL.BreakerWait(); wait > 0 { // TryEntry, which made the first attempt, has stored its failure in the row

@@ -36,7 +36,7 @@ func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) er
 	switch {
 	case err == nil:
 		if err := a.Store.Lease.ClearCallFailures(record, id); err != nil {
-			slog.WarnContext(ctx, "deleting the failed calls of a reservation failed", "reservation", id, "error", err)
+			slog.WarnContext(ctx, "could not delete the failures of a reservation's calls", "reservation", id, "error", err)
 		}
 		return nil
 	case errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) || !errors.As(err, &call):
@@ -47,7 +47,7 @@ func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) er
 	retries := activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity
 	delay, failed := a.Store.Lease.RecordCallFailure(record, id, lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(shorten(err.Error()))}, retries)
 	if failed != nil {
-		slog.WarnContext(ctx, "recording a failed call of a reservation failed", "reservation", id, "error", failed)
+		slog.WarnContext(ctx, "could not record the failure of a reservation's call", "reservation", id, "error", failed)
 	}
 	return temporal.NewApplicationErrorWithOptions(shorten(err.Error()), BackendError, temporal.ApplicationErrorOptions{
 		Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay, Details: []any{call.Party}})

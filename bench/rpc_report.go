@@ -10,7 +10,7 @@ import (
 	"berth/internal/devstack"
 )
 
-// The rates that Neutron reaches on two CPU cores with the calls of the RPC figures, in ports per second.
+// The rates, in ports per second, that Neutron reaches on two CPU cores with the calls dhcp_ready_on_ports and update_device_list.
 const (
 	neutronReadyRate = 260
 	neutronUpRate    = 12

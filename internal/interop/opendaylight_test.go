@@ -113,7 +113,7 @@ func recordedEntries(operation string, body func(c collection) string) (entries 
 // memberPool is the ID of the pool of the recorded members.
 const memberPool = "77777777-1111-4000-8000-000000000000"
 
-// members is the collection in a pool.
+// members is the collection of the members of the pool memberPool.
 var members = collection{envelope: "member", attributes: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":2,"admin_state_up":true,"subnet_id":"` + sharedID(5) + `"`,
 	changed: `"pool_id":"` + memberPool + `","address":"10.0.0.50","protocol_port":8080,"weight":3,"admin_state_up":false,"subnet_id":"` + sharedID(5) + `"`}
 

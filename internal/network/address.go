@@ -202,8 +202,8 @@ func NewMAC() string {
 	return net.HardwareAddr{0xfa, 0x16, 0x3e, byte(n >> 16), byte(n >> 8), byte(n)}.String()
 }
 
-// MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a subnet, the result names the
-// address that the port had before the change in this subnet. If the request names no fixed IPs, MergeFixedIPs returns the addresses that the
+// MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a subnet, the result contains an
+// address in this subnet that the port already had. If the request names no fixed IPs, MergeFixedIPs returns the addresses that the
 // port had before and that do not derive from the MAC.
 func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []FixedIP {
 	automatic := func(id uuid.UUID) bool {

@@ -91,7 +91,7 @@ func vifTypeFrom(name string) string {
 	return name
 }
 
-// maxDeviceName is the maximum length of the name of a Linux network device.
+// maxDeviceName is the length to which Nova and Neutron cut the name of a port's network device. Linux allows one character more.
 const maxDeviceName = 14
 
 // substitutePortID replaces $PORT_ID in the detail vhostuser_socket. substitutePortID shortens the port's ID so that port_prefix and the

@@ -59,7 +59,7 @@ func TestLimiter_DeadlineGrowsWithTheLatencyAndEndsBeforeTheClaim(t *testing.T) 
 		t.Errorf("deadline after fast answers: got %s, want %s", got, minDeadline)
 	}
 	if claimMargin < 2*time.Second {
-		t.Errorf("time of a claim after the deadline of its call: got %s, want at least 2s to write the result", claimMargin)
+		t.Errorf("claimMargin, the time that a claim remains valid after the deadline of the call: got %s, want at least 2s, so that the relay can write the result", claimMargin)
 	}
 }
 

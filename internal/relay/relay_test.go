@@ -98,7 +98,7 @@ func receive(t *testing.T, reached <-chan string) string {
 	case how := <-reached:
 		return how
 	case <-time.After(waitTimeout):
-		t.Fatal("wait for a workflow to be started or signalled: no workflow was within the time limit")
+		t.Fatal("wait for a workflow to be started or signalled: the time limit passed without a start or a signal")
 		return ""
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/network"
+	"berth/internal/store/storetest"
 )
 
 // awaitWhy sends the Query `why` to a workflow until the result satisfies the condition `want`.
@@ -93,16 +94,12 @@ func TestLongNames_AcceptedByTemporal(t *testing.T) {
 	h.checkHistories(100)
 }
 
-func TestHostileSignal_CountedAndIgnored(t *testing.T) {
-	t.Parallel()
-	h := newHostileClientFor(t, "api,relay,temporal")
-	id := contract.PortID(h.ids["port"])
-	h.awaitWhy(id, waitsForAgents)
-	c, ctx := h.app.Temporal, t.Context()
+// hostileReports returns payloads that are no reports of a port's agents.
+func hostileReports() []any {
 	raw := func(encoding, data string) converter.RawValue {
 		return converter.NewRawValue(&common.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(data)})
 	}
-	payloads := []any{
+	return []any{
 		nil, 7, "DHCP", true, []string{"DHCP"}, map[string]any{}, map[string]any{"entity": 7}, map[string]any{"entity": "DHCP", "host": 7}, [][]int{{1}},
 		contract.Report{}, contract.Report{Entity: "DHCP", Host: "elsewhere"}, contract.Report{Entity: "nobody", Host: "cmp-1"}, contract.Report{Entity: strings.Repeat("e", 256), Host: "cmp-1"},
 		contract.Report{Entity: "DHCP", Host: strings.Repeat("h", 256)}, contract.Report{Entity: "\x00", Host: "\x00"}, []byte("x"),
@@ -112,6 +109,38 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 		raw("json/plain", "{"), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"), raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),
 		map[string]any{"entity": "DHCP", "host": "elsewhere", "more": strings.Repeat("x", 1<<20)}, strings.Repeat("x", 1<<20),
 	}
+}
+
+// Where signatures are required, an invalid report is ignored before its fields are checked.
+func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
+	t.Parallel()
+	h := newHostileClientOn(t, storetest.URL(t), "api,relay,temporal", "BERTH_AGENT_SIGNATURES=required")
+	id := contract.PortID(h.ids["port"])
+	h.awaitWhy(id, waitsForAgents)
+	reports := append(hostileReports(), contract.Report{Entity: "DHCP", Host: "cmp-1"}, contract.Report{Entity: "L2", Host: "cmp-1"})
+	for i, p := range reports {
+		if err := h.app.Temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, p); err != nil {
+			t.Errorf("send the hostile report %d: %v", i, err)
+		}
+	}
+
+	why := h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(reports)) })
+
+	if !waitsForAgents(why) {
+		t.Errorf("send unsigned reports to a port that waits for its agents: got `why` %+v, want the port still waiting for both agents", why)
+	}
+	h.must(attack{method: http.MethodPut, path: h.fill("/networking/v2.0/ports/{port}"), body: `{"port":{"admin_state_up":false}}`})
+	h.awaitWhy(id, func(w contract.Why) bool { return !waitsForAgents(w) })
+	h.checkHistories(500)
+}
+
+func TestHostileSignal_CountedAndIgnored(t *testing.T) {
+	t.Parallel()
+	h := newHostileClientFor(t, "api,relay,temporal")
+	id := contract.PortID(h.ids["port"])
+	h.awaitWhy(id, waitsForAgents)
+	c, ctx := h.app.Temporal, t.Context()
+	payloads := hostileReports()
 	for i, p := range payloads {
 		if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, p); err != nil {
 			t.Errorf("send the provisioning signal with hostile payload %d: %v", i, err)

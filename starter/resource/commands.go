@@ -61,7 +61,7 @@ func reservationCommands() []cli.Command {
 
 		{Words: "host list", Help: "List hosts", Bind: listCommand(Hosts)},
 		{Words: "host show HOST", Help: "Show a host", Bind: showCommand(Hosts)},
-		{Words: "host create NAME", Help: "Register the host of a resource provider for leases", Bind: hostCommand("POST")},
+		{Words: "host create NAME", Help: "Register a host, so that leases can reserve it", Bind: hostCommand("POST")},
 		{Words: "host set HOST", Help: "Change a host's properties", Bind: hostCommand("PUT")},
 		{Words: "host delete HOST...", Help: "Remove hosts from the hosts that leases can reserve", Bind: deleteCommand(Hosts)},
 	}

@@ -91,7 +91,7 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 			if err := retryUntilStarted(ctx, s, id, func() error { return SignalReport(ctx, s, contract.PortID(id), report) }); err != nil {
 				return err
 			}
-			return s.Output.PrintMessage(cli.Object{"object": contract.PortID(id), "sent": true}, "%s on %s is reported to %s: %s", *entity, *host, contract.PortID(id), *event)
+			return s.Output.PrintMessage(cli.Object{"object": contract.PortID(id), "sent": true}, "sent the event %s of %s on %s to %s", *event, *entity, *host, contract.PortID(id))
 		}
 		var result contract.ReportResult
 		err = retryUntilStarted(ctx, s, id, func() (err error) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// users are the users of the functional tests and their projects.
+// users are the names of the users of the functional tests. Each user has a project with the same name.
 var users = []string{"demo", "alt_demo"}
 
 // createProjects creates the projects and the users of the functional tests, and the file clouds.yaml with their passwords.

@@ -17,12 +17,20 @@ const maxKeys = 8
 // AddKey registers a public key of a host's agents. AddKey returns db.ErrConflict if the key is already registered, for this or another host,
 // or if the host has maxKeys keys.
 func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) (Credential, error) {
-	c, err := db.QueryOne(ctx, s.db, pgx.RowToStructByPos[Credential], db.ErrConflict, `
-		insert into agent_credential (host, kind, value)
-		select $1, 'key', $2
-		where (select count(*) from agent_credential where host = $1 and kind = 'key') < $3
-		on conflict (kind, value) do nothing
-		returning `+credentialColumns, host, []byte(key), maxKeys)
+	var c Credential
+	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		// Without this lock, concurrent calls would not count the keys of each other.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('keys of agents ' || $1::text, 0))`, host); err != nil {
+			return err
+		}
+		c, err = db.QueryOne(ctx, tx, pgx.RowToStructByPos[Credential], db.ErrConflict, `
+			insert into agent_credential (host, kind, value)
+			select $1, 'key', $2
+			where (select count(*) from agent_credential where host = $1 and kind = 'key') < $3
+			on conflict (kind, value) do nothing
+			returning `+credentialColumns, host, []byte(key), maxKeys)
+		return err
+	})
 	switch {
 	case errors.Is(err, db.ErrConflict):
 		return Credential{}, fmt.Errorf("%w: the key is already registered, or the host %s has %d keys", err, host, maxKeys)

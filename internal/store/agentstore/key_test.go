@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"berth/internal/store/agentstore"
@@ -50,12 +52,20 @@ func TestPublicKeys_OfTheHostUntilRevoked(t *testing.T) {
 func TestAddKey_LimitsTheKeysOfAHost(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t).Agents
-	for i := range 8 {
-		if _, err := s.AddKey(t.Context(), "cmp-1", publicKey(strings.Repeat("k", i+1))); err != nil {
-			t.Fatal(err)
-		}
+	var registered atomic.Int32
+	var clients sync.WaitGroup
+	for i := range 20 {
+		clients.Go(func() {
+			switch _, err := s.AddKey(t.Context(), "cmp-1", publicKey(strings.Repeat("k", i+1))); {
+			case err == nil:
+				registered.Add(1)
+			case !errors.Is(err, db.ErrConflict):
+				t.Errorf("register a key: got error %v, want none or ErrConflict", err)
+			}
+		})
 	}
-	if _, err := s.AddKey(t.Context(), "cmp-1", publicKey("one too many")); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("register a ninth key: got error %v, want ErrConflict", err)
+	clients.Wait()
+	if n := registered.Load(); n != 8 {
+		t.Errorf("20 clients register a key each at the same time: %d were registered, want 8", n)
 	}
 }

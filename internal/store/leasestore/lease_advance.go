@@ -255,7 +255,7 @@ type finishedStep struct {
 	cloudIDs map[uuid.UUID]lease.CloudIDs
 }
 
-// finishSteps saves the IDs in Nova and Neutron and the transitions of finished steps.
+// finishSteps saves the transitions of finished steps, and the IDs of the objects that the steps have created in Nova and Neutron.
 func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error {
 	batch, transitions := &pgx.Batch{}, make([]transition, len(all))
 	for i, f := range all {
@@ -268,7 +268,7 @@ func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error
 	}
 	if batch.Len() > 0 {
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("save the IDs in Nova and Neutron of reservations: %w", err)
+			return fmt.Errorf("save the IDs of the objects that reservations have in Nova and Neutron: %w", err)
 		}
 	}
 	return finishTransitions(ctx, tx, transitions)

@@ -110,7 +110,7 @@ func clearFailures(ctx context.Context, tx *transaction, all []transition) error
 		return nil
 	}
 	if _, err := tx.Exec(ctx, clearFailuresSQL, succeeded); err != nil {
-		return fmt.Errorf("delete the failed calls of reservations: %w", err)
+		return fmt.Errorf("delete the failures of reservations' calls: %w", err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestWorkflows_LeaseNeedsOneUntilNoStepIsLeft(t *testing.T) {
 		l = e.readLease(l.ID)
 		_, found := rows[contract.LeaseID(l.ID.String())]
 		if due := lease.Next(l, time.Now()); found != (due.Step != lease.StepStop) {
-			t.Errorf("lease %s, whose next step is %s: it must have a workflow: %t, want %t", name, due.Step, found, !found)
+			t.Errorf("lease %s, whose next step is %s: is it listed as a row that must have a workflow? got %t, want %t", name, due.Step, found, !found)
 		}
 	}
 	if got := lease.Next(e.readLease(failedEnd.ID), time.Now()).Step; got != lease.StepClear {

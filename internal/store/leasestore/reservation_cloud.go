@@ -164,12 +164,12 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 		case err != nil:
 			return err
 		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
-			return fmt.Errorf("%w: lease %s is %s: the IDs in Nova and Neutron of reservation %s can no longer be saved", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: the IDs of the objects that reservation %s has in Nova and Neutron can no longer be saved", db.ErrConflict, l.ID, l.Status, id)
 		}
 		batch := &pgx.Batch{}
 		queueCloudIDs(batch, r.ID, m)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("save the IDs in Nova and Neutron of reservation %s: %w", id, err)
+			return fmt.Errorf("save the IDs of the objects that reservation %s has in Nova and Neutron: %w", id, err)
 		}
 		return nil
 	})

@@ -50,7 +50,7 @@ func (s *Store) RecordCallFailure(ctx context.Context, reservation uuid.UUID, f 
 // ClearCallFailures deletes the failures of reservations, because a later call has succeeded.
 func (s *Store) ClearCallFailures(ctx context.Context, reservations ...uuid.UUID) error {
 	if _, err := s.db.Exec(ctx, clearFailuresSQL, reservations); err != nil {
-		return fmt.Errorf("delete the failed calls of reservations: %w", err)
+		return fmt.Errorf("delete the failures of reservations' calls: %w", err)
 	}
 	return nil
 }
