@@ -25,7 +25,7 @@ func messagesDuringOutage(t *testing.T) int {
 	t.Helper()
 	rounds, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS"))
 	if err != nil {
-		rounds = 40
+		rounds = 24
 	}
 	return 50 * rounds
 }

@@ -20,14 +20,14 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// sendStorm sends signals to a workflow: 1,800 signals, or 45 signals per round of `make soak`. sendStorm sends the signals in bursts. A
+// sendStorm sends signals to a workflow: 600 signals, or 50 signals per round of `make soak`. sendStorm sends the signals in bursts. A
 // burst has more signals than the number after which the workflow interrupts a delivery. After each burst, sendStorm waits until the
 // workflow has continued as new. Temporal prefers signals to the workflow task of the same workflow, so signals without a pause could
 // delay the workflow task until the last signal. sendStorm returns the number of signals.
 func sendStorm(t *testing.T, s *servertest.Deployment, c client.Client, id, name string, arg any) int {
 	t.Helper()
 	const burst = 600
-	n := max(burst, 45*storetest.Rounds(t, 40)/burst*burst)
+	n := max(burst, 50*storetest.Rounds(t, 12)/burst*burst)
 	for sent := 0; sent < n; sent += burst {
 		run := runID(s, c, id)
 		sendBurst(t, c, burst, id, name, arg)
