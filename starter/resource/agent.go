@@ -76,7 +76,7 @@ func postReports(ctx context.Context, s *cli.Session, reports []cli.Object) erro
 	}
 	all, ok := cli.Objects(answer["verdicts"])
 	if !ok {
-		return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "the agent gateway answered without verdicts")
+		return cli.Errorf(cli.ExitOther, "Is --url a berth API?", "the answer of the agent gateway has no list `verdicts`")
 	}
 	return s.Output.PrintList(all, []string{"port", "result", "status", "remaining"})
 }

@@ -53,7 +53,7 @@ func signalCommand(f *pflag.FlagSet) cli.Action {
 	event := f.String("event", "complete", "complete: the entity has done its part; begun: the agent works on it and will report again; lost: the device is unplugged, "+
 		"or the agent gave up; block: the port waits for the entity from now on; unblock: the port no longer waits for the entity")
 	owner := f.String("owner", "", "with --event block: who adds the block")
-	seconds := f.Int64("timeout-seconds", 0, "with --event block: how long the block may exist (0: no limit)")
+	seconds := f.Int64("timeout-seconds", 0, "with --event block: the seconds until the block's deadline; the port waits on after the deadline, or gets the status ERROR with --fatal (0: no deadline)")
 	fatal := f.Bool("fatal", false, "with --event block: the port becomes ERROR after --timeout-seconds")
 	revision := f.Int64("revision", 0, "revision_number of the port that the agent provisioned; reports for an earlier binding are ignored (0: not given)")
 	ack := f.Bool("ack", false, "send an update instead of a signal and wait for the answer")
