@@ -159,14 +159,14 @@ func TestOwnership_TableUsesAreFound(t *testing.T) {
 	}
 }
 
-// sqlText is a string expression of a Go file. In the field `text` of sqlText, a question mark replaces each part of the
-// string expression that is not a string literal.
+// sqlText is a string expression of a Go file. In the field `text`, a question mark stands for each part of the
+// expression that is not a string literal.
 type sqlText struct {
 	text, position string
 }
 
-// sqlTexts returns the string expressions of a file, except for error texts and struct tags. sqlTexts returns a
-// concatenation of strings as one string expression.
+// sqlTexts returns the string expressions of a file, except for error texts and struct tags. A concatenation of strings
+// counts as one string expression.
 func sqlTexts(t *testing.T, file string) []sqlText {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -215,8 +215,8 @@ var sqlToken = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*|[(),?]`)
 // fromListEnds are the words that end the list of tables after `from` or `using`.
 var fromListEnds = []string{"where", "group", "order", "limit", "returning", "for", "set", "union", "on", "having", "when"}
 
-// tableUses returns the names that an SQL text uses as tables. tableUses does not check whether the names that it
-// returns are names of tables.
+// tableUses returns the names that an SQL text uses as tables. tableUses does not check whether tables with these names
+// exist.
 func tableUses(sql string) []use {
 	var uses []use
 	depth := 0

@@ -11,7 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// maxKeys is the maximum number of keys of a host. maxKeys limits the time that the verification of a wrong signature takes.
+// maxKeys is the maximum number of keys of a host. A wrong signature is compared with every key of the host, so maxKeys
+// limits the time that this takes.
 const maxKeys = 8
 
 // AddKey registers a public key of a host's agents. AddKey returns db.ErrConflict if the key is already registered, for this or another host,
@@ -19,7 +20,8 @@ const maxKeys = 8
 func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) (Credential, error) {
 	var c Credential
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
-		// Without this lock, concurrent calls would not count the keys of each other.
+		// Without this lock, concurrent calls would not count the keys that the other calls insert, and the host could
+		// get more than maxKeys keys.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('keys of agents ' || $1::text, 0))`, host); err != nil {
 			return err
 		}

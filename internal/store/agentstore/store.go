@@ -104,8 +104,8 @@ func (s *Store) List(ctx context.Context, kind Kind, host string) ([]Credential,
 	return all, nil
 }
 
-// Revoke deletes a credential and returns its host. From now on, berth refuses what the credential authenticates. Revoke returns
-// db.ErrNotFound if the credential does not exist.
+// Revoke deletes a credential and returns its host. From then on, berth refuses requests and reports that this credential
+// authenticates. Revoke returns db.ErrNotFound if the credential does not exist.
 func (s *Store) Revoke(ctx context.Context, kind Kind, id uuid.UUID) (host string, err error) {
 	err = s.db.QueryRow(ctx, `delete from agent_credential where id = $1 and kind = $2 returning host`, id, kind).Scan(&host)
 	return host, db.NotFoundOr(err, "the agents' %s %s does not exist", kind, id)

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// admission decides which caller gets the next connection of a pool. Every caller belongs to a class, for example to the writes of one
-// API resource. One class may hold at most twice the number of free connections. Therefore, if every caller of one class waits for a lock,
-// a third of the connections remains for the other classes.
+// admission decides which caller gets the next connection of a pool. Every caller belongs to a class, for example to the writes of one API
+// resource. A class gets another connection only while it holds fewer than twice the number of free connections. Therefore, even if one
+// class has many callers that all wait for a lock, about a third of the connections remains for the other classes.
 type admission struct {
 	mu      sync.Mutex
 	free    int
@@ -125,7 +125,7 @@ func WithClass(ctx context.Context, class string) context.Context {
 }
 
 // WithReserve returns a context whose statements and transactions use the reserved connections. The reserved connections are for readiness
-// checks, metrics and the APIs of operators, so that these answer while requests use all other connections.
+// checks, metrics and the APIs of operators, which must answer even while requests use all other connections.
 func WithReserve(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reservedKey, true)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// DB contains three pools of connections to berth's database. The database URL sets the size of the pools `pool` and `prepared`.
+// DB contains three pools of connections to berth's database. The database URL sets the sizes of the pools `pool` and
+// `prepared`.
 type DB struct {
 	pool       *pgxpool.Pool
 	prepared   *pgxpool.Pool // connections that use one generic plan for each prepared statement
@@ -37,9 +38,9 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// By default, PostgreSQL plans a statement with a list parameter again at each execution, which takes longer than the execution itself.
-	// With the following settings, PostgreSQL makes one generic plan for the statement, and the plan uses indexes even if PostgreSQL makes
-	// the plan while a table is small.
+	// By default, PostgreSQL plans a statement with a list parameter again at each execution, and the planning takes longer than the
+	// execution itself. With the following settings, PostgreSQL makes one generic plan for the statement, and the plan uses indexes even if
+	// PostgreSQL makes the plan while a table is small.
 	generic := cfg.Copy()
 	generic.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	generic.ConnConfig.RuntimeParams["enable_seqscan"] = "off"

@@ -124,7 +124,8 @@ func Page[T any](items []T, q Listing) []T {
 	return items
 }
 
-// Tagged adds to `columns` the columns for filters on the tags of the table's objects.
+// Tagged adds to `columns` the fields tags, tags_any, not_tags and not_tags_any, which filter the objects of the table
+// by their tags.
 func Tagged(table string, columns map[string]Column) map[string]Column {
 	for field, test := range map[string]string{
 		"tags":         table + ".tags @> %s",

@@ -65,7 +65,7 @@ func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxp
 // failWhenDone ensures that, when ctx ends, every call that waits on the connection fails; the returned function `release` ends this
 // effect. With failWhenDone, pgx needs no goroutine that watches the context of each statement.
 func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
-	socket := conn.Conn().PgConn().Conn() // the function below may run after the release of conn
+	socket := conn.Conn().PgConn().Conn() // read here, because the function below may run after the release of conn
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
 	return func() {
 		if !stop() { // ctx has ended, so the connection cannot be used again

@@ -15,8 +15,8 @@ import (
 )
 
 // Time limits of berth's SQL statements, lock waits and idle transactions. If a client of the database hangs or is lost, the time limits
-// make PostgreSQL release the locks of that client. A lock wait ends before the other two limits, so that a lock that another session
-// holds is reported as such.
+// make PostgreSQL release the locks of that client. The limit for lock waits is shorter than the other two, so that a session that waits
+// for another session's lock gets the error for a lock wait.
 const (
 	StatementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second

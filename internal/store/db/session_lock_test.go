@@ -36,7 +36,8 @@ func runLeader(url string) int {
 	return 0
 }
 
-// TestInOneProcess_StoppedProcessLosesTheLock stops a process with SIGSTOP: its connection stays open, because the kernel still answers.
+// TestInOneProcess_StoppedProcessLosesTheLock stops a process with SIGSTOP. The connection of the stopped process stays open, because
+// the kernel still answers TCP keepalives.
 func TestInOneProcess_StoppedProcessLosesTheLock(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -23,7 +23,7 @@ var (
 // Tx is a transaction of berth. A function with a parameter of type Tx runs as part of its caller's transaction.
 type Tx interface {
 	pgx.Tx
-	// NotifyRelays requests that, after the commit, the relays are notified of due notes.
+	// NotifyRelays requests that the relays are notified after the commit that notes are due.
 	NotifyRelays()
 }
 
@@ -111,9 +111,9 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	return &transaction{tx, t.hasNotes}, nil
 }
 
-// SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, the result returns PostgreSQL's error.
-// PostgreSQL runs the whole batch even if a callback fails. If a deadlock follows the failure of a callback, PostgreSQL aborts the
-// transaction, and the result must return the error of the deadlock so that the transaction is retried.
+// SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, Close of the result returns
+// PostgreSQL's error. PostgreSQL runs the whole batch even if a callback fails. If a deadlock follows the failure of a callback,
+// PostgreSQL aborts the transaction, and Close must return the error of the deadlock so that the transaction is retried.
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	r := &batchResults{}
 	for _, q := range b.QueuedQueries {

@@ -77,9 +77,9 @@ func (s *Store) runAllocationTx(ctx context.Context, writes ...*AllocationWrite)
 // not allowed, ReplaceAllocations writes nothing.
 //
 // Every transaction that writes allocations locks rows in the same order: first consumers by UUID, then providers by ID. ReplaceAllocations
-// reads a row only after it has locked the row. Because every transaction locks rows before it reads them, each of several concurrent
-// writers either sees the current rows or gets an *inventory.Fault. If the caller's transaction already holds the lock of a provider, the
-// caller must not call ReplaceAllocations for consumers that other transactions may write, because the transactions can deadlock.
+// reads a row only after it has locked the row. Therefore, each of several concurrent writers either sees the current rows or gets an
+// *inventory.Fault. If the caller's transaction already holds the lock of a provider, the caller must not call ReplaceAllocations for
+// consumers that other transactions may write, because the transactions can deadlock.
 func ReplaceAllocations(ctx context.Context, tx db.Tx, writes ...*AllocationWrite) error {
 	t := newAllocationTx(writes)
 	batch := &pgx.Batch{}

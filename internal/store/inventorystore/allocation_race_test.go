@@ -122,7 +122,7 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 
 		u, err := s.Inventory.ProviderUsage(t.Context(), p)
 		switch {
-		case isNotFound(err) && won >= 1: // the provider is deleted; its inventories may have been deleted before
+		case isNotFound(err) && won >= 1: // the provider is deleted; another writer may have deleted its inventories before
 		case err == nil && won == 1 && u.Used["VCPU"] == 1:
 		default:
 			t.Errorf("round %d of concurrent deletions and allocations: got %d successful writers, usage %+v, error %v; want the provider deleted, or one success and 1 VCPU in use",

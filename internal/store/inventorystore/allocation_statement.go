@@ -14,8 +14,9 @@ import (
 // allocationStatement is a SQL statement that allocates amounts of one or more resource classes of one provider to a new consumer.
 // allocationStatement allocates either all requested amounts or none. allocationStatement allocates the amounts only if three conditions
 // hold: the consumer does not exist, the amounts fit the inventories in the snapshot of the statement, and the provider, once locked, still
-// has the same generation as in that snapshot. A changed generation shows a concurrent allocation, because every allocation from a provider
-// increments the provider's generation. allocationStatement checks the amounts by the same conditions as inventory.CheckCapacity.
+// has the same generation as in that snapshot. If the generation has changed, another transaction may have allocated from the provider,
+// because every allocation increments the provider's generation. allocationStatement applies the same conditions to the amounts as
+// inventory.CheckCapacity.
 const allocationStatement = `
 	with requested as (
 		select p.id, p.uuid, p.generation, i.class_id, new.amount, new.position
@@ -53,10 +54,10 @@ const allocationStatement = `
 	select @cause, @actor, @consumer, 1, uuid, generation - 1, generation
 	from updated_provider`
 
-// tryAllocationStatement runs a write of one provider and one new consumer, which is the most frequent kind of write, as one SQL statement.
-// tryAllocationStatement reports whether the statement has written the allocations. If the statement has not written the allocations, the
-// caller runs the write with runAllocationTx, which needs one more round trip to PostgreSQL and returns the reason if the write is not
-// allowed.
+// tryAllocationStatement runs a write that allocates from one provider to one new consumer as one SQL statement. This is the most frequent
+// kind of write. tryAllocationStatement reports whether the statement has written the allocations. If the statement has not written the
+// allocations, the caller runs the write with runAllocationTx, which needs one more round trip to PostgreSQL and returns the reason if the
+// write is not allowed.
 func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) (done bool, err error) {
 	if len(w.Writes) != 1 || !w.Writes[0].Expect.ExpectsAbsent() {
 		return false, nil

@@ -22,8 +22,8 @@ func faultKind(err error) inventory.Kind {
 	return -1
 }
 
-// raceWriters calls f in n goroutines at the same time and returns the number of calls that succeed. If a call fails, its error must be an
-// *inventory.Fault of one of the given kinds.
+// raceWriters calls f in n goroutines at the same time and returns the number of calls that succeed. raceWriters fails the test if a call
+// returns another error than an *inventory.Fault of one of the given kinds.
 func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Kind) int {
 	t.Helper()
 	var won atomic.Int64

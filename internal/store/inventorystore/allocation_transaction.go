@@ -22,8 +22,8 @@ type allocationTx struct {
 	inventories map[inventory.InventoryKey]*inventoryState  // existing inventories of the new allocations
 	allocated   map[string]map[inventory.InventoryKey]int64 // allocations before the transaction, by consumer UUID
 	changes     []inventory.GenerationChange                // changes by the allowed writes
-	standalone  bool                                        // no other changes in the transaction: if all writes fail, it is rolled back
-	incremented int64                                       // number that the reads have already added to the providers' generations
+	standalone  bool                                        // the transaction contains no other changes, and is rolled back if all writes fail
+	incremented int64                                       // what the statement that locks the provider has already added to its generation
 }
 
 // consumerRow is the row of an existing consumer.
@@ -80,9 +80,9 @@ func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 }
 
 // retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of the rejected write w after the transaction locked
-// its rows. The retried transaction then reports the conflict of the consumer's generation, which is the true reason for the rejection. An
-// allowed write does not need retryIfConsumerAppeared, because the transaction fails when it inserts a consumer that another writer has
-// created.
+// its rows. The retried transaction then finds that the consumer exists although the write expects none, and reports this conflict, which
+// is the true reason for the rejection. An allowed write does not need retryIfConsumerAppeared, because the transaction fails when it
+// inserts a consumer that another writer has created.
 func (t *allocationTx) retryIfConsumerAppeared(ctx context.Context, q db.Querier, w *AllocationWrite) error {
 	absent := slices.DeleteFunc(w.consumers(), func(consumer string) bool {
 		_, exists := t.consumers[consumer]
@@ -154,8 +154,8 @@ func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.
 	return capacities, missing
 }
 
-// applyWrite applies an allowed write to the usage of the inventories, to the generations of the providers and to the history
-// entries.
+// applyWrite adds the effects of an allowed write to the state t: to the usage of the inventories, the generations of the
+// providers, and the entries for the generation history.
 func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	incremented := map[string]bool{}
 	for _, c := range w.Writes {

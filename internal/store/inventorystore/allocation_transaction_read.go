@@ -34,7 +34,9 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 		order by uuid
 		for no key update`, consumers).Query(t.readConsumers)
 	t.queueProviders(batch, deleted)
-	// A write that expects no consumer fails if the consumer exists, unless the consumer has no project and user.
+	// A write that expects no consumer is rejected if the consumer exists, unless the consumer has no project and user.
+	// Of the consumers that a write expects not to exist, this query therefore reads only those without project and
+	// user.
 	batch.Queue(`
 		select c.uuid, (select uuid from provider where id = a.provider_id), (select name from resource_class where id = a.class_id),
 			a.amount

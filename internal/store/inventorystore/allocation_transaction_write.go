@@ -28,9 +28,9 @@ func (t *allocationTx) queueWrites(ctx context.Context, batch *pgx.Batch) {
 	queueHistory(ctx, batch, inventory.CauseAllocations, t.changes...)
 }
 
-// queueConsumers queues the statements that create the new consumers, update the existing consumers, delete their current
-// allocations, and delete the consumers without new allocations. If another writer creates one of the new consumers after the transaction
-// has read its rows, the transaction fails and is retried.
+// queueConsumers queues the statements that create the new consumers, update the existing consumers and delete their current allocations,
+// and delete the consumers that get no new allocations. If another writer creates one of the new consumers after the transaction has read
+// its rows, the transaction fails and is retried.
 func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.ConsumerWrite) {
 	var uuids, projects, users []string
 	var types []*string

@@ -17,8 +17,8 @@ const (
 )
 
 // ExplainCandidates explains which filter of a query for allocation candidates removes which providers and provider trees.
-// ExplainCandidates examines at most maxExplainedTrees provider trees, besides those with sharing providers. The result `names` contains
-// the names of the providers in the examples by UUID. ExplainCandidates returns the same faults as Candidates.
+// ExplainCandidates examines all provider trees with sharing providers, and at most maxExplainedTrees other trees. The result `names`
+// contains the names of the providers in the examples by UUID. ExplainCandidates returns the same faults as Candidates.
 func (s *Store) ExplainCandidates(ctx context.Context, q inventory.CandidateQuery) (e inventory.Explanation, names map[string]string, err error) {
 	q.AllClasses, q.WithTraits, q.Limits = false, false, inventory.SearchLimits{}
 	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {

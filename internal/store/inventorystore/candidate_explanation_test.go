@@ -9,7 +9,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// An explanation examines a bounded number of provider trees, and says whether there are more.
+// An explanation examines a limited number of provider trees, and says whether there are more trees.
 func TestExplainCandidates_ExaminesABoundedNumberOfTrees(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

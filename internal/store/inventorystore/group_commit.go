@@ -16,8 +16,8 @@ const (
 	maxGroupCommit = 32
 	// groupCommitTimeout is the maximum duration of a transaction that several writes share.
 	groupCommitTimeout = 2 * db.StatementTimeout
-	// maxGroupCommitWait is the maximum time that a queue waits for further writes of the writers whose writes have just been
-	// committed.
+	// maxGroupCommitWait is the maximum time that a queue waits after a transaction, so that the writers of this transaction
+	// can add their next writes.
 	maxGroupCommitWait = 2 * time.Millisecond
 )
 

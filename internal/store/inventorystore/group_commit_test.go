@@ -46,8 +46,8 @@ func dumpRows(t *testing.T, db *pgx.Conn) []string {
 	return all
 }
 
-// drawWrite draws a random write for one consumer and one provider. The provider has no inventory of some of the requested resource
-// classes, or the classes do not exist.
+// drawWrite draws a random write for one consumer and one provider. The write may request resource classes of which the provider
+// has no inventory, or that do not exist.
 func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
 	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.ExpectAbsent(), inventory.ExpectGeneration(1)}).Draw(t, "expect")
 	w := inventory.ConsumerWrite{Consumer: consumer, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), User: "u", Expect: expect}

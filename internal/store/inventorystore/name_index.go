@@ -10,7 +10,7 @@ import (
 )
 
 // nameIndex maps the names of resource classes or traits to their IDs and back. For each name, nameIndex also contains the number of
-// providers with this class or trait, counted only up to maxRareCount.
+// providers with this class or trait; the count stops at maxRareCount.
 type nameIndex struct {
 	names  map[int32]string
 	ids    map[string]int32

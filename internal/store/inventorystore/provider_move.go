@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// UpdateProvider renames a provider. If the change names another parent, UpdateProvider also moves the provider and its descendants below
-// that parent. UpdateProvider does not change the generation of the provider.
+// UpdateProvider renames a provider. If the change names a parent other than the current one, UpdateProvider also moves the provider and
+// its descendants below the named parent. UpdateProvider does not change the generation of the provider.
 func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

@@ -205,8 +205,9 @@ func (r *reshapeTx) deleteInventories(ctx context.Context) error {
 	return nil
 }
 
-// leftOver returns those inventories of the request's providers that the reshape request does not contain, as provider IDs and class IDs.
-// If one of these inventories has allocations, leftOver returns a fault of kind InventoryInUse.
+// leftOver returns those inventories of the request's providers that the reshape request does not contain. The result consists of two
+// lists of equal length: the provider ID and the class ID of each inventory. If one of these inventories has allocations, leftOver
+// returns a fault of kind InventoryInUse.
 func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []int32, err error) {
 	rows, err := r.tx.Query(ctx, `
 		select p.uuid, c.name, i.provider_id, i.class_id,

@@ -15,7 +15,7 @@ type rootQuery struct {
 	aggregates []string // aggregates that are read for each provider
 	after      int64    // key of the last root that was read
 	size       int      // number of trees in the next batch
-	done       bool     // all trees are read
+	done       bool     // true if all trees have been read
 }
 
 // newRootQuery returns the query for the provider trees that may serve the request. If the request names trees in in_tree, the query

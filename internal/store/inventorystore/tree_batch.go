@@ -67,8 +67,8 @@ type treeBatch struct {
 	err     error
 }
 
-// read reads the trees whose root providers the query `roots` selects. Of the aggregates of each provider, `read` reads only the aggregates
-// in the parameter `aggregates`, or all aggregates if the parameter is nil.
+// read reads the trees whose root providers the query `roots` selects. For each provider, `read` reads only those aggregates that the
+// parameter `aggregates` lists, or all aggregates if this parameter is nil.
 func (r *treeReader) read(ctx context.Context, roots string, args []any, aggregates []string) *treeBatch {
 	b := &treeBatch{reader: r, nodes: map[int64]*inventory.Node{}}
 	batch := &pgx.Batch{}

@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// wakeDelay is the time from the recording of a blocked entry until its workflow starts. The completion of the last blocker
-// starts the workflow earlier.
+// wakeDelay is the maximum time from the recording of a blocked entry until the workflow of the entry starts. A blocked
+// entry must wait for other entries, its blockers. If the last blocker completes earlier, the workflow starts then.
 const wakeDelay = 2 * time.Second
 
 // Append records changes as journal entries in the caller's transaction,
@@ -38,13 +38,14 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 	return seqs, outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// queueEntry queues the insertion of an entry and of its dependencies. queueEntry share-locks the blockers, so that none of them
-// completes before the dependencies are committed.
+// queueEntry queues the insertion of an entry and of its dependencies. queueEntry locks the blockers (`for share`), so that none
+// of them completes before the dependencies are committed.
 func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
 	for _, p := range c.Parents {
-		// The update of a parent with a nested collection creates the objects of the collection again. The delete of an
-		// object of the collection therefore waits for the update of the parent.
+		// When the controller updates a parent with a nested collection, for example a pool with members, it drops the
+		// objects in the collection, and berth creates them again. The delete of such an object therefore waits for the
+		// update of its parent.
 		if c.Operation != journal.Delete || p.Type == journal.ParentType(c.Object.Type) {
 			types, ids = append(types, p.Type), append(ids, p.ID)
 		}
@@ -101,8 +102,8 @@ func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudg
 	})
 }
 
-// parentKeys returns the keys of the current and the former parents of an object. The deletion of a parent waits for the change
-// of its child object.
+// parentKeys returns the keys of the parents of an object, and of the other objects that it mentions now or mentioned before
+// the change. The delete of each of them waits for the entry of this change.
 func parentKeys(c journal.Change) []string {
 	keys := []string{}
 	for _, p := range slices.Concat(c.Parents, c.Mentioned) {
@@ -111,7 +112,8 @@ func parentKeys(c journal.Change) []string {
 	return keys
 }
 
-// parentKey returns the key of a parent in the column journal_entry.parents.
+// parentKey returns the text that stands for a parent object in the column `parents` of journal_entry and
+// mirror_object.
 func parentKey(r journal.Ref) string { return r.Type + "/" + r.ID }
 
 // entryNudge returns the nudge for the workflow of an entry. The nudge of a blocked entry is delayed by wakeDelay.
@@ -131,7 +133,7 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 	return n
 }
 
-// maxShownBlockers is the maximum number of blockers in the search attributes of a workflow.
+// maxShownBlockers is the maximum number of an entry's blockers that the search attributes of its workflow name.
 const maxShownBlockers = 20
 
 func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
@@ -140,7 +142,7 @@ func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq
 const EntryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
 	created_at, taken_at, finished_at, retry_at, carrier`
 
-// entryRow is a row of EntryColumns. The fields of entryRow have the names of the columns.
+// entryRow is a row of EntryColumns.
 type entryRow struct {
 	Seq        int64
 	ObjectType string
@@ -188,8 +190,8 @@ func wakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error 
 	return enqueueNudges(ctx, tx, false, entries...)
 }
 
-// enqueueNudges enqueues notes for entries, sorted by number to avoid deadlocks.
-// If `restart` is true, the notes also start workflows again that have completed.
+// enqueueNudges enqueues notes for entries, sorted by number to avoid deadlocks. If `restart` is true, the notes also
+// start workflows that have already completed.
 func enqueueNudges(ctx context.Context, tx db.Tx, restart bool, entries ...journal.Entry) error {
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 	nudges := make([]contract.Nudge, len(entries))

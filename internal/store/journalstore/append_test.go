@@ -171,8 +171,8 @@ func TestAppend_BlockedEntryIsDueWhenItsBlockerCompletes(t *testing.T) {
 	}
 }
 
-// A port's entry is recorded while its network's entry completes. Either the port's entry is not blocked, or a note wakes its
-// workflow.
+// A port's entry is recorded while its network's entry completes. Either the port's entry is not blocked, or a note wakes the
+// workflow of the port's entry.
 func TestAppend_ChildOfACompletingParentIsAlwaysWoken(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

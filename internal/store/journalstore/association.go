@@ -9,9 +9,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// saveAssociation applies the creation or deletion of an association of a BGPVPN. saveAssociation returns the
-// change to record: the update of the BGPVPN with the resulting lists of networks and routers. The association
-// has a row of its own, because the request that deletes an association contains only the association's ID.
+// saveAssociation applies the creation or deletion of an association of a BGPVPN. saveAssociation returns the change to
+// record: the update of the BGPVPN with the resulting lists of networks and routers. The association has a row of its
+// own, because the request that deletes it contains only the ID of the association, not the ID of the BGPVPN.
 func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *journal.Change) ([]journal.Change, error) {
 	data := c.Data
 	if before != nil {
@@ -28,7 +28,8 @@ func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *jo
 	if vpn == nil {
 		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, a.VPN.Type, a.VPN.ID)
 	}
-	// The row's own data have no revision_number unless the service that recorded the change has sent one.
+	// Read the column `data` itself: unlike objectColumns, it has no revision_number unless the service that recorded
+	// the change has sent one.
 	var own json.RawMessage
 	if err := tx.QueryRow(ctx, `select data from mirror_object where object_type = $1 and object_id = $2`, a.VPN.Type, a.VPN.ID).Scan(&own); err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func saveAssociation(ctx context.Context, tx db.Tx, c journal.Change, before *jo
 	return SaveObject(ctx, tx, *vpn)
 }
 
-// deleteAssociations deletes the rows of the associations of a deleted object. The controller deletes the lists with the object.
+// deleteAssociations deletes the rows of the associations of a deleted object. No journal entry is necessary: the controller
+// stores the associations as lists in the object, and deletes them with the object.
 func deleteAssociations(ctx context.Context, tx db.Tx, r journal.Ref) error {
 	types := journal.AssociationTypes(r.Type)
 	if len(types) == 0 {

@@ -20,9 +20,10 @@ const ClaimDuration = 5 * time.Second
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
 const maxClaimAttempts = 5
 
-// ClaimEntry claims an entry for an attempt. ClaimEntry does not claim a blocked entry, but returns the entry with its blockers; a failed
-// entry is a blocker, too. ClaimEntry does not claim an entry that is completed, has failed, backs off, or is claimed by another attempt.
-// While the journal is paused, ClaimEntry claims no entry; if the entry could be sent otherwise, ClaimEntry returns it with the pause.
+// ClaimEntry claims an entry for an attempt to send it. ClaimEntry does not claim a blocked entry, but returns the entry with its
+// blockers. An entry that has failed still blocks the entries that wait for it. ClaimEntry does not claim an entry that is completed or
+// has failed, that must wait before its next attempt, or that ClaimBacklog has claimed for another workflow. While the journal is paused,
+// ClaimEntry claims no entry; if the entry is neither completed nor failed, ClaimEntry returns it with the pause.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
 		t, claimed, err := s.claimEntry(ctx, seq)
@@ -65,7 +66,7 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 	return t, claimed, err
 }
 
-// scanClaim reads a row of maybe_applied, since_last and EntryColumns.
+// scanClaim reads a row that consists of the columns maybe_applied, since_last and EntryColumns.
 func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	r, err := pgx.RowToStructByName[struct {
 		entryRow
@@ -75,8 +76,9 @@ func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MaybeApplied, SinceLast: r.SinceLast}, err
 }
 
-// unclaimedEntry returns an entry with the reason why it cannot be claimed. If another workflow has completed the entry,
-// unclaimedEntry deletes the note of the entry's own workflow, because this workflow, which calls unclaimedEntry, has nothing left to do.
+// unclaimedEntry returns an entry with the reason why it cannot be claimed. If the entry is completed, unclaimedEntry deletes the note of
+// the entry's own workflow. This workflow calls unclaimedEntry and has nothing left to do, because another workflow has completed the
+// entry.
 func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		t = journal.ClaimResult{}
@@ -110,7 +112,7 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 	return t, err
 }
 
-// isSendable reports whether an attempt may send the entry.
+// isSendable reports whether the state of an entry allows an attempt to send it.
 func isSendable(e journal.Entry) bool {
 	return e.State == journal.Pending || e.State == journal.Processing
 }
@@ -138,31 +140,33 @@ func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker,
 }
 
 // SaveOutcome writes the outcome of an attempt that the entry's own workflow made. SaveOutcome returns db.ErrConflict if a
-// newer attempt exists; a second call with the same outcome succeeds. SaveOutcome deletes the note of the workflow, because the
-// workflow is running. If the entry completes, SaveOutcome wakes the workflows of the entries that waited only for this entry.
+// newer attempt exists. A second call for the same attempt with the same outcome succeeds and changes nothing. SaveOutcome
+// deletes the note of the workflow, because the workflow is running. If the entry completes, SaveOutcome wakes the workflows of
+// the entries that waited only for this entry.
 func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.SaveOutcomeAndClaimNotes(ctx, seq, attempt, o, 0)
 	return e, err
 }
 
-// SaveOutcomeAndClaimNotes does the same as SaveOutcome, but claims at most `limit` notes of
-// the unblocked entries for outbox.ClaimDuration. The caller must deliver the claimed notes.
+// SaveOutcomeAndClaimNotes does the same as SaveOutcome, but also claims, for outbox.ClaimDuration, the notes of at
+// most `limit` of the entries that this outcome unblocks. The caller must deliver the claimed notes.
 func (s *Store) SaveOutcomeAndClaimNotes(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []contract.Note, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, deleteNote, wake{claim: limit})
 }
 
-// SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made after a call to ClaimBacklog.
-// SaveSharedOutcome keeps the note of the entry, so that the entry's own workflow also records the outcome. The workflows of the
-// unblocked entries wake up only after ClaimDuration, because the caller usually claims these entries with ClaimBacklog before.
+// SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made after that workflow had claimed
+// this entry with ClaimBacklog. SaveSharedOutcome keeps the note of the entry, so that the entry's own workflow still runs and
+// records the outcome in its history. The workflows of the entries that this outcome unblocks wake up only after
+// ClaimDuration, because the caller usually claims these entries with ClaimBacklog within this time.
 func (s *Store) SaveSharedOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.saveOutcome(ctx, seq, attempt, o, keepNote, wake{delay: ClaimDuration})
 	return e, err
 }
 
-// wake says how the workflows of unblocked entries wake up.
+// wake says how the workflows of the entries that an outcome unblocks wake up.
 type wake struct {
 	claim int           // maximum number of notes that the caller claims and delivers
-	delay time.Duration // until the other notes become due
+	delay time.Duration // time until the notes that the caller does not claim become due
 }
 
 // noteChange is the change of an entry's note in the statement that writes the entry's outcome.
@@ -172,7 +176,8 @@ type noteChange struct {
 }
 
 var (
-	// deleteNote deletes the note of the entry's own workflow, which is running.
+	// deleteNote deletes the note of the entry's own workflow, because this workflow made the attempt and thus is
+	// running.
 	deleteNote = noteChange{sql: `delivered as (` + outbox.DeleteDelivered("e", "$8", "e.state = 'completed'") + `)`, due: "false"}
 	// keepNote keeps the note, because another workflow made the attempt. Unless the entry completes, the note becomes due now.
 	keepNote = noteChange{sql: `due as (` + outbox.MakeDueNow("e", "$8", "e.state <> 'completed'") + ` returning 1)`, due: "exists (select from due)"}
@@ -202,7 +207,7 @@ func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journ
 	return e, claimed, nil
 }
 
-// queueOutcome queues the update of an entry with an outcome, and the change of its note in the same statement.
+// queueOutcome queues one statement that writes an outcome to an entry and changes the note of the entry as n says.
 func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, n noteChange, e *journal.Entry, written, due *bool) {
 	failures := 0
 	if o.CountsAsFailure() {
@@ -232,7 +237,8 @@ func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, n
 	})
 }
 
-// savedBefore returns the entry if the same attempt has saved the same state before, and db.ErrConflict otherwise.
+// savedBefore returns the entry if a previous call has saved the state `to` for the same attempt, and db.ErrConflict
+// otherwise.
 func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to journal.State) (journal.Entry, error) {
 	e, _, _, err := s.JournalEntry(ctx, seq)
 	if err != nil {
@@ -247,16 +253,17 @@ func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to jour
 // isCompleted is the SQL condition that the entry $1 is completed.
 const isCompleted = `exists (select from journal_entry b where b.seq = $1 and b.finished_at is not null)`
 
-// unblockedEntries is SQL that lists the entries that wait only for the entry $1, if this entry is completed.
+// unblockedEntries is SQL that lists the entries that wait only for the entry $1. The list is empty if the entry $1 is
+// not completed.
 const unblockedEntries = `
 	select d.entry
 	from journal_dep d
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueUnblock queues the removal of the dependencies on a completed entry, and the notes of the entries
-// that this unblocks. queueUnblock locks the dependent entries first: if two blockers complete at the
-// same time, the second transaction must see that the first transaction has removed its dependency.
+// queueUnblock queues statements that delete the dependencies on a completed entry and enqueue notes for the entries
+// that no longer have a blocker. queueUnblock locks the dependent entries first: if two blockers of the same entry
+// complete at the same time, the second transaction must see that the first transaction has deleted one dependency.
 func queueUnblock(batch *pgx.Batch, seq int64, w wake, claimed *[]contract.Note, woken *int64) {
 	batch.Queue(`
 		select 1
@@ -282,8 +289,8 @@ func queueUnblock(batch *pgx.Batch, seq int64, w wake, claimed *[]contract.Note,
 		where waits_for = $1 and `+isCompleted, seq)
 }
 
-// queueWakeDependents queues notes for the entries that wait for the entry `seq`, because the state of that entry has changed and
-// the workflows of the waiting entries report it.
+// queueWakeDependents queues a statement that enqueues notes for the entries that wait for the entry `seq`. The state of the
+// entry `seq` has changed, and the workflows of the waiting entries show this state to operators.
 func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
 		seq, contract.JournalEntry,

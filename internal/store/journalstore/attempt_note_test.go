@@ -15,7 +15,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// completeEntry completes an entry, and returns the claimed notes of the entries that this unblocks.
+// completeEntry completes an entry, and returns the claimed notes of the entries that no longer have a blocker.
 func completeEntry(t *testing.T, s *store.Store, seq int64, limit int) []contract.Note {
 	t.Helper()
 	e := take(t, s, seq).Entry
@@ -92,8 +92,8 @@ func TestSaveOutcomeAndClaimNotes_WaitingWorkflowIsNotStartedAgain(t *testing.T)
 	}
 }
 
-// If a workflow is running, its note has been delivered. If another nudge was merged
-// into this note, the workflow must read its row again, unless the entry is completed.
+// If a workflow is running, its note has been delivered. If another nudge was merged into the note since then, the
+// workflow must read the entry again, so the note stays unless the entry is completed.
 func TestSaveOutcome_DeletesTheNoteOfTheOwnWorkflow(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

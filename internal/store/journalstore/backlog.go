@@ -15,9 +15,10 @@ import (
 
 // ClaimBacklog claims, for ClaimDuration, up to `limit` of the entries that were recorded while the controller was unreachable, oldest
 // first. An entry belongs to this backlog if it has no blockers, and if no attempt has sent it yet or its last attempt did not reach the
-// controller. An entry whose claim by ClaimBacklog has expired belongs to the backlog, too. ClaimBacklog skips entries with an attempt at
-// or after `since`, and entries recorded within wakeDelay. While the journal is paused, ClaimBacklog claims nothing. The parameter sender
-// is the number of the entry whose workflow sends the claimed entries. The claimed entries' own workflows wake up after ClaimDuration.
+// controller. An entry that ClaimBacklog claimed earlier belongs to the backlog again when this claim has expired. ClaimBacklog skips
+// entries that a workflow has examined at or after `since`, and entries that were recorded less than wakeDelay ago. While the journal is
+// paused, ClaimBacklog claims nothing. The parameter sender is the number of the entry whose workflow sends the claimed entries. The
+// claimed entries' own workflows wake up after ClaimDuration.
 func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, sender int64) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// takeWaiting claims the backlog. It returns the numbers of the claimed entries, and the claims by entry number.
+// takeWaiting claims the backlog, and returns the numbers of the claimed entries, and the claims by entry number.
 func takeWaiting(t *testing.T, s *store.Store, since journalstore.Timestamp, limit int) (seqs []int64, takes map[int64]journal.ClaimResult) {
 	t.Helper()
 	all, err := s.Journal.ClaimBacklog(t.Context(), since, limit, 99)
@@ -122,7 +122,8 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 	}
 }
 
-// When the claim of a batch has expired, another batch claims the entry with MaybeApplied: the process that claimed it may have died.
+// When a claim by ClaimBacklog has expired, the next call of ClaimBacklog claims the entry again, with MaybeApplied: the process that
+// made the first claim may have died after it sent the change.
 func TestClaimBacklog_ExpiredClaimBelongsToTheBacklog(t *testing.T) {
 	t.Parallel()
 	s, url := recordFamily(t)
@@ -145,8 +146,8 @@ func TestClaimBacklog_ExpiredClaimBelongsToTheBacklog(t *testing.T) {
 	}
 }
 
-// When the claim of a batch has expired, the entry's own workflow claims the entry with MaybeApplied, so that it reads the object
-// at the controller before it sends the change again.
+// When a claim by ClaimBacklog has expired, the entry's own workflow can claim the entry. The claim has MaybeApplied, so that the
+// workflow reads the object at the controller before it sends the change again.
 func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
 	t.Parallel()
 	s, url := recordFamily(t)

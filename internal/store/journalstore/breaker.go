@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Breaker is the state of the circuit breaker of one controller, shared by all processes. A process reads this shared state only
-// while its own breaker is open.
+// Breaker is the state of the circuit breaker of one controller, shared by all processes. Each process also has a breaker in its
+// memory, and reads the shared state only while its own breaker is open.
 type Breaker struct {
 	store      *Store
 	controller string

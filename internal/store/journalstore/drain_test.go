@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Like the relay and the workflows, the workers act only on notes, while other goroutines record entries. In the end every
-// entry is completed, and no entry was sent before its blockers.
+// The goroutines called workers stand for the relay and the workflows, and act only on notes, while other goroutines
+// record entries. In the end every entry is completed, and no entry was sent before its blockers.
 func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -12,7 +12,8 @@ import (
 
 // RecordChanges records changes of objects that berth has no API for and returns their entries. RecordChanges records either all
 // or none. A create of an existing object returns db.ErrConflict; an update or delete of a missing object returns db.ErrNotFound.
-// A delete first deletes the objects that the object owns. The data of a delete entry is the last state of the object.
+// A delete first deletes the objects that the controller deletes together with the object, and records a change for each of them.
+// The data of a delete entry is the last state of the object.
 func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]journal.Entry, error) {
 	var entries []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -41,7 +42,7 @@ func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]
 	return entries, nil
 }
 
-// SaveObject applies a change to the row of an object, under the lock of the object, and returns the changes to record.
+// SaveObject locks an object, applies a change to its row, and returns the changes to record in the journal.
 func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
 	before, err := lockObject(ctx, tx, c.Object)
 	switch {
@@ -79,8 +80,8 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 	return []journal.Change{c}, err
 }
 
-// objectColumns lists the columns that scanObject reads. The data contains a revision_number even if the service that records the
-// change sends none.
+// objectColumns lists the columns that scanObject reads. If the service that recorded the object sent no revision_number, the
+// third column adds the number in the column `revision`.
 const objectColumns = `object_type, object_id, jsonb_build_object('revision_number', revision) || data, project, name`
 
 // scanObject reads the row of an object and returns it as a create change. The returned change names no parents.
@@ -90,7 +91,7 @@ func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 	return c, err
 }
 
-// lockObject locks an object and reads it. lockObject returns nil if the object does not exist; the lock is held anyway.
+// lockObject locks an object and reads it. If the object does not exist, lockObject returns nil but still locks the ID.
 func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, error) {
 	if err := lockRef(ctx, tx, r); err != nil {
 		return nil, err

@@ -9,14 +9,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// Source reads the state that the objects of one type should have at the
-// controller. Source returns each object as the change that creates it.
+// Source reads the state that the objects of one type should have at the controller. Each object is returned as the
+// change that would create it.
 type Source struct {
 	From      string // table and condition
 	IDColumn  string // column of the ID
 	IDType    string // type of the column
 	Query     func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error)
-	IsValidID func(id string) bool // whether the column can hold that ID
+	IsValidID func(id string) bool // whether the type of the column allows this ID
 }
 
 // ByIDs reads the objects with these IDs. ByIDs skips IDs that do not exist.
@@ -28,8 +28,8 @@ func (s Source) validIDs(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
-// Lock takes the locks that every change of the objects needs. Lock is a statement of its own, so that a later read sees the
-// changes of the transactions that it waited for.
+// Lock acquires the locks that every change of the objects needs. Lock runs statements of its own, so that a later read in
+// the same transaction sees the changes of the transactions for which Lock waited.
 func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
 	if s.IDType == "uuid" {
 		_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`, s.validIDs(ids))

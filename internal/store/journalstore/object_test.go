@@ -38,7 +38,8 @@ func keep(t *testing.T, s *store.Store, changes ...journal.Change) []journal.Ent
 	return entries
 }
 
-// In each case, the first entry is open when the second is recorded, and the entries before them are completed.
+// In each case, the entry of the step `first` is open when the entry of the step `second` is recorded, and the entries
+// of the steps `before` are completed.
 func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -186,7 +187,8 @@ func TestRecordChanges_RevisionGrowsAcrossDeletion(t *testing.T) {
 	}
 }
 
-// After concurrent creates, updates and deletes of one object, the journal holds a history that one writer could have recorded.
+// After concurrent creates, updates and deletes of one object, the entries in the journal are in an order in which a single
+// writer could have recorded them.
 func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -14,8 +14,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// RetryEntry gives a failed entry the full number of attempts again, and ends the back-off of a pending entry.
-// RetryEntry records the actor. RetryEntry returns db.ErrConflict if the entry is blocked, completed or being sent.
+// RetryEntry makes a failed entry pending and gives it the full number of attempts again. If the entry is pending and
+// waits for its next attempt, RetryEntry ends this wait. RetryEntry records the actor. RetryEntry returns
+// db.ErrConflict if the entry is blocked, completed or being sent.
 func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		held, err := queryBlockers(ctx, tx, seq)
@@ -44,8 +45,8 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 	return e, nil
 }
 
-// SkipEntry completes an entry that failed or is stuck, without sending it. The dependents of a skipped entry wait for its
-// blockers from then on. SkipEntry records the actor and the reason.
+// SkipEntry completes an entry that failed or is stuck, without sending it. From then on, the entries that waited for the
+// skipped entry wait for the blockers of the skipped entry. SkipEntry records the actor and the reason.
 func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		if err := RecordDecision(ctx, tx, seq, "skip", actor, reason); err != nil {
@@ -73,8 +74,8 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 // maxAttemptDuration is longer than every attempt: an attempt that began longer ago than this has ended or failed.
 const maxAttemptDuration = 20 * time.Second
 
-// decideEntry locks an entry, applies a decision to it and wakes its workflow. decideEntry returns db.ErrConflict if the entry is
-// completed or being sent.
+// decideEntry locks an entry, applies an operator's decision to it with `act`, and wakes its workflow. decideEntry returns
+// db.ErrConflict if the entry is completed or being sent.
 func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
 	var e journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -101,8 +102,8 @@ func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, jour
 	return e, err
 }
 
-// relinkDependents makes the dependents of an entry wait for the blockers of the entry. relinkDependents share-locks the blockers
-// like queueEntry.
+// relinkDependents makes the entries that wait for an entry also wait for the blockers of this entry. relinkDependents locks the
+// blockers as queueEntry does.
 func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	_, err := tx.Exec(ctx, `
 		with blocker as (
@@ -132,8 +133,8 @@ func HasLaterEntry(ctx context.Context, tx db.Tx, e journal.Entry) (later bool, 
 	return later, err
 }
 
-// CompleteEntry completes a locked entry without another attempt, keeps the reason as its last error, and wakes the entries
-// that waited only for it.
+// CompleteEntry completes a locked entry without another attempt, stores the reason in the column last_error, and wakes the
+// workflows of the entries that waited only for this entry.
 func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) error {
 	e, err := queryEntry(ctx, tx, `
 		update journal_entry
@@ -149,8 +150,8 @@ func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) erro
 	return wakeEntries(ctx, tx, e)
 }
 
-// ReopenEntry makes a locked, failed entry pending again, with another operation and other data. ReopenEntry wakes the workflow
-// of the entry and the workflows of the entries that wait for this entry.
+// ReopenEntry makes a locked, failed entry pending again, with the given operation and data. ReopenEntry wakes the workflow of
+// the entry and the workflows of the entries that wait for this entry.
 func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation, data json.RawMessage) error {
 	e, err := queryEntry(ctx, tx, `
 		update journal_entry

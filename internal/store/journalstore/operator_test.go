@@ -135,7 +135,7 @@ func TestRetryEntry_EndsBackOff(t *testing.T) {
 	}
 }
 
-// The dependents of a skipped entry wait for the blockers of that entry.
+// After an entry is skipped, the entries that waited for it wait for its blockers.
 func TestSkipEntry_DependentsInheritBlockers(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -286,7 +286,8 @@ func TestAppend_NoteOfABlockedEntryListsItsBlockers(t *testing.T) {
 	}
 }
 
-// The workflow of a blocked entry wakes up when its blocker fails, and when the failed blocker is retried.
+// The workflow of a blocked entry wakes up when the entry's blocker fails, and when an operator retries the failed
+// blocker.
 func TestSaveOutcome_FailedEntryWakesDependents(t *testing.T) {
 	t.Parallel()
 	s, url := recordFamily(t)

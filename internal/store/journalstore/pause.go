@@ -91,7 +91,7 @@ func (s *Store) PauseDecisions(ctx context.Context, limit int) ([]journal.Operat
 	return found, nil
 }
 
-// queuePause queues the read of the pause.
+// queuePause queues a query that reads the pause.
 func queuePause(batch *pgx.Batch, into **journal.Pause) {
 	batch.Queue(pauseSelect).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[journal.Pause])

@@ -15,7 +15,7 @@ type Store struct{ db *db.DB }
 // New returns a store on the database.
 func New(d *db.DB) *Store { return &Store{d} }
 
-// Workflows contains the query for the journal entries that have a workflow.
+// Workflows contains the query for the journal entries that must have a workflow.
 var Workflows = []outbox.Source{{Workflow: contract.JournalEntry, Rows: openEntriesSelect}}
 
 // openEntriesSelect lists the open entries with the columns that an outbox.Source needs.

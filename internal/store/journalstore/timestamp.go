@@ -9,7 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// ObjectsChanging returns the IDs of the objects that have an open entry or an entry that completed at or after `since`.
+// ObjectsChanging returns the IDs among `ids` of the objects that have an open entry, or an entry that was completed at
+// or after `since`.
 func (s *Store) ObjectsChanging(ctx context.Context, typ string, ids []string, since Timestamp) (map[string]bool, error) {
 	return ObjectsChanging(ctx, s.db, typ, ids, since)
 }

@@ -13,11 +13,11 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// RepairFindings records a journal entry for each finding, and returns one outcome per finding: the number of the recorded
-// entry, or the reason why no entry is recorded. All findings of one call must have the same object type. If the object of
-// a finding has journal entries after `since`, or no longer matches the finding, RepairFindings skips the object, because
-// the finding is out of date. If the parameter `exactly` is true, RepairFindings also skips an object whose rows have
-// changed since the audit recorded the finding.
+// RepairFindings records journal entries that repair findings of an audit, and returns one outcome per finding: the number
+// of the recorded entry, or the reason why no entry is recorded. All findings of one call must have the same object type.
+// If the object of a finding has journal entries after `since`, or no longer matches the finding, RepairFindings skips the
+// object, because the finding is out of date. If the parameter `exactly` is true, RepairFindings also skips an object
+// whose rows have changed since the audit recorded the finding.
 func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
@@ -65,8 +65,9 @@ func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journa
 	return outcomes, nil
 }
 
-// expectedObjects returns the expected state of the objects by ID. The objects may include the check network, which exists only
-// in the journal and at the controller.
+// expectedObjects returns the expected state of the objects by ID. The result also contains the check network (journal.Canary).
+// The check network has no row in the database: berth creates it at the controller, and if it is missing there, the controller
+// has lost its data.
 func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
 	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
 	kept, err := src.ByIDs(ctx, tx, ids...)
@@ -98,8 +99,8 @@ func repairChange(f journal.Finding, c journal.Change, exists, changing, exactly
 	return c, ""
 }
 
-// saveOutcomes links the journal entries to the run that recorded them, and saves the outcomes with the findings of the
-// audit that the run repairs.
+// saveOutcomes links the journal entries to the repair that recorded them, and saves each outcome in the row of its
+// finding.
 func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
 	types, ids := make([]string, len(findings)), make([]string, len(findings))
 	for i, f := range findings {
@@ -115,9 +116,9 @@ func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// IsRecoveryDue reports whether an entry needs a recovery. A recovery is due when the last recovery began longer ago than
-// `soon`, for an entry that no recovery has handled yet, or longer ago than `otherwise`, for an entry that a recovery has
-// handled before.
+// IsRecoveryDue reports whether a recovery must start. If an entry needs a recovery and no recovery has handled the entry
+// yet, a recovery is due when the last recovery began longer ago than `soon`. If a recovery has already handled the
+// entry, the next recovery is due when the last recovery began longer ago than `otherwise`.
 func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
 	var due bool
 	err := s.db.QueryRow(ctx, `
@@ -135,9 +136,9 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. A journal entry
-// must be recovered if the entry has failed, or if the controller has rejected the entry at least three times because a parent
-// is missing.
+// UnrecoveredEntries lists up to `limit` journal entries with numbers above `after` that need a recovery and that the run has
+// not recovered yet. An entry needs a recovery if it has failed, or if the controller has rejected the entry at least three
+// times because a parent is missing.
 func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`

@@ -22,8 +22,9 @@ func scanRun(row pgx.CollectableRow) (journal.Run, error) {
 	return r, err
 }
 
-// StartRun creates a run, or returns the open run of the same kind if there is one. StartRun returns db.ErrConflict for a
-// repair if a repair with another plan (audit) is open, or if the plan is not a finished audit.
+// StartRun creates a run, or returns the open run of the same kind if there is one. The plan of a repair is the audit
+// whose findings it repairs. For a repair, StartRun returns db.ErrConflict if a repair with another plan is open, or if
+// the plan is not a finished audit.
 func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, error) {
 	var r journal.Run
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
@@ -127,8 +128,8 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	return nil
 }
 
-// countEntries adds the numbers of recorded and of completed journal entries of a run, by object type, to the progress
-// of the run.
+// countEntries counts the journal entries that a run has recorded, and those of them that are completed, by object
+// type, and stores the counts in the progress of the run.
 func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	rows, err := q.Query(ctx, `
 		select e.object_type, count(*), count(e.finished_at)
@@ -169,8 +170,8 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// CountOpenEntries returns two counts for a run: `open` is the number of its journal entries that are not completed. `held` is the number
-// of those that have failed, or that wait for a failed entry directly or through other entries.
+// CountOpenEntries returns two counts for a run: `open` is the number of the run's journal entries that are not completed. `held` is the
+// number of open entries of the run that have failed, or that wait for a failed entry directly or through other entries.
 func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
 		with recursive held as (
@@ -216,8 +217,8 @@ func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []jour
 	})
 }
 
-// changeFindings changes the findings of an audit. changeFindings returns db.ErrConflict if the step has changed since the run
-// was read.
+// changeFindings changes the findings of an audit. changeFindings returns db.ErrConflict if the run's step counter has changed
+// since the caller read the run.
 func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db.Tx) error) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)

@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// sourceOf returns the source of the expected objects of a type: a table of networkstore if berth has an API for the
-// type, otherwise a table of journalstore.
+// sourceOf returns the source of the objects of a type that the controller should have: a table of networkstore if
+// berth has an API for the type, otherwise a table of journalstore.
 func sourceOf(typ string) journalstore.Source {
 	if s, ok := networkstore.MirrorSource(typ); ok {
 		return s

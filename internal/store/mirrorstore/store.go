@@ -15,7 +15,7 @@ type Store struct{ db *db.DB }
 // New returns a store on the database.
 func New(d *db.DB) *Store { return &Store{d} }
 
-// Workflows lists the kinds of runs that have a workflow.
+// Workflows contains the queries for the open runs, each of which must have a workflow.
 var Workflows = []outbox.Source{
 	openRunsSource(contract.FullSync, contract.KeyFullSync),
 	openRunsSource(contract.Recovery, contract.KeyRecovery),

@@ -1,5 +1,6 @@
-// Package notificationstore stores the notifications to Neutron's agents. It stores which notifications are unsent and which
-// notifications a process sends now. It keeps sent notifications for a while, because RabbitMQ or an agent may lose them.
+// Package notificationstore stores the notifications to Neutron's agents. The package also stores which notifications are
+// unsent and which of these a process is sending now. The package keeps sent notifications for some time so that they can be
+// sent again, because RabbitMQ or an agent may lose them.
 package notificationstore
 
 import (
@@ -36,7 +37,7 @@ var Workflows = []outbox.Source{
 		where told_at is null`},
 }
 
-// Append records notifications in the caller's transaction, and nudges the workflows that publish them.
+// Append records notifications in the caller's transaction, and enqueues notes for the workflows that publish them.
 func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) error {
 	if len(all) == 0 {
 		return nil
@@ -61,7 +62,7 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// nudge starts or nudges the workflow that publishes a network's notifications.
+// nudge returns the nudge for the workflow that publishes a network's notifications.
 func nudge(id uuid.UUID) contract.Nudge {
 	return contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(id.String()), Summary: "agent notifications about network " + id.String(),
 		Attributes: contract.Attributes{Resource: "announcement"}}
@@ -88,8 +89,8 @@ func unsent(ctx context.Context, q db.Querier, sql string, id uuid.UUID, limit i
 	return all, nil
 }
 
-// Claim lists at most `limit` unsent notifications of a network, oldest first. If none of them is claimed, Claim claims all of them for the
-// given time; otherwise it claims none.
+// Claim lists at most `limit` unsent notifications of a network, oldest first. If none of the listed notifications is claimed, Claim claims
+// all of them for the duration `claim`; otherwise it claims none.
 func (s *Store) Claim(ctx context.Context, id uuid.UUID, claim time.Duration, limit int) (all []network.AgentNotification, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		all, err = unsent(ctx, tx, unsentSelect+` for update`, id, limit)
@@ -106,8 +107,8 @@ func (s *Store) Claim(ctx context.Context, id uuid.UUID, claim time.Duration, li
 	return all, err
 }
 
-// LateNetworks lists at most `limit` networks that have unclaimed notifications that are older than `age`, and a note that Temporal has not
-// accepted. The network with the oldest notification comes first.
+// LateNetworks lists at most `limit` networks that have unsent, unclaimed notifications older than `age`, and whose workflow has a note
+// that Temporal has not accepted yet. The network with the oldest notification comes first.
 func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
 		select network_id

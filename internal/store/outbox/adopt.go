@@ -46,8 +46,8 @@ func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	return notes, nil
 }
 
-// unlessBoundElsewhere is the SQL condition that the database is not bound to a Temporal namespace whose ID differs
-// from $3.
+// unlessBoundElsewhere is the SQL condition that the database is bound to the Temporal namespace with the ID $3 or to
+// none.
 const unlessBoundElsewhere = `not exists (select from temporal_namespace where id <> $3)`
 
 // IsBoundTo reports whether the database is bound to the Temporal namespace with the given ID.
@@ -60,8 +60,8 @@ func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
 	return bound, nil
 }
 
-// RestartWorkflows enqueues a note for each workflow ID whose object has a row, and returns the number of enqueued notes.
-// RestartWorkflows ignores workflow IDs without a row.
+// RestartWorkflows enqueues a note, which starts the workflow if it does not run, for each of the workflow IDs that
+// belongs to a row, and returns the number of enqueued notes. RestartWorkflows ignores other workflow IDs.
 func (s *Store) RestartWorkflows(ctx context.Context, workflowIDs []string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {

@@ -14,8 +14,8 @@ import (
 )
 
 // Enqueue writes a note for each nudge in the caller's transaction. If a note of the same workflow already waits, Enqueue merges
-// the nudge into the waiting note. The merged note becomes due at the earlier of the two times. The merged note keeps NotRunning
-// only if no relay has tried to deliver the note before.
+// the nudge into the waiting note. The merged note becomes due at the earlier of the two times. If a relay has already tried to
+// deliver the note, Enqueue clears its NotRunning (the column `fresh`), because the workflow may be running by now.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil
@@ -48,10 +48,10 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
-// EnqueueLast enqueues the last nudge of a workflow in the transaction that deletes the row of its object. If the workflow cannot
-// be running, because its first note still waits and no relay has tried to deliver it, EnqueueLast deletes this note instead: the
-// workflow would only find that the row is deleted. If `hasWork` is true, the workflow has work left, and EnqueueLast does the same
-// as Enqueue.
+// EnqueueLast enqueues the last nudge of a workflow in the transaction that deletes the row of its object. If no relay has tried to
+// deliver the first note of the workflow, the workflow cannot be running. EnqueueLast then deletes this note instead, because the
+// workflow would only find that its row is deleted. If `hasWork` is true, the workflow still has work after the deletion, and
+// EnqueueLast does the same as Enqueue.
 func EnqueueLast(ctx context.Context, tx db.Tx, n contract.Nudge, hasWork bool) error {
 	if !hasWork {
 		tag, err := tx.Exec(ctx, `delete from note where workflow_id = $1 and fresh and attempts = 0`, n.ID)
@@ -65,15 +65,15 @@ func EnqueueLast(ctx context.Context, tx db.Tx, n contract.Nudge, hasWork bool) 
 	return Enqueue(ctx, tx, n)
 }
 
-// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. Claim takes urgent notes
-// first, then normal notes, then bulk notes. Claim returns no notes if the database is bound to another Temporal namespace than the
-// given namespace. If a relay dies, the relay's claim expires, and another relay can claim and deliver the notes.
+// Claim returns up to `limit` due notes and hides them from other relays for the duration `claim`. Claim takes urgent notes first,
+// then normal notes, then bulk notes. Claim returns no notes if the database is bound to another Temporal namespace than the given
+// namespace. If a relay dies, the relay's claim expires, and another relay can claim and deliver the notes.
 func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
 	return s.ClaimShares(ctx, namespace, limit, Shares{}, claim)
 }
 
-// ClaimShares does the same as Claim, but claims at least the numbers of normal and bulk notes in `least` if so many are due, in addition to
-// the urgent notes.
+// ClaimShares does the same as Claim, but in addition to the urgent notes claims at least as many normal and bulk notes as `least` says, if
+// so many are due.
 func (s *Store) ClaimShares(ctx context.Context, namespace string, limit int, least Shares, claim time.Duration) ([]contract.Note, error) {
 	rows, err := s.db.Query(ctx, `
 		with urgent as materialized (`+selectDue(urgent, "$1::bigint")+`),
@@ -94,7 +94,8 @@ func (s *Store) ClaimShares(ctx context.Context, namespace string, limit int, le
 	return notes, nil
 }
 
-// selectDue returns the SQL that locks at most `limit` due notes of a priority; `limit` is an SQL expression.
+// selectDue returns the SQL that locks at most `limit` due notes of a priority and selects their workflow IDs; `limit`
+// is an SQL expression.
 func selectDue(priority int, limit string) string {
 	return fmt.Sprintf(`
 			select workflow_id
@@ -115,8 +116,8 @@ func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
 	return n, err
 }
 
-// Settle deletes notes that were delivered to the given namespace. Settle does not delete a note into which a newer
-// nudge was merged during the delivery, and makes this note due now. Settle deletes no notes if the database was bound
+// Settle deletes notes that were delivered to the given namespace. If a newer nudge was merged into a note during the
+// delivery, Settle does not delete this note, but makes it due now. Settle deletes no notes if the database was bound
 // to another namespace during the delivery.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
@@ -157,7 +158,8 @@ type Backlog struct {
 	Oldest time.Duration // age of the oldest due note
 }
 
-// Backlog counts the notes that are due. Notes that are set aside do not count, because their failure says nothing about other notes.
+// Backlog counts the notes that are due. Notes that are set aside do not count: Temporal refuses them for reasons of their own, so
+// they say nothing about the delivery of other notes.
 func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	var b Backlog
 	err := s.db.QueryRow(ctx, `
@@ -170,7 +172,7 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	return b, nil
 }
 
-// NextDue returns the time until the next note is due; ok is false if no note exists.
+// NextDue returns the time until the note that is due first; `ok` is false if no note exists.
 func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
 	var next *time.Duration
 	err = s.db.QueryRow(ctx, `
@@ -184,7 +186,8 @@ func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err e
 	return max(*next, 0), true, nil
 }
 
-// Listen calls `wake` whenever notes that are due immediately are enqueued, until ctx ends or the connection is lost.
+// Listen calls `wake` at its start and whenever notes that are due immediately are enqueued, until ctx ends or the
+// connection is lost.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
 	pooled, err := s.db.Acquire(ctx)
 	if err != nil {

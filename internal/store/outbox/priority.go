@@ -8,9 +8,9 @@ import (
 
 // Priorities of notes. A relay claims notes with a lower number first.
 const (
-	urgent = 0 // somebody waits for the work: Nova for the event of a port, agents for a notification, a user for the start of a lease
+	urgent = 0 // Nova waits for a port's event, agents wait for a notification, or a user waits for the start of a lease
 	normal = 1
-	bulk   = 2 // work that gathers in thousands during an outage
+	bulk   = 2 // thousands of these notes can accumulate during an outage
 )
 
 // priority returns the priority of the notes of a workflow type.
@@ -29,7 +29,8 @@ func priority(workflow string) int {
 // so these notes come after the notes of new changes.
 func restartPriority(workflow string) int { return min(priority(workflow)+1, bulk) }
 
-// prioritySQL returns the SQL expression of the priority of a workflow type, which is an SQL expression, too.
+// prioritySQL returns the SQL expression of a workflow type's priority. The parameter `workflow` is the SQL expression
+// of the workflow type.
 func prioritySQL(workflow string) string {
 	sql := "case " + workflow
 	for _, w := range contract.EntityWorkflows {
@@ -38,6 +39,6 @@ func prioritySQL(workflow string) string {
 	return sql + fmt.Sprintf(" else %d end", normal)
 }
 
-// Shares are the minimum numbers of normal and bulk notes that a claim
-// takes, even if enough urgent notes are due, so that no note waits forever.
+// Shares are the minimum numbers of normal and bulk notes that one call of ClaimShares claims. They also apply while
+// urgent notes alone reach the limit of the call, so that no note waits forever.
 type Shares struct{ Normal, Bulk int }

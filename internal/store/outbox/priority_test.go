@@ -45,7 +45,8 @@ func TestClaim_UrgentNotesComeFirst(t *testing.T) {
 	}
 }
 
-// The claim must not read all notes when thousands gather, because every relay claims several times in a second.
+// When thousands of notes wait, a claim must not read all of them, because every relay claims several times in a
+// second.
 func TestClaim_ReadsOnlyTheNotesThatItClaims(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -112,7 +113,8 @@ func TestRefuse_NoteIsSetAsideUntilItIsDelivered(t *testing.T) {
 	}
 }
 
-// A nudge that arrives while Temporal refuses the note may have removed the reason of the refusal.
+// If a nudge is merged into a note while Temporal refuses the note, the change behind the nudge may have removed the
+// reason for the refusal.
 func TestRefuse_NudgeDuringTheRefusalMakesTheNoteDueSoon(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

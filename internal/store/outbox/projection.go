@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Names of the projections. A projection is data in Temporal that is derived from the rows.
+// Names of the projections. A projection is data in Temporal that is derived from the rows that must have a workflow.
 const (
 	Executions       = "executions"
 	SearchAttributes = "search attributes"
@@ -21,8 +21,8 @@ type Projection struct {
 	Name       string
 	ComparedAt *time.Time // end of the comparison; nil: no comparison has ended yet
 	Compared   int64      // number of rows that were compared
-	Unattended int64      // rows without an open execution, each of which was restarted
-	Orphans    int64      // open executions without a row, each of which was nudged
+	Unattended int64      // rows without an open execution; the workflow of each such row was restarted
+	Orphans    int64      // open executions without a row; each such execution was nudged
 	Different  int64      // open executions whose search attributes differ from the row
 	Examples   []string   // workflow IDs of some differences
 }
@@ -56,7 +56,7 @@ func (s *Store) Projections(ctx context.Context) ([]Projection, error) {
 	return found, nil
 }
 
-// lateRows returns the SQL that selects the workflow ID of each row for which a step is overdue, and the time since which the step is due.
+// lateRows returns the SQL that selects, for each row with a due step, the workflow ID and the time since which the step is due.
 func (s *Store) lateRows() string {
 	sql := `select null::text, null::timestamptz where false`
 	for _, of := range s.sources {

@@ -13,7 +13,7 @@ import (
 
 // Row is a row that must have a workflow.
 type Row struct {
-	Attributes contract.Attributes // search attributes that the workflow has according to the row
+	Attributes contract.Attributes // search attributes that the row's workflow should have
 	HasNote    bool                // a note of the row waits for its delivery
 }
 

@@ -19,7 +19,7 @@ type Store struct {
 	sources []Source
 }
 
-// Source lists the rows of one type of workflow, in the shape of notes.
+// Source lists the rows that must have a workflow of one type, with the data that a note contains.
 type Source struct {
 	Workflow string // workflow type
 	Rows     string // SQL: a select of workflow ID, summary and attributes
@@ -28,7 +28,7 @@ type Source struct {
 	Due string
 }
 
-// New returns a store. The sources of New list every row that must have a workflow.
+// New returns a store. Together, the sources must list every row that must have a workflow.
 func New(d *db.DB, sources ...[]Source) *Store {
 	s := &Store{db: d}
 	for _, of := range sources {

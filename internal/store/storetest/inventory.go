@@ -11,8 +11,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// AddProvider creates a provider with inventories. The provider has the generation 0, like the providers that a lease
-// creates for its hosts.
+// AddProvider creates a provider with inventories.
 func AddProvider(t testing.TB, s *store.Store, p inventory.ProviderDraft, inventories map[string]inventory.Inventory) {
 	t.Helper()
 	err := s.DB.InTx(t.Context(), func(tx db.Tx) error {

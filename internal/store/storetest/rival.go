@@ -50,7 +50,8 @@ func (r Rival) Do(sql string) {
 	}
 }
 
-// AwaitWaiter blocks until a session of the test's database waits for a lock, normally for a lock of the second writer.
+// AwaitWaiter blocks until a session of the test's database waits for a lock. In most tests, the second writer holds
+// this lock.
 func (r Rival) AwaitWaiter() {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())

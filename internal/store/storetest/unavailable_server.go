@@ -26,7 +26,7 @@ type Server struct {
 }
 
 // Outage makes a Server unavailable. The test calls Begin and later End. Begin ends every session of the database's owner, except in the
-// outage of the server that hangs.
+// outage in which the server hangs.
 type Outage struct {
 	Name       string
 	Reason     db.Reason
@@ -128,7 +128,8 @@ func (s *Server) EndSessions() {
 // SuperuserURL returns the URL of the same database for the superuser, whose sessions EndSessions does not end.
 func (s *Server) SuperuserURL() string { return s.postgres.URL }
 
-// administration returns the URL of a database that stays usable for the superuser during an Outage of the other database.
+// administration returns the URL of the server's database `postgres`, which the superuser can still use while an Outage
+// affects only the test's database.
 func (s *Server) administration() string {
 	s.t.Helper()
 	u := s.parse()
