@@ -52,7 +52,7 @@ func readFloatingIPs(ctx context.Context, q db.Querier, where string, args ...an
 }
 
 // RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the network, but must not be the
-// subnet's gateway and must not be in an allocation pool, because Neutron could otherwise allocate the address to a port.
+// subnet's gateway. The address must also not be in an allocation pool, because Neutron could then allocate it to a port.
 func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		subnet, err := findSubnet(ctx, tx, network, ip)

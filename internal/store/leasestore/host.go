@@ -34,7 +34,8 @@ func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
 	return s.hostsWithQuarantine(ctx, `true`)
 }
 
-// hostsWithQuarantine reads hosts, and the leases that have failed to release them.
+// hostsWithQuarantine reads hosts. For each host that a lease keeps because the end of the lease has failed, it also
+// reads this lease.
 func (s *Store) hostsWithQuarantine(ctx context.Context, where string, args ...any) ([]lease.Host, error) {
 	all, err := readHosts(ctx, s.db, where, args...)
 	if err != nil {
@@ -47,7 +48,8 @@ func (s *Store) hostsWithQuarantine(ctx context.Context, where string, args ...a
 	return all, err
 }
 
-// quarantineSQL selects the hosts that a lease keeps because its end has failed, with the lease and its reservation.
+// quarantineSQL selects each host that a lease keeps because the end of the lease has failed, together with the lease
+// and the reservation.
 const quarantineSQL = `
 	select a.host_id, a.reservation_id, r.lease_id
 	from event e
@@ -55,8 +57,8 @@ const quarantineSQL = `
 	join host_allocation a on a.reservation_id = r.id
 	where e.event_type = 'end_lease' and e.status = 'ERROR'`
 
-// quarantinedHosts returns the hosts that a lease keeps because its end has failed, by ID. If several leases keep a host, quarantinedHosts
-// returns the lease with the earliest end.
+// quarantinedHosts returns, by host ID, the leases that keep a host because the end of the lease has failed. If several leases keep the
+// same host, quarantinedHosts returns the lease with the earliest end.
 func (s *Store) quarantinedHosts(ctx context.Context) (map[int64]*lease.Quarantine, error) {
 	rows, err := s.db.Query(ctx, `
 		select distinct on (a.host_id) a.host_id, l.id, l.name, l.end_at, f.party, f.call, f.error, f.since, f.last_at, f.next_at, f.attempts

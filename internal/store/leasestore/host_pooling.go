@@ -26,8 +26,9 @@ func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service 
 		Attributes: contract.Attributes{Host: service, Resource: "pool"}})
 }
 
-// PendingPoolUpdate returns whether a host is registered as reservable, and the version of the host's pending update of Nova's
-// aggregate "freepool". PendingPoolUpdate returns db.ErrNotFound if the host has no pending update.
+// PendingPoolUpdate returns whether a host is registered as reservable, and the version of the pending update that adds the
+// host to Nova's aggregate "freepool" or removes it. PendingPoolUpdate returns db.ErrNotFound if the host has no pending
+// update.
 func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservable bool, version int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (select from host h where h.service_name = p.service_name), p.version
@@ -37,7 +38,7 @@ func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservab
 }
 
 // DeletePoolUpdate deletes the pending update of Nova's aggregate "freepool" for a host, but only if the update still has the given
-// version. An update with a later version has not been executed yet, so DeletePoolUpdate does not delete it.
+// version. A later version means that the host has changed again, and that the new update has not been executed yet.
 func (s *Store) DeletePoolUpdate(ctx context.Context, service string, version int64) error {
 	if _, err := s.db.Exec(ctx, `delete from host_pooling where service_name = $1 and version = $2`, service, version); err != nil {
 		return fmt.Errorf("delete pool update of host %s: %w", service, err)

@@ -9,9 +9,9 @@ import (
 	"berth/internal/lease"
 )
 
-// RefreshHosts stores in the rows of hosts what Nova says about their hypervisors. An unknown value does not replace a known one. If the
-// compute service of a host has changed, RefreshHosts also updates Nova's aggregate "freepool". RefreshHosts does not give a host the
-// compute service of another host.
+// RefreshHosts stores in the rows of hosts what Nova says about their hypervisors. If Nova does not report a value, RefreshHosts keeps
+// the stored value. If the compute service of a host has changed, RefreshHosts also updates Nova's aggregate "freepool". RefreshHosts
+// does not store the compute service of one registered host for another host.
 func (s *Store) RefreshHosts(ctx context.Context, all []lease.Hypervisor) error {
 	columns := make([][]string, 5)
 	versions := make([]int, len(all))

@@ -16,8 +16,8 @@ import (
 )
 
 // RegisterHost makes a hypervisor reservable. The hostname of the hypervisor is the name or UUID of the hypervisor's root provider in
-// Placement; the root provider must have no allocations. RegisterHost creates a nested provider below the root provider. When a lease with
-// a reservation of the host is active, the reservation uses this nested provider.
+// Placement. Neither the root provider nor a provider below it may have allocations. RegisterHost creates a nested provider below the root
+// provider. While a lease of the host is active, its reservation has an allocation or an inventory at this nested provider.
 func (s *Store) RegisterHost(ctx context.Context, nova lease.Hypervisor, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
@@ -47,7 +47,8 @@ func (s *Store) RegisterHost(ctx context.Context, nova lease.Hypervisor, capabil
 	return h, err
 }
 
-// HypervisorHostname returns the name of the root provider with the given UUID, which is the hostname of its hypervisor.
+// HypervisorHostname returns the name of the root provider with the given UUID. This name is the hostname of the
+// hypervisor that the provider represents.
 func (s *Store) HypervisorHostname(ctx context.Context, provider uuid.UUID) (hostname string, err error) {
 	err = s.db.QueryRow(ctx, `select name from provider where uuid = $1 and parent_id is null`, provider.String()).Scan(&hostname)
 	return hostname, db.NotFoundOr(err, "root provider %s", provider)
@@ -90,7 +91,8 @@ func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Ho
 	return h, nil
 }
 
-// createNestedProvider creates the nested provider of a host, from which reservations get their allocations.
+// createNestedProvider creates the nested provider of a host. At this provider, reservations have their allocations and
+// inventories.
 func createNestedProvider(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
 	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: lease.NestedProviderName(h.Hostname), Parent: h.Provider.String()}
 	one := inventory.NewInventory(1)

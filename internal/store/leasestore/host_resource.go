@@ -94,10 +94,10 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 	return nil
 }
 
-// readHostCandidates returns all hosts, sorted by ID. For each host, readHostCandidates says whether the host has allocations, and whether
-// the host is free from the time `from` to the time `to`, and whether a lease that is past its end has not released the host yet. If the
-// end of a lease has failed, the hosts of this lease are not free. The query searches for failed ends only among the reservations that have
-// started, because a reservation that has not started cannot have a failed end and few reservations have started.
+// readHostCandidates returns all hosts, sorted by ID. For each host, readHostCandidates says whether the host has allocations, whether it
+// is free from the time `from` to the time `to`, and whether a lease still holds it past the end of the lease. If the end of a lease has
+// failed, the hosts of this lease are not free. The query searches for failed ends only among the reservations that have started, because a
+// reservation that has not started cannot have a failed end and few reservations have started.
 func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
@@ -170,7 +170,7 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 		return err
 	}
 	changed := b.HypervisorProperties != b.before.HypervisorProperties || b.ResourceProperties != b.before.ResourceProperties
-	if changed { // report an unknown property, rather than a lack of hosts
+	if changed { // so that an unknown property is reported as such, and not as a lack of hosts
 		all, err := readHostCandidates(ctx, tx, b.from, b.to)
 		if err != nil {
 			return err

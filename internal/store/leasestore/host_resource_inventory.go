@@ -45,8 +45,8 @@ func (hostResource) removeFromInventory(ctx context.Context, tx *transaction, al
 	return writeAllocations(ctx, tx, changes)
 }
 
-// missingInInventory returns those reservations whose allocations in Placement do not correspond to the hosts that are allocated to the
-// reservation.
+// missingInInventory returns each reservation whose allocations in Placement do not correspond to the hosts that berth's database
+// allocates to it.
 func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (missing []leaseReservation, err error) {
 	states, err := readInventoryStates(ctx, tx, all)
 	for _, h := range all {

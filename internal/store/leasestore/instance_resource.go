@@ -43,7 +43,8 @@ func (instanceResource) reallocate(ctx context.Context, tx *transaction, b alloc
 	return instanceResource{}.allocate(ctx, tx, b)
 }
 
-// extendSlots changes the end date of an active reservation's slots, and adds slots up to the requested number of instances.
+// extendSlots changes the dates of an active reservation's slots to the requested dates, and adds slots up to the requested
+// number of instances.
 func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) error {
 	kept, held := map[int64]int{}, 0
 	for host, n := range b.Slots {
@@ -154,9 +155,9 @@ func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) (
 	return all, nil
 }
 
-// readHostUsage returns, by host, the resources that other instance reservations use at the requested dates. readHostUsage also returns the
-// hosts that are allocated to a reservation of the type physical:host. If the end of a reservation's lease has failed, the reservation
-// still uses its resources.
+// readHostUsage returns, by host, the resources that other instance reservations use at the requested dates. readHostUsage also returns, in
+// `alone`, the hosts that are allocated as a whole to a reservation of the type physical:host. If the end of a lease has failed, the
+// reservations of the lease still use their resources.
 func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,

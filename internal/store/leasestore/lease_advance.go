@@ -20,20 +20,21 @@ import (
 // a smaller batch, the first lease of the batch is finished sooner.
 const advanceBatchSize = 50
 
-// StartedStep is a step (the start or the end) of a lease that has begun, together
-// with the lease; the transitional status of the lease is committed to the database.
+// StartedStep is a step of a lease (the start, the before-end action or the end) that has begun, together with the
+// lease. The database already says that the step is in progress.
 type StartedStep struct {
 	lease.Lease
 	Step              lease.Step
-	CloudReservations []lease.CloudReservation     // one per reservation; empty if `withCloudReservations` of BeginDueLeases is false
+	CloudReservations []lease.CloudReservation     // one per reservation; empty if the parameter `withCloudReservations` of BeginDueLeases is false
 	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
 }
 
-// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction; ends of leases have priority over starts.
-// BeginDueLeases allocates the resources of the starting leases in Placement, and skips leases that another transaction has locked. The
-// result `started` contains all steps that BeginDueLeases has begun. The result `ready` contains the steps that the caller can now apply
-// at Nova and Neutron and then finish. If the allocation of a lease's resources in Placement fails, the step is only in `started`. If
-// `withCloudReservations` is true, each step in `ready` also contains the data about its reservations that Nova and Neutron need.
+// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction. If more leases are due, those whose end is
+// due have priority over those whose start is due. BeginDueLeases allocates the resources of the starting leases in Placement, and skips
+// leases that another transaction has locked. The result `started` contains all steps that BeginDueLeases has begun. The result `ready`
+// contains the steps that the caller can now apply at Nova and Neutron and then finish. If a lease's resources cannot be allocated in
+// Placement, the lease's step is only in `started`. If `withCloudReservations` is true, each step in `ready` also contains the data
+// about its reservations that Nova and Neutron need.
 func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
@@ -57,7 +58,7 @@ func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) 
 	return started, ready, err
 }
 
-// beginDueSteps sets each lease that has a due step to the transitional status of the step, and saves the leases.
+// beginDueSteps begins the due step of each lease that has one: it saves that the step is in progress.
 func beginDueSteps(ctx context.Context, tx *transaction, leases []lease.Lease, now time.Time) (started []StartedStep, err error) {
 	var transitions []transition
 	for _, before := range leases {
@@ -111,9 +112,9 @@ func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedS
 	return nil
 }
 
-// bisect calls `do` for all items in a savepoint. If the function `do` fails, bisect rolls back to the savepoint and calls `do` for each
-// half of the items, until it has isolated the items for which `do` fails. The result `succeeded` of bisect contains the items for which
-// `do` succeeded. bisect returns an error only if the database connection fails or ctx ends.
+// bisect calls `do` once with all items, in a savepoint. If the function `do` fails, bisect rolls back to the savepoint and does the
+// same with each half of the items, until it has isolated the items for which `do` fails. The result `succeeded` of bisect contains the
+// items for which `do` succeeded. bisect returns an error only if the database connection fails or ctx ends.
 func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(context.Context, *transaction, []T) error) (succeeded []T, err error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -223,8 +224,8 @@ func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid
 	return byID, nil
 }
 
-// abandonedStarts returns, by lease ID, whether the start of a lease was abandoned, because the lease was deleted, has ended or has failed
-// since the start began.
+// abandonedStarts says, by lease ID, whether the start of the lease is abandoned. A start is abandoned if the lease was deleted, has ended
+// or has failed since the start began.
 func abandonedStarts(started []StartedStep, current map[uuid.UUID]lease.Lease) map[uuid.UUID]bool {
 	abandoned := map[uuid.UUID]bool{}
 	for _, s := range started {

@@ -21,7 +21,7 @@ type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
 // roundResult is the result of one round that advances due leases.
 type roundResult struct {
 	begun, finished int
-	abandoned       []uuid.UUID // of the steps that were ready
+	abandoned       []uuid.UUID // IDs of the leases whose step was ready, but whose start was abandoned
 }
 
 // advanceOnce begins due steps, calls `apply`, and finishes the steps that `apply` returns. If the function `apply` is nil, advanceOnce

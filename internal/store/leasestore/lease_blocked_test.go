@@ -46,8 +46,8 @@ func (t *fixture) failEnd(l lease.Lease) lease.Lease {
 	return t.finishStep(l.ID, lease.StepEnd, map[uuid.UUID]string{l.Reservations[0].ID: "Nova answered 500"})
 }
 
-// TestLease_FailedEndBlocksOnlyLeasesOfItsHosts has a chain of leases in the calendar: the end of the first one fails, the second one
-// shares a host with the first, and the third one shares another host with the second. The third lease must start.
+// TestLease_FailedEndBlocksOnlyLeasesOfItsHosts creates three leases, one after the other in time. The end of the first lease fails,
+// the second lease shares a host with the first, and the third lease shares another host with the second. The third lease must start.
 func TestLease_FailedEndBlocksOnlyLeasesOfItsHosts(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -160,7 +160,7 @@ func TestReservationHeal_MovesPendingLeasesOffHostsOfAFailedEnd(t *testing.T) {
 	e.expectStatus(moves, lease.Active)
 }
 
-// A new lease prefers hosts that no lease holds past its end.
+// When a new lease is created, hosts that another lease still holds past the end of that other lease are chosen last.
 func TestCreateLease_PrefersHostsThatWereReleasedInTime(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)

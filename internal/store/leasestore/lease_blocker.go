@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// stuckSQL is a condition on the lease with the alias `of`: its end has failed, or the calls for its reservations have failed for at least
-// lease.StuckAfter. A stuck lease can keep its hosts for a long time.
+// stuckSQL is an SQL condition that the lease with the alias `of` is stuck: its end has failed, or calls to Nova, Neutron or Placement for
+// one of its reservations have been failing for at least lease.StuckAfter. A stuck lease can keep its hosts for a long time.
 func stuckSQL(of string) string {
 	return `(exists (select from event failed where failed.lease_id = ` + of + `.id and failed.event_type = 'end_lease' and failed.status = 'ERROR')
 		or exists (
@@ -22,12 +22,13 @@ func stuckSQL(of string) string {
 			where r.lease_id = ` + of + `.id and f.since <= clock_timestamp() - interval '` + strconv.Itoa(int(lease.StuckAfter.Seconds())) + ` seconds'))`
 }
 
-// blockersSQL are the tables and the conditions of a query for the blockers of the lease l. A blocker (`before`) has an earlier allocation of
-// a host of the lease (`theirs` and `mine`) and has not released the host. A lease with a later allocation is a blocker if it has started
-// already. If the end of a lease with an instance reservation has failed, this reservation does not block other instance reservations,
-// because its slots (each is the capacity of a host for one instance) belong to no other reservation. A PENDING lease holds no host in Nova,
-// and is a blocker only because it starts earlier. If a PENDING lease itself waits for a host of a stuck lease, it is no blocker; the stuck
-// lease blocks only the leases that need that host.
+// blockersSQL is the from clause and the where clause of a query for the blockers of the lease l: the leases (`before`) for which the start
+// of l must wait. A blocker has an earlier allocation (`theirs`) of a host that is also allocated to l (`mine`), and has not released the
+// host. A lease with a later allocation of the host is a blocker if it has already started. If the end of a lease with an instance
+// reservation has failed, this reservation does not block other instance reservations, because its slots (each is the capacity of a host
+// for one instance) belong to no other reservation. A PENDING lease holds no host in Nova, and is a blocker only because it must start
+// earlier than l. If a PENDING lease itself waits for a host of a stuck lease, it is not a blocker, so that the stuck lease blocks only the
+// leases that need one of its hosts.
 var blockersSQL = `
 	from reservation r
 	join host_allocation mine on mine.reservation_id = r.id
@@ -45,8 +46,8 @@ var blockersSQL = `
 			join lease third on third.id = holder.lease_id
 			where waits.lease_id = before.id and third.status <> 'PENDING' and needed.owner <> held.owner and ` + stuckSQL("third") + `))`
 
-// expiresSQL is a condition that is true if the blocker `before` makes the lease l expire after its end: the blocker is stuck, or has started
-// although its allocation is later.
+// expiresSQL is an SQL condition on a blocker (`before`) of the lease l. If it is true and l has passed its end, l expires instead of
+// waiting longer: the blocker is stuck, or the blocker has started although its allocation is later than that of l.
 var expiresSQL = `before.status <> 'PENDING' and (lower(theirs.during) >= upper(mine.during) or ` + stuckSQL("before") + `)`
 
 // blockersShown is the maximum number of blockers that a lease lists. If a lease has more blockers than blockersShown, it lists the
@@ -78,9 +79,9 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 	})
 }
 
-// ExpireBlockedLeases sets PENDING leases to ERROR that are past their end and wait for a stuck lease (see stuckSQL), and releases their
-// resources. ExpireBlockedLeases skips leases that another transaction has locked, and expires at most advanceBatchSize leases. The result is
-// the number of expired leases.
+// ExpireBlockedLeases sets PENDING leases to ERROR if they are past their end and still wait for a blocker that meets expiresSQL, for
+// example a stuck lease, and releases their resources. ExpireBlockedLeases skips leases that another transaction has locked, and expires at
+// most advanceBatchSize leases. The result is the number of expired leases.
 func (s *Store) ExpireBlockedLeases(ctx context.Context) (expired int, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		rows, err := tx.Query(ctx, `

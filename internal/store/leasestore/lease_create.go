@@ -65,8 +65,8 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 	return l, err
 }
 
-// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that the change would return. PlanUpdate makes the change
-// in a transaction and rolls the transaction back, so that the lease does not change.
+// PlanUpdate returns the lease as it would be after a change, or the *lease.Fault that UpdateLease would return. PlanUpdate makes the
+// change in a transaction and rolls the transaction back, so that the lease does not change.
 func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if l, err = s.updateLease(ctx, tx, id, c); err != nil {

@@ -19,8 +19,8 @@ type notificationSet struct {
 	types []string
 }
 
-// enqueueNotifications stores lease notifications in the caller's transaction and nudges the workflows that deliver them. If notifications
-// of leases are not configured, enqueueNotifications does nothing.
+// enqueueNotifications stores lease notifications in the caller's transaction and nudges the workflows that deliver them. If the
+// configuration does not enable lease notifications, enqueueNotifications does nothing.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificationSet) error {
 	if !tx.config.Notifications {
 		return nil

@@ -20,8 +20,9 @@ func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, err
 }
 
 // LeaseRanks returns the rank of each given lease. The rank of a lease is the number of leases that are due at the same instant and have a
-// lower ID. The map `due` contains, by lease ID, the instant at which the lease is due. The rank of a lease can change later, when other
-// leases are created, changed or deleted.
+// lower ID. The workflows of the leases with the ranks below lease.LeaderCount wake up first and run the due steps of all these leases.
+// The map `due` contains, by lease ID, the instant at which the lease is due. The rank of a lease can change later, when other leases are
+// created, changed or deleted.
 func (s *Store) LeaseRanks(ctx context.Context, due map[uuid.UUID]time.Time) (map[uuid.UUID]int, error) {
 	if len(due) == 0 {
 		return nil, nil

@@ -30,8 +30,8 @@ func TestLeaseRank_CountsLeasesWithTheSameInstantByID(t *testing.T) {
 	}
 }
 
-// If the change or deletion of another lease gives a lease a rank below lease.LeaderCount, the workflow of the lease must be nudged,
-// because the workflow has computed a later wake-up time from the earlier rank.
+// If another lease is changed or deleted, the rank of a lease can fall below lease.LeaderCount. The workflow of this lease must then
+// be nudged, because it must wake up earlier than it has computed from the old rank.
 func TestLeaseRank_NewLeadersAreNudged(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 6)

@@ -95,8 +95,8 @@ func finishTransitions(ctx context.Context, tx *transaction, all []transition) e
 	return saveLeases(ctx, tx, all...)
 }
 
-// clearFailures deletes the records of failed calls of the leases whose step has succeeded. If
-// the step has failed, clearFailures keeps the records, because they explain the status ERROR.
+// clearFailures deletes the stored call failures of the leases whose step has succeeded. If the step of a lease has
+// failed, clearFailures keeps the call failures of the lease, because they explain the status ERROR.
 func clearFailures(ctx context.Context, tx *transaction, all []transition) error {
 	var succeeded []uuid.UUID
 	for _, o := range all {
@@ -209,9 +209,9 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return outbox.Enqueue(ctx, tx, append(append(followers, leaders...), nudgeLease(l, false))...)
 }
 
-// newLeaderNudges returns the nudges for the leases whose rank falls below lease.LeaderCount because another lease with a lower rank is
-// changed or deleted and is no longer due at the same instant. The workflow of a lease has computed its wake-up time from the earlier rank
-// of the lease, and would wake up too late without the nudge.
+// newLeaderNudges returns the nudges for the leases whose rank (see LeaseRanks) falls below lease.LeaderCount because the lease `was` is
+// changed or deleted and is no longer due at the same instant. The workflows of these leases have computed their wake-up times from the
+// old ranks, and would wake up too late without the nudges.
 func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
 	var left []time.Time
 	for i, e := range was.Events {

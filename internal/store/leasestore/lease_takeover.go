@@ -13,14 +13,14 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// batchTime is the time after which other processes take over the steps of a batch, which are the steps that
-// one call to BeginDueLeases has begun. batchTime is a little longer than the maximum time of the calls to Nova
-// and Neutron for one batch. If a process is slower, two processes perform the same step, which is harmless.
+// batchTime is the time after which another process takes over a batch, which means the steps that one call to
+// BeginDueLeases has begun. batchTime is a little longer than the maximum time of the calls to Nova and Neutron for one
+// batch. If a process is slower, two processes perform the same step, which is harmless.
 const batchTime = 3200 * time.Millisecond
 
-// TakeOverLeases takes over the steps of leases that a process has begun and not finished in batchTime,
-// because the process was probably killed. The results are the same as those of BeginDueLeases. A step
-// that TakeOverLeases cannot take over is left to the workflow of the lease, which gets a nudge.
+// TakeOverLeases takes over the starts and ends of leases that another process has begun and not finished within
+// batchTime, probably because that process was killed. The results are the same as those of BeginDueLeases. A step that
+// TakeOverLeases cannot take over is left to the workflow of the lease, which gets a nudge.
 func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil
@@ -74,7 +74,8 @@ func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) 
 	return started, ready, err
 }
 
-// setBatchTimes stores the time until which the steps must be finished.
+// setBatchTimes stores the time until which the steps must be finished. After this time, TakeOverLeases takes the steps
+// over.
 func setBatchTimes(ctx context.Context, tx *transaction, steps []StartedStep) error {
 	ids := make([]uuid.UUID, len(steps))
 	for i, step := range steps {

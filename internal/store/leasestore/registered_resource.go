@@ -46,7 +46,8 @@ func allocateRegistered(ctx context.Context, tx *transaction, b allocationReques
 			return err
 		}
 	}
-	// The lock of the rows prevents a deadlock of two transactions that allocate the same resources, and a change of their properties.
+	// The lock on the rows of the resources prevents a deadlock of two transactions that allocate the same resources. The lock also
+	// prevents changes of the resources' properties until this transaction ends.
 	if _, err := tx.Exec(ctx, `
 		with locked as (select id from reservable_resource where id = any($2) order by id for no key update)
 		insert into resource_allocation (reservation_id, resource_id, during)

@@ -61,8 +61,9 @@ func scanResource(row pgx.CollectableRow, more ...any) (r lease.ReservableResour
 	return r, err
 }
 
-// RegisterResource makes a network segment or a device reservable. The parameter `values` contains the attributes of its type and its
-// capabilities. RegisterResource returns a *lease.Fault if the values are not valid or if the resource is registered already.
+// RegisterResource makes a network segment or a device reservable. The parameter `values` contains the attributes that the type
+// defines and the capabilities of the resource. RegisterResource returns a *lease.Fault if the values are not valid or if the
+// resource is registered already.
 func (s *Store) RegisterResource(ctx context.Context, typ string, values map[string]string) (r lease.ReservableResource, err error) {
 	r, err = lease.ReservableResource{ID: uuid.New(), Type: typ}.With(values, nil)
 	if err != nil {
@@ -84,7 +85,8 @@ func (s *Store) RegisterResource(ctx context.Context, typ string, values map[str
 	return r, err
 }
 
-// registeredOr returns the fault that the resource is registered already if the unique index of its type rejected the write.
+// registeredOr returns the fault that the resource is registered already if the unique index for the resource's type
+// rejected the write. registeredOr wraps any other error.
 func registeredOr(err error, r lease.ReservableResource) error {
 	switch {
 	case db.Violates(err, "reservable_resource_segment") || db.Violates(err, "reservable_resource_device"):
@@ -111,8 +113,8 @@ func insertResourceProperties(ctx context.Context, tx *transaction, r lease.Rese
 	return nil
 }
 
-// UpdateResource sets attributes and capabilities of a network segment or device, and removes those in `unset`. UpdateResource returns a
-// *lease.Fault if a reservation requires the old values.
+// UpdateResource sets the attributes and capabilities in `set` of a network segment or device, and removes the attributes and
+// capabilities that `unset` names. UpdateResource returns a *lease.Fault if a reservation requires a value that would change.
 func (s *Store) UpdateResource(ctx context.Context, typ string, id uuid.UUID, set map[string]string, unset []string) (r lease.ReservableResource, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select from reservable_resource where id = $1 for update`, id); err != nil {

@@ -17,7 +17,7 @@ import (
 // nested providers of the hosts; for a reservation of instances, it adds inventories of the reservation's resource class. If AddToInventory
 // is called again for the same reservation, it changes nothing. If the lease of the reservation is not starting or active, AddToInventory
 // returns db.ErrConflict. If another consumer has allocations from one of the hosts, AddToInventory returns a *lease.Fault of kind
-// HostInUse; in this case a later attempt may succeed.
+// HostInUse. A later attempt may succeed.
 func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -137,7 +137,7 @@ func queueSegments(batch *pgx.Batch, ids []uuid.UUID, claims map[uuid.UUID]lease
 		where f.resource_type = 'network' and a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		for rows.Next() {
-			var f lease.ReservableResource // Scan would add the attributes to those of the previous row
+			var f lease.ReservableResource // a new variable for each row, because Scan would add the attributes to those of the previous row
 			if err := rows.Scan(&id, &f.Attributes); err != nil {
 				return err
 			}
@@ -155,8 +155,9 @@ type batchSender interface {
 }
 
 // SaveCloudIDs stores the IDs of the objects that were created in Nova or Neutron for a reservation, and the revision of the reservation
-// that was applied at Nova and Neutron. If the lease of the reservation is no longer starting or active, SaveCloudIDs returns db.ErrConflict. If the
-// given revision is older than the stored revision, SaveCloudIDs changes nothing.
+// that was applied at Nova and Neutron. If the lease of the reservation is no longer starting or active, SaveCloudIDs returns
+// db.ErrConflict. If the given revision is older than the stored one, or newer than the current revision of the reservation, SaveCloudIDs
+// changes nothing.
 func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)

@@ -52,9 +52,8 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 
 // UnhealthyReservations returns the reservations with a failed host or with missing resources, and the pending reservations of hosts that
 // another lease has not released in time (see lateHoldersSQL), sorted by start date. UnhealthyReservations returns only reservations of
-// pending or active leases that have started or will start within the duration `horizon`; if `horizon` is 0,
-// there is no limit. UnhealthyReservations does not return reservations of leases that start later than `horizon`, because the hosts of
-// such a reservation may recover before the start.
+// pending or active leases that have started or will start within the duration `horizon`, because the hosts of a later reservation may
+// recover before its start. If `horizon` is 0, there is no limit.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
@@ -119,7 +118,7 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 		if err := saveLease(ctx, tx, was, *is); err != nil {
 			return err
 		}
-		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 { // the replacement of a replacement changes no flag
+		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 { // no flag changes if a host is replaced that was itself a replacement
 			if err := enqueueNotifications(ctx, tx, notificationSet{*is, []string{lease.NotificationHealth}}); err != nil {
 				return err
 			}
@@ -178,7 +177,7 @@ const lateHoldersSQL = `
 
 // moveOffHeldHost moves the i-th reservation of a pending lease from a host that another lease has not released in time to a free host. If
 // no other host is free, the reservation keeps the host, because the host can still be released before the lease starts. moveOffHeldHost
-// returns the lease, or nil if the reservation keeps the host.
+// returns the lease if it has moved the reservation, or nil if the reservation keeps the host.
 func (s *Store) moveOffHeldHost(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	var held bool

@@ -15,7 +15,7 @@ import (
 )
 
 // updateHostsAndHeal updates the states of hosts and heals all unhealthy reservations within `horizon`. updateHostsAndHeal returns the
-// number of the reservations that it heals.
+// number of unhealthy reservations.
 func (t *fixture) updateHostsAndHeal(up map[string]bool, horizon time.Duration) (healed int) {
 	t.Helper()
 	if _, _, err := t.Lease.UpdateHostStates(t.Context(), up); err != nil {

@@ -11,18 +11,18 @@ import (
 	"berth/internal/lease"
 )
 
-// leftoverDelay is the time after the deletion of a lease after which no call to Nova or Neutron
-// of this lease can still be running. leftoverDelay is longer than workflows.CloudAttemptTimeout.
+// leftoverDelay is how long calls to Nova and Neutron for a lease may still be running after the lease was deleted.
+// leftoverDelay is longer than workflows.CloudAttemptTimeout.
 const leftoverDelay = 150 * time.Second
 
-// Leftover is a reservation of a deleted lease that is removed from Nova and Neutron once more.
+// Leftover is a reservation of a deleted lease whose objects in Nova and Neutron must be removed once more.
 type Leftover struct {
 	lease.CloudReservation
 	Attempts int
 }
 
-// keepLeftovers stores the reservations of a lease that is being deleted, so that they are removed from Nova and Neutron once more. Another
-// process can have created an object of the lease after the workflow of the lease has removed all objects.
+// keepLeftovers stores the reservations of a lease that is being deleted, so that their objects in Nova and Neutron are removed once more.
+// This is necessary because another process can have created an object for the lease after the lease's workflow removed all objects.
 func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time.Duration) error {
 	for _, r := range l.Reservations {
 		if _, err := tx.Exec(ctx, `
@@ -36,7 +36,8 @@ func keepLeftovers(ctx context.Context, tx *transaction, l lease.Lease, due time
 	return nil
 }
 
-// KeepLeftover stores a reservation whose removal from Nova and Neutron has failed although its lease is deleted. The removal is repeated.
+// KeepLeftover stores a reservation of a deleted lease whose objects could not be removed from Nova and Neutron, so that the removal is
+// repeated.
 func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) error {
 	services := make([]string, len(c.ComputeHosts))
 	for i, h := range c.ComputeHosts {
@@ -52,7 +53,8 @@ func (s *Store) KeepLeftover(ctx context.Context, c lease.CloudReservation) erro
 	return nil
 }
 
-// DueLeftovers returns the leftovers whose removal is due, oldest first. The result contains only hosts that are still registered.
+// DueLeftovers returns the leftovers whose removal is due, oldest first. The hosts of each leftover are only those that are still
+// registered.
 func (s *Store) DueLeftovers(ctx context.Context, limit int) ([]Leftover, error) {
 	rows, err := s.db.Query(ctx, `
 		select f.reservation_id, f.resource_type, f.project_id, array(select service_name from host where service_name = any(f.services)), f.attempts

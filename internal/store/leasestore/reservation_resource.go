@@ -34,8 +34,8 @@ type resource interface {
 	// missingInInventory returns those reservations whose resources in Placement differ from the resources that are allocated to the
 	// reservation in berth's database.
 	missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) ([]leaseReservation, error)
-	// release deletes all allocations of the reservations from berth's database.
-	// The call to `release` is the last action at the end of a reservation.
+	// release deletes all allocations of the reservations from berth's database. When a reservation ends, `release` is
+	// called last, after the resources are removed from Placement.
 	release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error
 }
 
@@ -188,8 +188,8 @@ func updateInventory(ctx context.Context, tx *transaction, l lease.Lease, r leas
 	return incrementRevision(ctx, tx, r)
 }
 
-// incrementRevision increments the revision of a reservation, so that the lease's workflow updates Nova, Neutron and, if
-// needed, Placement.
+// incrementRevision increments the revision of a reservation (the column `shape`), so that the lease's workflow updates
+// Nova, Neutron and, if needed, Placement.
 func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation) error {
 	if _, err := tx.Exec(ctx, `update reservation set shape = shape + 1 where id = $1`, r.ID); err != nil {
 		return fmt.Errorf("increment revision of reservation %s: %w", r.ID, err)
@@ -197,14 +197,16 @@ func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation
 	return nil
 }
 
-// allocationLock is the key of an advisory lock. If another transaction has allocated the same resources first, a transaction takes the
-// lock allocationLock before it repeats its allocation. Transactions that repeat their allocations therefore run one after the other.
+// allocationLock is the key of an advisory lock. A transaction that must repeat its allocation, because another transaction has
+// allocated the same resources first, acquires this lock before the repetition. Transactions that repeat their allocations therefore
+// run one after the other.
 const allocationLock = 0x6265727468
 
 // maxAllocationAttempts is the maximum number of times that retryTaken runs an allocation.
 const maxAllocationAttempts = 50
 
-// errTaken means that the properties of a chosen host changed before the host was allocated.
+// errTaken means that a chosen host or other resource was changed or deleted before this transaction locked it, so that
+// another one must be chosen.
 var errTaken = errors.New("a chosen host has changed")
 
 // retryTaken runs f, which allocates resources. If another transaction has allocated the same resources first, the constraints

@@ -219,8 +219,8 @@ func TestInstanceResource_FlavorUsesCapacityOfInventory(t *testing.T) {
 	e.expectCreateFault(picky, lease.NotEnoughHosts)
 }
 
-// The dates of a lease of a flavor's instances change under the same rules as those of a lease of hosts: a pending lease moves to free hosts,
-// an active lease keeps its hosts, and nothing changes if the capacity is taken.
+// A lease that reserves instances of a flavor changes its dates under the same rules as a lease that reserves hosts: a pending lease moves
+// to free hosts, an active lease keeps its hosts, and nothing changes if other leases use the capacity.
 func TestInstanceResource_FlavorLeaseChangesItsDates(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)
@@ -277,8 +277,8 @@ func withAmount(d lease.Draft, n int) lease.Draft {
 	return d
 }
 
-// A round that advances leases must lock the hosts that several leases share in the order of the providers' IDs, so that it does not deadlock
-// with a competing transaction.
+// If several leases share hosts, a round that advances these leases must lock the hosts in the order of their providers' IDs, so that it
+// does not deadlock with a competing transaction.
 func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)

@@ -11,10 +11,10 @@ import (
 
 // Unfinished counts the work on leases that is not finished, for example because a call to Nova failed or a process died.
 type Unfinished struct {
-	Quarantined  int64 // hosts that a lease keeps because its end has failed
-	PoolChanges  int64 // hosts that wait until Nova has added them to the aggregate freepool or removed them from it
+	Quarantined  int64 // hosts that a lease keeps because the end of the lease has failed
+	PoolChanges  int64 // hosts that must still be added to Nova's aggregate "freepool" or removed from it
 	Leftovers    int64 // reservations of deleted leases whose removal from Nova and Neutron is due or has failed
-	Interrupted  int64 // steps of leases that a process has begun and not finished in time, and that no process has taken over
+	Interrupted  int64 // leases with a step that a process has begun and not finished in time, and that no other process has taken over
 	FailingCalls int64 // reservations whose last call to Nova, Neutron, Keystone or Placement failed
 }
 

@@ -135,8 +135,8 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 
 // ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat of an agent
 // registers the agent. If the agent wires ports, ReportState binds the ports on the agent's host whose binding failed because
-// no L2 agent was alive. ReportState assigns to a new or revived DHCP agent the networks that have no DHCP agent, and to
-// every DHCP agent its share of the networks whose DHCP agents are all down.
+// no L2 agent was alive. If the agent is a DHCP agent, ReportState assigns to it a share of the networks whose DHCP agents
+// are all down. A new or revived DHCP agent also gets the networks that have no DHCP agent.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -275,9 +275,9 @@ const portsAwaitingDHCPAgent = `
 	network_id in (select network_id from dhcp_binding where agent_id = $1)
 		and exists (select from block b where b.object_id = port.id and b.entity = '` + network.DHCP + `')`
 
-// nudgePorts enqueues a nudge for each port that matches the condition. Callers use nudgePorts when the rows of the
-// ports do not change, but the status that each port's workflow shows does, because this status names the blocking
-// agent.
+// nudgePorts enqueues a nudge for each port that matches the condition. Callers use nudgePorts after a change of an
+// agent that does not change the rows of the ports: the status that each port's workflow shows changes, because it
+// names the agent for which the port waits.
 func nudgePorts(ctx context.Context, tx *transaction, condition string, args ...any) error {
 	rows, err := tx.Query(ctx, portSelect+portFrom+` where `+condition, args...)
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Store) AvailabilityZones(ctx context.Context) ([]network.AvailabilityZo
 	return pgx.CollectRows(rows, pgx.RowToStructByName[network.AvailabilityZone])
 }
 
-// checkZones fails if no DHCP agent reports one of the availability zones.
+// checkZones fails if one of the given availability zones is reported by no DHCP agent.
 func checkZones(ctx context.Context, tx *transaction, zones []string) error {
 	var missing string
 	err := tx.QueryRow(ctx, `

@@ -13,7 +13,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// Object identifies a row that entities can block.
+// Object identifies a row that entities can block. As in Neutron's provisioning blocks, an entity is the name of a
+// party, for example L2 or DHCP, that must complete its part before the object is ready. A block says that an object
+// still waits for an entity.
 type Object struct {
 	Type string
 	ID   uuid.UUID
@@ -47,9 +49,9 @@ var blockableTypes = map[string]blockableType{
 	},
 }
 
-// AddBlock makes an object wait for the entity of the report, which has the event network.ReportBlock.
-// A second call to AddBlock for the same object and entity does nothing. If the object does not exist
-// or has network.MaxBlocks blocks, AddBlock does nothing. AddBlock returns whether it added the block.
+// AddBlock makes an object wait for the entity that the report names. The event of the report is network.ReportBlock. A
+// second call to AddBlock for the same object and entity does nothing. If the object does not exist or has
+// network.MaxBlocks blocks, AddBlock does nothing. AddBlock returns whether it added the block.
 func (s *Store) AddBlock(ctx context.Context, o Object, r network.Report) (added bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		b := network.NewOwnedBlock(r, time.Time{})
@@ -77,8 +79,8 @@ func (s *Store) Blocks(ctx context.Context, o Object) ([]network.Block, error) {
 	return f.Blocks, err
 }
 
-// RemoveBlock removes an object's block for an entity and updates the object, but does not count the entity's part as
-// completed. RemoveBlock returns whether the block existed.
+// RemoveBlock removes an object's block for an entity and updates the object, but does not record that the entity has
+// completed its part. RemoveBlock returns whether the block existed.
 func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (removed bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		removed, _, err = changeBlocks(ctx, tx, o, "", `delete from block where object_id = $1 and object_type = $2 and entity = $3`, o.ID, o.Type, entity)
@@ -117,7 +119,7 @@ func hasBlocks(ctx context.Context, q db.Querier, o Object) (bool, error) {
 }
 
 // changeBlocks runs a statement that changes an object's blocks under the object's row lock. If the statement changed rows,
-// changeBlocks calls the onChange of the object's type.
+// changeBlocks calls the function onChange of the object's type.
 func changeBlocks(ctx context.Context, tx *transaction, o Object, entity, statement string, args ...any) (changed, left bool, err error) {
 	kind, ok := blockableTypes[o.Type]
 	if !ok {

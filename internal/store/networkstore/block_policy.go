@@ -13,8 +13,9 @@ import (
 // portBatchSize is the maximum number of ports that one transaction of ApplyBlockPolicy rechecks.
 const portBatchSize = 100
 
-// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: blocks with another deadline than the
-// configured one, and DHCP blocks although the configuration disables DHCP.
+// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: blocks whose time limit, or whose
+// effect when the limit passes, is not the configured one, and DHCP blocks although the configuration disables DHCP. Blocks
+// that AddBlock has added do not count.
 func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 	var disabled []string
 	if s.config.NoDHCP {
@@ -60,7 +61,9 @@ func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 // blockTimeLimit is the time limit of a block in microseconds; 0 means no limit.
 const blockTimeLimit = `coalesce((extract(epoch from deadline - since) * 1000000)::bigint, 0)`
 
-// blockTerms are the time limit and the severity of a block for each entity, as parallel arrays for SQL's unnest.
+// blockTerms are three lists of equal length for SQL's unnest. Each position describes blocks of one entity: the name
+// of the entity, whether the port's status becomes ERROR when the time limit passes (`fatal`), and the time limit in
+// microseconds.
 type blockTerms struct {
 	entities []string
 	fatal    []bool

@@ -30,7 +30,7 @@ func completionCount(t *testing.T, fx fixture, o networkstore.Object) (n int64) 
 	return n
 }
 
-// The test of generic blocks changes the global registry of blockable types, so it does not run in parallel.
+// This test changes the global registry of blockable types, so it does not run in parallel with other tests.
 func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	fx := newFixture(t, "10.0.0.0/24")
 	ctx := t.Context()

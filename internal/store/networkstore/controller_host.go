@@ -83,8 +83,8 @@ func (s *Store) pseudoAgents(ctx context.Context) (map[[2]string]pseudoAgent, er
 	return all, nil
 }
 
-// recheckControllerPorts rechecks the controller-wired ports on the host that wait for L2: the controller may have
-// stopped reporting port readiness.
+// recheckControllerPorts rechecks the ports on the host that the controller wires and that wait for L2. If the
+// controller no longer reports which ports are ready, the recheck removes the L2 blocks of these ports.
 func (s *Store) recheckControllerPorts(ctx context.Context, host string) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		return recheckPorts(ctx, tx, `
@@ -100,9 +100,9 @@ func (s *Store) recheckControllerPorts(ctx context.Context, host string) error {
 type WiredPort struct {
 	ID       uuid.UUID
 	Host     string
-	Epoch    int64 // epoch of the binding
+	Epoch    int64 // revision of the current binding
 	AwaitsL2 bool  // has an L2 block
-	InSync   bool  // no unfinished journal entry: the controller has the current state
+	InSync   bool  // no unfinished journal entry of the port exists, so the controller has the port's current state
 }
 
 // WiredPorts returns those of the given ports that the controller wires.

@@ -48,9 +48,9 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 	return views, err
 }
 
-// enqueuePortChanges records the effects of reports: journal entries for ports whose binding changed, agent
-// notifications for ports whose client-visible fields changed or whose agent has to request the details again, and a nudge
-// for each changed port.
+// enqueuePortChanges records the effects of reports. A port whose binding changed gets a journal entry. A port whose
+// client-visible fields changed, or whose agent must request the port's details again, gets an agent notification. The
+// workflow of every changed port gets a nudge.
 func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPort, after []network.Port, reports map[uuid.UUID][]network.Report) error {
 	var notifications []network.AgentNotification
 	var nudges []contract.Nudge

@@ -10,9 +10,9 @@ import (
 	"berth/internal/network"
 )
 
-// If no DHCP agent serves the network, scheduleNetwork assigns it to the live agent with the fewest
-// networks in the availability zones that the network requests. scheduleNetwork never chooses the
-// agent `besides`. An advisory lock serializes concurrent calls to scheduleNetwork for one network.
+// scheduleNetwork assigns a network that no DHCP agent serves to a DHCP agent: of the live, enabled agents in the
+// availability zones that the network requests, it chooses the one that serves the fewest networks. It never chooses
+// the agent `besides`. An advisory lock serializes concurrent calls to scheduleNetwork for one network.
 func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -43,8 +43,9 @@ func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID
 	return nil
 }
 
-// rescheduleNetwork assigns another DHCP agent to a network that the given agent no longer hosts, if a subnet of the
-// network has DHCP enabled. The caller of rescheduleNetwork must hold the network's row lock.
+// rescheduleNetwork assigns another DHCP agent to a network that the agent `from` no longer hosts, if a subnet of the
+// network has DHCP enabled, and rechecks the ports that wait for DHCP. The caller of rescheduleNetwork must hold the
+// network's row lock.
 func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
 	var served bool
 	if err := tx.QueryRow(ctx, `select exists (select from subnet where network_id = $1 and dhcp)`, id).Scan(&served); err != nil {

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// LatePorts lists at most `limit` ports that have unclaimed Nova events that are older than `age`, and a note that Temporal has not
-// accepted. The port with the oldest event comes first.
+// LatePorts lists at most `limit` ports that have unclaimed Nova events older than `age`, and whose workflow has a note that
+// Temporal has not accepted yet. The port with the oldest event comes first.
 func (s *Store) LatePorts(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
 	ports, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
 		select port_id
@@ -31,8 +31,8 @@ func (s *Store) LatePorts(ctx context.Context, age time.Duration, limit int) ([]
 	return ports, nil
 }
 
-// ClaimNovaEvents lists the undelivered Nova events of a port, oldest first. If none of them is claimed, ClaimNovaEvents claims all of them
-// for the given time; otherwise it claims none.
+// ClaimNovaEvents lists the undelivered Nova events of a port, oldest first. If none of the listed events is claimed, ClaimNovaEvents
+// claims all of them for the duration `claim`; otherwise it claims none.
 func (s *Store) ClaimNovaEvents(ctx context.Context, port uuid.UUID, claim time.Duration) (events []network.NovaEvent, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		events, err = db.QueryAll(ctx, tx, pgx.RowToStructByName[network.NovaEvent], novaEventSelect+` for update`, port)

@@ -15,8 +15,8 @@ import (
 // of the object's parents; the entry of a delete also depends on the entries of the objects that name the deleted object as a parent. A
 // dependency on the newest entry of an object is enough, because the newest entry itself depends on the object's older entries. The SQL
 // statement that inserts the entries takes a share lock on each entry that a new entry depends on. Therefore, a concurrent transaction that
-// completes such an entry either waits for this transaction and then wakes the new entry, or has already committed, so that this
-// transaction sees the entry as finished.
+// completes one of these entries either waits for this transaction and then wakes the workflow of the new entry, or has already committed,
+// so that this transaction sees the entry as finished.
 func recordChanges(ctx context.Context, tx *transaction, changes ...journal.Change) error {
 	if _, err := journalstore.Append(ctx, tx, changes); err != nil {
 		return err

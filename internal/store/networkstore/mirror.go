@@ -23,7 +23,8 @@ func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 	return mirrored("port", p.ID, op, attribute.PortController(p), p.Project, p.Name)
 }
 
-// mirrorPortUpdate returns the journal change of a port update, with the references of the port before and after the update.
+// mirrorPortUpdate returns the journal change of a port update. The change names the objects to which the port refers before
+// or after the update.
 func mirrorPortUpdate(before, after network.Port) journal.Change {
 	was := mirrorPort(before, journal.Update)
 	return referring(mirrorPort(after, journal.Update), &was)
@@ -47,8 +48,8 @@ func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, projec
 		Project: project, Name: name}, nil)
 }
 
-// referring adds the references of an object to the journal change of the object. referring panics if the references cannot be
-// decoded, which is a programming error.
+// referring adds to a journal change the objects to which the changed object refers or, according to `before`, referred.
+// referring panics if these references cannot be decoded, which is a programming error.
 func referring(c journal.Change, before *journal.Change) journal.Change {
 	c, err := c.WithReferences(before)
 	if err != nil {

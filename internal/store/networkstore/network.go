@@ -70,7 +70,8 @@ func (s *Store) Network(ctx context.Context, id uuid.UUID) (network.Network, err
 	return networkByID(ctx, s.db, id)
 }
 
-// createAll creates one object from each draft, and then calls the functions `finish` with all of them, in one transaction.
+// createAll creates one object from each draft, and then calls each function in `finish` with all created objects, in one
+// transaction.
 func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(context.Context, *transaction, D) (M, error),
 	finish ...func(context.Context, *transaction, []M) error) ([]M, error) {
 	var created []M

@@ -23,8 +23,8 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.A
 	return notificationstore.Append(ctx, tx, all...)
 }
 
-// enqueueChangeNotifications enqueues notifications for journal changes. enqueueChangeNotifications excludes port updates, for
-// which writePort enqueues the notifications.
+// enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for port updates:
+// writePort enqueues their notifications.
 func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []journal.Change) error {
 	if !tx.config.NotifyAgents {
 		return nil
@@ -101,7 +101,7 @@ func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Ag
 		Data: encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp})})
 }
 
-// ObjectVersions returns the versions of each object type that registered agents accept.
+// ObjectVersions returns, by object type, the versions of the object type that registered agents accept.
 func (s *Store) ObjectVersions(ctx context.Context) (map[string][]string, error) {
 	rows, err := s.db.Query(ctx, `
 		select v.key, array_agg(distinct v.value)

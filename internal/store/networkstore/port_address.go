@@ -74,12 +74,13 @@ func allocateFromSubnets(ctx context.Context, tx *transaction, p network.Port, p
 	return network.Address{}, network.Faultf(network.IPAddressGenerationFailure, "No more IP addresses available on network %s.", p.Network)
 }
 
-// randomAttempts is the number of random addresses of a pool that are tried before a search for free ones.
+// randomAttempts is the number of random addresses of a pool that are tried before findFreeAddresses searches the pool
+// for free ones.
 const randomAttempts = 6
 
-// allocateFromPool allocates a free address from the pool; the result `ok` is false if the pool is exhausted. Only if no other
-// address is left does allocateFromPool wait for an address that another transaction is allocating, because two transactions
-// that wait for each other would deadlock.
+// allocateFromPool allocates a free address from the pool; the result `ok` is false if the pool is exhausted. allocateFromPool
+// waits for an address that another transaction is allocating only if no other address is left, because two transactions that
+// wait for each other would deadlock.
 func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
 	a, inserted, err := insertFirstFreeAddress(ctx, tx, port, position, subnet, pool.RandomAddresses(randomAttempts))
 	for err == nil && !inserted {
@@ -142,10 +143,10 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 	return tag.RowsAffected() == 1, nil
 }
 
-// findFreeAddresses returns up to 16 free addresses of the pool, each of which directly follows a used address.
-// findFreeAddresses searches from a random address to the end of the pool. If there is no free address up to the end of the
-// pool, findFreeAddresses searches from the start of the pool. If the pool has a free address, findFreeAddresses returns at
-// least one.
+// findFreeAddresses returns up to 16 free addresses of the pool. findFreeAddresses searches from a random address to the
+// end of the pool, and finds this address and the addresses that directly follow a used address. If there is no free
+// address up to the end of the pool, findFreeAddresses searches from the start of the pool. If the pool has a free address,
+// findFreeAddresses returns at least one.
 func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `

@@ -34,8 +34,8 @@ func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []ne
 var errNeedsTx = errors.New("port change needs a full transaction")
 
 // updatePortStatusPipelined does the same as UpdatePortStatus in two round trips to the database, but only for changes
-// that need no journal entries and no agent notifications. The update's condition always holds, because the port's row
-// stays locked after the read.
+// that need no journal entries and no agent notifications. The update of the port's row requires the revision and
+// status that were read, and always finds them, because the row stays locked after the read.
 func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var h lockedPort
 	var events []network.NovaEvent

@@ -99,8 +99,8 @@ func (m *portModel) applyReport(r network.Report) bool {
 	return true
 }
 
-// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model reads the revision dhcpMinRevision
-// from the port's row.
+// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model does not predict this revision, but
+// reads it from the port's DHCP block in the store.
 func (m *portModel) dhcpMinRevision() int64 {
 	for _, b := range m.readPort(m.port.ID).Blocks {
 		if b.Entity == network.DHCP {

@@ -90,7 +90,8 @@ func changePort(ctx context.Context, tx *transaction, before lockedPort, c netwo
 	return finishPortUpdate(ctx, tx, before.Port)
 }
 
-// finishPortUpdate records an update by a client: the Nova event, the journal entry and the nudge.
+// finishPortUpdate records the effects of a changed port row: the Nova event, the journal entry and the nudge for the
+// port's workflow.
 func finishPortUpdate(ctx context.Context, tx *transaction, before network.Port) (network.Port, error) {
 	p, err := portByID(ctx, tx, before.ID)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// Service ports and SLAAC addresses, which no client requested, do not prevent the deletion of a network or subnet: they are
-// deleted together with the network or subnet. When a SLAAC subnet is created, the existing ports of its network get
-// addresses in it.
+// No client requests service ports and SLAAC addresses. Therefore they do not prevent the deletion of a network or subnet,
+// but are deleted with it. When a SLAAC subnet is created, the existing ports of the network, except router interfaces, get
+// addresses in the new subnet.
 
 // deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete).
 // deleteServicePorts returns an error if the network has ports that are not service ports.
@@ -44,7 +44,8 @@ func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error
 }
 
 // releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC addresses.
-// releaseSubnetAddresses returns an error if the subnet has addresses of other ports that are not SLAAC addresses.
+// releaseSubnetAddresses returns an error if the subnet has any other address: one that is not a SLAAC address, or one
+// of a router port or another `network:` port that is not a service port.
 func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subnet) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select distinct p.id, p.device_owner = any($2) or $3 and p.device_owner not like 'network:%'
@@ -111,7 +112,7 @@ func setAddresses(ctx context.Context, tx *transaction, h lockedPort, addresses 
 	return err
 }
 
-// assignSLAAC gives each port of a locked network a SLAAC address in a new subnet.
+// assignSLAAC gives each port of a locked network, except router interfaces, a SLAAC address in a new subnet.
 func assignSLAAC(ctx context.Context, tx *transaction, s network.Subnet) error {
 	rows, err := tx.Query(ctx, `
 		select id

@@ -1,5 +1,5 @@
-// Package networkstore stores networks, subnets, addresses, ports with their bindings and provisioning blocks, agents,
-// trunks, security groups, quotas and agent notifications in PostgreSQL.
+// Package networkstore stores networks, subnets, addresses, ports with their bindings, provisioning blocks and Nova
+// events, agents, trunks, security groups, quotas and tunnel endpoints in PostgreSQL.
 package networkstore
 
 import (
@@ -42,7 +42,7 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// inPreparedTx does the same as inTx on a connection that plans each SQL statement only once. Each statement in inPreparedTx
+// inPreparedTx does the same as inTx on a connection that plans each SQL statement only once. Each statement that f runs
 // needs an index for its condition, because PostgreSQL does not plan the statement again when a table grows.
 func (s *Store) inPreparedTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InPreparedTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })

@@ -159,8 +159,8 @@ func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Sub
 	return subnetByID(ctx, tx, id)
 }
 
-// UpdateSubnet changes a subnet. If a change of a subnet disables DHCP, the ports with addresses in this subnet no longer
-// wait for its DHCP.
+// UpdateSubnet changes a subnet. If the change disables DHCP, ports no longer wait for DHCP because of their addresses in
+// this subnet.
 func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.SubnetChange, expect *int64) (network.Subnet, error) {
 	var after network.Subnet
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -244,8 +244,8 @@ func applyDHCPChange(ctx context.Context, tx *transaction, before, after network
 	}
 }
 
-// DeleteSubnet deletes a subnet. DeleteSubnet fails if a port that is not a service port has an address in the subnet that is not
-// a SLAAC address.
+// DeleteSubnet deletes a subnet. DeleteSubnet fails if a port has an address in the subnet, unless the port is a service port or
+// the address is a SLAAC address (see releaseSubnetAddresses).
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockSubnet(ctx, tx, id)

@@ -276,7 +276,7 @@ func (s *Store) RemoveSubports(ctx context.Context, id uuid.UUID, ports []uuid.U
 	})
 }
 
-// removeSubports removes ports from the trunk whose subports they are, and unbinds the removed ports.
+// removeSubports removes subports from their trunk, and unbinds the removed ports.
 func removeSubports(ctx context.Context, tx *transaction, ports []uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from subport where port_id = any($1)`, ports); err != nil {
 		return fmt.Errorf("remove subports: %w", err)
