@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// InPipelinedTx does the same as InTx, but with a transaction of two round trips to PostgreSQL. InPipelinedTx sends `begin` together with
-// the batch that the function `reads` fills, and then the batch that the function `decide` fills together with `commit`. If `decide` queues
-// no statement, InPipelinedTx rolls the transaction back. Because a pipelined transaction has only two round trips, it holds its locks for
+// InPipelinedTx runs a transaction as InTx does, but with only two round trips to PostgreSQL. InPipelinedTx sends `begin` together with the
+// batch that the function `reads` fills, and then the batch that the function `decide` fills together with `commit`. If `decide` queues no
+// statement, InPipelinedTx rolls the transaction back. Because a pipelined transaction has only two round trips, it holds its locks for
 // about the time of one round trip. Every statement in the two batches must be able to use an index, and no statement may enqueue notes.
 func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	return retry(func() error {
@@ -20,7 +20,7 @@ func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide f
 	})
 }
 
-// InBatch does the same as InTx, but with a transaction of one round trip to PostgreSQL: the transaction consists of the batch that the
+// InBatch runs a transaction as InTx does, but with only one round trip to PostgreSQL: the transaction consists of the batch that the
 // function `queue` fills, without explicit begin and commit. Every statement in the batch must be able to use an index. If a statement in
 // the batch enqueues notes, the caller of InBatch must call NotifyRelays afterwards.
 func (d *DB) InBatch(ctx context.Context, queue func(*pgx.Batch)) error {

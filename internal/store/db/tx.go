@@ -102,7 +102,8 @@ type transaction struct {
 
 func (t *transaction) NotifyRelays() { *t.hasNotes = true }
 
-// Begin creates a savepoint. If notes are enqueued in the savepoint, they count as notes of the transaction.
+// Begin creates a savepoint. Notes that are enqueued after the creation of the savepoint count as notes of the whole
+// transaction.
 func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	tx, err := t.Tx.Begin(ctx)
 	if err != nil {

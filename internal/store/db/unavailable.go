@@ -56,7 +56,7 @@ func (e *UnavailableError) Unwrap() error { return e.err }
 func Abandoned(err error, begun bool) error { return classify(err, begun) }
 
 // classify returns an *UnavailableError if the error err means that the database is unavailable. classify returns every other error
-// unchanged, among them the error of a context that was cancelled, because the caller no longer waits for a result. The parameter
+// unchanged. The error of a cancelled context is also returned unchanged, because the caller no longer waits for a result. The parameter
 // `committing` says whether the commit may have been sent to the database. pgconn.SafeToRetry does not say this reliably: if a connection
 // is closed after the commit was sent, pgx reports the same error as for a connection that was closed before.
 func classify(err error, committing bool) error {
@@ -78,7 +78,8 @@ func isRolledBack(err error) bool {
 	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 }
 
-// reasonOf returns why the database is unavailable, or the empty string if the error err does not mean this.
+// reasonOf returns why the database is unavailable, or the empty string if the error err does not mean that the
+// database is unavailable.
 func reasonOf(err error) Reason {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError

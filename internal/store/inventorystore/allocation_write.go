@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// AllocationWrite is a write that replaces the allocations of one or more consumers. If the write fails for one consumer, it changes none
-// of the consumers.
+// AllocationWrite is a write that replaces the allocations of one or more consumers. If the write is not allowed for one consumer, it
+// changes none of the consumers.
 type AllocationWrite struct {
 	actor  string
 	Writes []inventory.ConsumerWrite // sorted by consumer

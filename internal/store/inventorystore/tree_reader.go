@@ -14,16 +14,16 @@ import (
 // treeReader reads provider trees. treeReader reads only the data that the search for allocation candidates needs.
 type treeReader struct {
 	tx           db.Tx
-	query        inventory.CandidateQuery // in each group of the query, InTree is replaced by the UUID of the tree's root
+	query        inventory.CandidateQuery // each group's InTree is the UUID of the root of the tree that the request names
 	classes      nameIndex
 	traits       nameIndex // traits in the query
 	aggregates   nameIndex // aggregates in the query; the index contains their counts but no IDs
 	traitIDs     []int32   // traits that are read for each provider
 	classIDs     []int32   // classes that are read for each provider; nil: all
 	inTreeRoots  []int64   // root IDs of the trees of in_tree
-	inTreeAbsent bool      // a tree of in_tree does not exist
+	inTreeAbsent bool      // the request names in in_tree a provider that does not exist
 	sharingTrees []*inventory.Tree
-	everyTree    bool // read also the trees that cannot serve the request
+	everyTree    bool // also read the trees that cannot serve the request
 }
 
 // maxRareCount is the limit below which a resource class, trait or aggregate is rare: it is rare if fewer than maxRareCount providers have

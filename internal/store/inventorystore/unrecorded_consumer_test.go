@@ -125,7 +125,7 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 			}
 			return nil
 		}
-		for n := i - 2; n < 150; n += 6 { // the six writers share the first 150 consumers; each consumer is written once
+		for n := i - 2; n < 150; n += 6 { // each of the six writers writes its own part of the first 150 consumers, and each consumer once
 			if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[n], p, 2, inventory.ExpectGeneration(1))); err != nil {
 				return err
 			}

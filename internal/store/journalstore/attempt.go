@@ -156,8 +156,8 @@ func (s *Store) SaveOutcomeAndClaimNotes(ctx context.Context, seq int64, attempt
 
 // SaveSharedOutcome writes the outcome of an attempt that the workflow of another entry made after that workflow had claimed
 // this entry with ClaimBacklog. SaveSharedOutcome keeps the note of the entry, so that the entry's own workflow still runs and
-// records the outcome in its history. The workflows of the entries that this outcome unblocks wake up only after
-// ClaimDuration, because the caller usually claims these entries with ClaimBacklog within this time.
+// also records the outcome. The workflows of the entries that this outcome unblocks wake up only after ClaimDuration, because
+// the caller usually claims these entries with ClaimBacklog within this time.
 func (s *Store) SaveSharedOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.saveOutcome(ctx, seq, attempt, o, keepNote, wake{delay: ClaimDuration})
 	return e, err

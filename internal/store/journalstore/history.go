@@ -55,10 +55,10 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 }
 
 // TrimJournal deletes completed entries older than age, and the decisions about these entries. TrimJournal examines at
-// most `limit` entries with numbers above `after`. It returns the number after which the next call continues (0 at the
-// end), and how many entries it has deleted. TrimJournal keeps an entry whose workflow has a note, because that
-// workflow must still read the entry. TrimJournal reads entries in the order of their numbers, because an index on the
-// age would slow down every insert.
+// most `limit` entries with numbers above `after`. It returns the number after which the next call must continue (0 if
+// no entry that is old enough is left to examine), and how many entries it has deleted. TrimJournal keeps an entry
+// whose workflow has a note, because that workflow must still read the entry. TrimJournal reads entries in the order of
+// their numbers, because an index on the age would slow down every insert.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		with batch as (

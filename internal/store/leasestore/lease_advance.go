@@ -172,7 +172,7 @@ func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now t
 // resources of ended leases, and saves the IDs of the objects that were created in Nova or Neutron. If FinishStartedLeases does not finish
 // the step of a lease in `started`, the lease keeps its status, and FinishStartedLeases nudges the workflow of the lease. The result
 // `abandoned` is true for the ID of each starting lease that was deleted, ended or failed after BeginDueLeases. If the start of a lease is
-// abandoned, the caller has to undo its calls to Nova and Neutron for this lease.
+// abandoned, the caller must undo the calls to Nova and Neutron that it made for this lease.
 func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []StartedStep) (finished int, abandoned map[uuid.UUID]bool, err error) {
 	ids := make([]uuid.UUID, len(started))
 	for i, step := range started {

@@ -160,7 +160,7 @@ func TestReservationHeal_MovesPendingLeasesOffHostsOfAFailedEnd(t *testing.T) {
 	e.expectStatus(moves, lease.Active)
 }
 
-// When a new lease is created, hosts that another lease still holds past the end of that other lease are chosen last.
+// If possible, a new lease gets no hosts that a late lease, which is past its end, still holds.
 func TestCreateLease_PrefersHostsThatWereReleasedInTime(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 2)

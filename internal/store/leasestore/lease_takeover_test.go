@@ -81,8 +81,9 @@ func TestTakeOverLeases_LeavesDeletionsToTheirWorkflow(t *testing.T) {
 	e.expectStatus(l, lease.Starting)
 }
 
-// A call to Nova or Neutron that is running while its lease is deleted can create an object after the deletion
-// has removed all objects of the lease. Therefore berth removes the reservations of a deleted lease once more.
+// A call to Nova or Neutron that is running while its lease is deleted can create an object after the deletion has
+// removed all objects of the lease. Therefore berth later removes the objects of a deleted lease from Nova and Neutron
+// once more.
 func TestLeftovers_OfDeletedLeasesAreRemovedOnceMore(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 1)

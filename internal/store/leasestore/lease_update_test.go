@@ -260,7 +260,7 @@ func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 	if due := lease.Next(ended, time.Now()); due.Step != lease.StepBeforeEnd {
 		t.Errorf("next step after the end date was set to now: got %+v, want before_end; lease: %+v", due, ended)
 	}
-	e.createLease(hostsDraft(1, 4, 2, 2)) // hosts are allocated to it; its start waits until the ending lease releases them
+	e.createLease(hostsDraft(1, 4, 2, 2)) // the new lease gets hosts, but its start waits until the ending lease releases them
 }
 
 // createActiveUntil creates a lease with one host from now to hour(to), and starts the lease.

@@ -81,7 +81,8 @@ func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses
 	return claims[id], err
 }
 
-// readCloudReservations reads the hosts, floating IPs and network segments of reservations, and returns the reservations with these data by reservation ID.
+// readCloudReservations reads the hosts, floating IPs and network segments of reservations. It returns, by reservation ID, the reservations
+// with these data.
 func readCloudReservations(ctx context.Context, q batchSender, all []leaseReservation) (map[uuid.UUID]lease.CloudReservation, error) {
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {

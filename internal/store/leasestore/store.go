@@ -1,6 +1,6 @@
 // Package leasestore stores leases with their reservations and events, the hosts, floating IPs, network segments and devices that can be
-// reserved, and their allocations to reservations. When an active reservation changes, package leasestore also updates the reservation's resources in the
-// Placement tables, in the same transaction.
+// reserved, and their allocations to reservations. When an active reservation changes, package leasestore also updates the resources of the
+// reservation in the tables of Placement (package inventorystore), in the same transaction.
 package leasestore
 
 import (
@@ -22,7 +22,7 @@ type Store struct {
 type Config struct {
 	Limits        lease.Limits
 	Notifications bool // store a notification for the webhooks at every change of a lease
-	PoolHosts     bool // add registered hosts to the freepool aggregate in Nova, and remove deleted ones
+	PoolHosts     bool // add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
 }
 
 // New returns a store for a database, with the given settings.

@@ -147,8 +147,8 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 		}
 		switch {
 		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
-			// A revived agent that kept running does not synchronize all its state, so the agent needs the
-			// notifications that it missed.
+			// An agent sends its ResourceVersions only when it starts. This agent has not restarted while it counted as
+			// down, so it does not synchronize all its state, and needs the notifications that it missed.
 			if err := notificationstore.Replay(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
 			}

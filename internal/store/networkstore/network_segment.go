@@ -8,7 +8,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocateSegment gives a new network an unused segmentation ID if its type needs one and the request does not name one.
+// allocateSegment gives a new network an unused segmentation ID if the type of the network needs one and the request
+// does not name one.
 func allocateSegment(ctx context.Context, tx *transaction, n network.Network) (network.Network, error) {
 	switch {
 	case n.Type == network.VLAN:

@@ -24,7 +24,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.A
 }
 
 // enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for port updates:
-// writePort enqueues their notifications.
+// the notifications of port updates are enqueued by writePort.
 func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []journal.Change) error {
 	if !tx.config.NotifyAgents {
 		return nil

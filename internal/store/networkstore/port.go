@@ -54,7 +54,7 @@ var silentSince = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp()
 	int(network.AgentDownTime.Seconds()))
 
 // blockingAgent is the SQL expression for the agents that can lift the block in the SQL alias b: the agents' hosts, whether
-// no such agent exists (orphan), whether all these agents are disabled, and since when all these agents are down.
+// no agent can lift the block (orphan), whether all these agents are disabled, and since when all of them are down.
 var blockingAgent = fmt.Sprintf(`
 				case b.entity
 				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type = %[2]s)
@@ -63,7 +63,7 @@ var blockingAgent = fmt.Sprintf(`
 	`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
 						'heard', `+silentSince+`)`, wiringAgentType, reportsPortReady("a"))
 
-// agentWatch is the SQL expression for the network.AgentHealth of a port.
+// agentWatch is the SQL expression for the network.AgentHealth of a port: the state of the agent that wires the port.
 var agentWatch = `(select jsonb_build_object('orphan', count(*) = 0, 'heard', ` + silentSince + `) from agent a where a.host = port.host and a.agent_type = ` + wiringAgentType + `)`
 
 const portFrom = `
@@ -221,7 +221,7 @@ func lockExistingPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([
 }
 
 // dhcpHosts is the SQL expression for the hosts of the DHCP agents that serve one of the subnets of the network and report ready
-// ports. DHCP agents that are down are included, because each of them either becomes alive again, or its networks move to other
+// ports. DHCP agents that are down are included, because either such an agent becomes alive again, or its networks move to other
 // DHCP agents.
 func dhcpHosts(networkID, subnets string) string {
 	return fmt.Sprintf(`array(select a.host

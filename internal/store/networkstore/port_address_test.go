@@ -66,7 +66,7 @@ func TestAddress_SameAddressOrMACIsAllocatedOnce(t *testing.T) {
 func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
-	const clients, each = 12, 21 // one address of 253 is left
+	const clients, each = 12, 21 // of the 253 addresses of the subnet, one is left
 	results := make([]error, clients)
 	drafts := slices.Repeat([]network.PortChange{fx.portDraft("")}, each)
 

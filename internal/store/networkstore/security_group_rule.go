@@ -60,8 +60,8 @@ func (s *Store) CreateSecurityRules(ctx context.Context, drafts []network.Securi
 	return createAll(ctx, s, drafts, createRule, recordGroups)
 }
 
-// recordGroups writes one journal entry for each group of new rules. The entry has the revision that the group has after its rules
-// changed.
+// recordGroups writes one journal entry for each security group that gets new rules. The entry contains the revision that the
+// security group has after all its new rules were inserted.
 func recordGroups(ctx context.Context, tx *transaction, rules []network.SecurityRule) error {
 	var recorded []uuid.UUID
 	for _, r := range rules {
