@@ -128,7 +128,8 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 	return all, nil
 }
 
-// readHostBookings reads all host allocations that have not been released, as bookings.
+// readHostBookings reads all host allocations that have not been released. The search for the earliest start compares
+// the requested dates with them.
 func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'

@@ -17,7 +17,8 @@ import (
 // pseudoAgentRenewal is the age of a pseudo agent's heartbeat after which the heartbeat is written again.
 const pseudoAgentRenewal = network.AgentDownTime / 3
 
-// SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. SyncPseudoAgents registers a pseudo
+// SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. A pseudo agent, as in
+// networking-odl, is the row of an agent that stands for the controller on one host. SyncPseudoAgents registers a pseudo
 // agent for each new host and binds the host's ports whose binding had failed. SyncPseudoAgents deletes a pseudo agent if
 // the controller has not reported the agent's host for the duration `forget`. If nothing has changed and no heartbeat must
 // be renewed, SyncPseudoAgents only reads the pseudo agents once.

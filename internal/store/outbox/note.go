@@ -13,9 +13,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// Enqueue writes a note for each nudge in the caller's transaction. If a note of the same workflow already waits, Enqueue merges
-// the nudge into the waiting note. The merged note becomes due at the earlier of the two times. If a relay has already tried to
-// deliver the note, Enqueue clears its NotRunning (the column `fresh`), because the workflow may be running by now.
+// Enqueue writes a note for each nudge (the request that a workflow run and read its row again), in the caller's transaction. If
+// a note of the same workflow already waits, Enqueue merges the nudge into the waiting note. The merged note becomes due at the
+// earlier of the two times. If a relay has already tried to deliver the note, Enqueue clears its NotRunning (the column
+// `fresh`), because the workflow may be running by now.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil

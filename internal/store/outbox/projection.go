@@ -16,7 +16,7 @@ const (
 	SearchAttributes = "search attributes"
 )
 
-// Projection is the result of the last comparison of a projection with the rows.
+// Projection contains the result of the last comparison of one projection with the rows that must have a workflow.
 type Projection struct {
 	Name       string
 	ComparedAt *time.Time // end of the comparison; nil: no comparison has ended yet

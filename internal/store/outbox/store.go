@@ -13,7 +13,7 @@ import (
 // notes after ClaimDuration.
 const ClaimDuration = 8 * time.Second
 
-// Store claims and settles notes.
+// Store reads and writes notes, for the relays that deliver them and for operators.
 type Store struct {
 	db      *db.DB
 	sources []Source
