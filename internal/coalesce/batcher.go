@@ -17,18 +17,19 @@ import (
 var (
 	// ErrPanic is the error of the calls whose operation panicked. The Batcher logs the panic and its stack.
 	ErrPanic = errors.New("the operation panicked")
-	// ErrBegun is a part of the error of a caller that gave up while the batch with its item was running. The outcome for the item is
-	// unknown to the caller.
+	// ErrBegun is wrapped by the error of Do if the caller's context ended while the batch with the caller's item was running. The caller then
+	// does not know whether the operation succeeded for the item.
 	ErrBegun = errors.New("the operation has begun")
-	// errUnfinished is the error of a call that Run has not finished.
+	// errUnfinished is the error of a call for which Config.Run returned without calling Finish.
 	errUnfinished = errors.New("the operation returned no result")
 )
 
 // Config describes how a Batcher forms and runs batches. Every field of Config except Run is optional.
 type Config[T, R any] struct {
-	// Run handles one batch, whose calls are in the order of their arrival. Run calls Finish once for every call of the batch.
+	// Run handles one batch, whose calls are in the order of their arrival. Run must call Finish once for every call of the batch.
 	Run func(ctx context.Context, batch []*Call[T, R])
-	// Queue returns the queue of an item. In each queue, only one batch runs at a time. If Queue is nil, all items are in the same queue.
+	// Queue returns the name of an item's queue. In each queue, only one batch runs at a time. If Queue is nil, all items are in the same
+	// queue.
 	Queue func(T) string
 	// Exclusive returns the keys of an item. Two items with a common key are never in the same batch, and run in the order of their
 	// arrival.
@@ -37,15 +38,15 @@ type Config[T, R any] struct {
 	// at most MaxSize, unless the batch has only one item.
 	Size    func(T) int
 	MaxSize int // 0: unlimited
-	// Timeout limits the duration of Run's context; 0: no limit. Timeout does not limit a call that runs inline (see Inline).
+	// Timeout limits the duration of the context that Run gets; 0: no limit. Timeout does not limit a call that runs inline (see Inline).
 	Timeout time.Duration
 	// Delay is the pause before each batch runs. Items that arrive during the Delay join the batch.
 	Delay time.Duration
-	// Inline makes the first caller of an idle queue run the caller's item alone, in the caller's goroutine and with the caller's context.
+	// Inline makes Do itself run an item that arrives in an idle queue: alone, in the caller's goroutine and with the caller's context.
 	Inline bool
-	// Linger returns the maximum pause after a batch of several calls. The pause after a batch ends early when as many new calls wait as
-	// the batch had, because callers that got their results at the same time tend to call again at the same time. If the function Linger is
-	// nil, there is no pause after a batch.
+	// Linger returns the maximum pause after a batch of several calls. The pause ends early as soon as the queue has as many waiting calls as
+	// the batch had. The pause exists because callers that got their results at the same time tend to call again at the same time. If the
+	// function Linger is nil, there is no pause after a batch.
 	Linger func(calls int, took time.Duration) time.Duration
 }
 
@@ -91,8 +92,8 @@ func NewBatcher[T, R any](c Config[T, R]) *Batcher[T, R] {
 
 // Do adds an item to the item's queue, waits until a batch with the item has run, and returns the result. If ctx ends before the batch has
 // run, Do returns the error of ctx; the error also wraps ErrBegun if the batch with the item is already running. An item whose ctx has
-// ended before its batch runs is dropped. A batch runs with the context values of one of its callers. The context of a batch ends when the
-// contexts of all its callers have ended.
+// ended before its batch runs is dropped. The context of a batch ends when the contexts of all callers of the batch have ended. The values
+// in the context of a batch are those of the caller that found the queue idle, even if this caller's item was in an earlier batch.
 func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	c := &Call[T, R]{Item: item, ctx: ctx, done: make(chan struct{})}
 	name := ""
@@ -270,8 +271,8 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	return batch
 }
 
-// claim adds the exclusive keys of an item to `keys`, which has the exclusive keys of the calls that wait before the item. The result
-// `conflict` is true if an earlier call has one of the item's keys.
+// claim adds the exclusive keys of an item to `keys`, which contains the exclusive keys of the calls that arrived before the item. The
+// result `conflict` is true if an earlier call has one of the item's keys.
 func (b *Batcher[T, R]) claim(keys map[string]bool, item T) (conflict bool) {
 	if b.config.Exclusive == nil {
 		return false

@@ -16,7 +16,7 @@ type Loop struct {
 // LoopRun is one running or ended loop.
 type LoopRun struct {
 	loop   *Loop
-	joined bool // a caller has joined since the function was last called
+	joined bool // a caller has joined since the current step began
 	total  int
 	err    error
 	done   chan struct{}
@@ -26,8 +26,8 @@ type LoopRun struct {
 // found any work. An error of a Step ends the loop.
 type Step func() (completed int, found bool, err error)
 
-// Join joins the running loop or, if the loop is not running, starts the loop with the given step. Whether the loop is new or was running,
-// the step is called at least once after Join.
+// Join joins the running loop or, if the loop is not running, starts the loop with the given step. A running loop keeps its own step and
+// ignores the given one. In both cases, the loop begins at least one more step after the call to Join.
 func (l *Loop) Join(step Step) *LoopRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 // Roles of a worker process.
 const (
-	API      = "api"      // serves HTTP
+	API      = "api"      // delivers notes (rows of the outbox in the database) to Temporal
 	Relay    = "relay"    // delivers notes from the database to Temporal
 	Temporal = "temporal" // runs workflows and activities
 	RPC      = "rpc"      // serves Neutron's agents over RabbitMQ
@@ -66,14 +66,14 @@ type ODL struct {
 	URL, Username, Password string
 	CAFile                  string // PEM file, trusted in addition to the system's certificate authorities
 	Timeout                 time.Duration
-	PollInterval            time.Duration // between reads of features, hosts and provisioned ports
+	PollInterval            time.Duration // between reads of features, host configurations and the status of ports
 	HostConfigPath          string        // URL path of the host configurations
 	Features                string        // features of the controller; empty: berth reads them from the controller
 	SyncInterval            time.Duration // between periodic full syncs; 0: none
 	AuditInterval           time.Duration // between periodic audits; 0: none
 	AuditRepair             bool          // a periodic audit that finds missing or different objects starts a full sync
-	Concurrency             int           // maximum number of requests in flight of one process
-	RetryCount              int           // number of failures after which a journal entry becomes failed
+	Concurrency             int           // maximum number of requests of one process that run at the same time
+	RetryCount              int           // number of failures after which a journal entry gets the state failed
 }
 
 // Policy has the settings of the access rules.
@@ -93,18 +93,19 @@ type CORS struct {
 	Headers     []string // request headers that pages may send
 }
 
-// Nova has the endpoint for external events and for reserved instances and hosts. If the URL of Nova is empty, berth does not call Nova.
+// Nova has the URL of Nova's API and the token for it. berth uses the API for external events and for reserved instances and hosts. If the
+// URL is empty, berth does not call Nova.
 type Nova struct{ URL, Token string }
 
-// Neutron has the endpoint for reserved floating IPs, which uses Nova's token. If the URL of Neutron is empty, berth creates no floating
-// IPs.
+// Neutron has the URL of Neutron's API, which berth uses for reserved floating IPs. Requests to Neutron use the token of the settings for
+// Nova. If the URL is empty, berth creates no floating IPs.
 type Neutron struct{ URL string }
 
-// Journal has the time for which completed journal entries are kept; 0 means that berth never deletes them.
+// Journal has the time for which berth keeps completed journal entries. If the time is 0, berth never deletes completed journal entries.
 type Journal struct{ Retention time.Duration }
 
-// History has the retention of the generation history. berth deletes the entries of the generation history that exceed the maximum age or
-// the maximum number of entries.
+// History has the limits of the generation history, which records every change of the generation of a resource provider or consumer. berth
+// deletes the entries that exceed the maximum age or the maximum number of entries.
 type History struct {
 	MaxAge  time.Duration
 	MaxRows int64
@@ -117,9 +118,9 @@ type Candidates struct {
 	Random     bool // another random choice of candidates for each request
 }
 
-// Port has the deadlines of ports' provisioning blocks. The map Deadlines has one deadline for each entity of a provisioning block (such as
-// L2 or DHCP); the key "" stands for all entities without a key of their own. If OverdueIsError is true, a port's status becomes ERROR when
-// a deadline of the port passes; if false, the port keeps its status and waits.
+// Port has the deadlines of the provisioning blocks of ports. The map Deadlines has one deadline for each entity of a provisioning block
+// (such as L2 or DHCP); the key "" stands for all entities without a key of their own. If OverdueIsError is true, a port's status becomes
+// ERROR when a deadline of the port passes; if false, the port keeps its status and waits.
 type Port struct {
 	Deadlines      map[string]time.Duration
 	OverdueIsError bool
@@ -131,12 +132,12 @@ type Networking struct {
 	VLANRanges      []VLANRange      // physical networks with VLANs; empty: every physical network has all VLANs
 	PhysicalMTU     int              // MTU of physical networks in bytes
 	TraditionalDHCP bool             // DHCP agents serve the networks
-	DefaultZones    []string         // availability zones of networks whose requests name none; empty: any zone
+	DefaultZones    []string         // availability zones of a network whose request names none; empty: any zone
 	EnableNewAgents bool             // a new agent is enabled at its first report
 	AgentSignatures string           // SignaturesOff, SignaturesRequired, or empty: required unless Auth is Noauth
 }
 
-// VLANRange is a range of VLAN IDs on a physical network that berth gives to networks, both ends included.
+// VLANRange is a range of VLAN IDs on a physical network, both ends included. berth allocates these VLAN IDs to networks.
 type VLANRange struct {
 	PhysicalNetwork string
 	Low, High       int
@@ -146,28 +147,29 @@ type VLANRange struct {
 type Lease struct {
 	CleaningTime      time.Duration // pause between two leases of a host
 	MaxDuration       time.Duration // 0: no limit
-	MaxDurationExempt []string      // projects without this limit
+	MaxDurationExempt []string      // projects to which MaxDuration does not apply
 	BeforeEnd         time.Duration // time between the before_end_lease event and the end of a lease; 0: no event
-	Snapshot          bool          // before_end=default means snapshot
+	Snapshot          bool          // the value "default" of before_end means "snapshot"
 	RandomHosts       bool          // random choice between equally suitable hosts
 	RetryTimeout      time.Duration // how long failed Nova and Neutron calls are retried
 	Webhook           Webhook
 	Enforcement       Enforcement
 	Monitor           bool          // poll Nova for hypervisors that are down
-	HealingInterval   time.Duration // heal reservations that run or start within this time; 0: all
+	HealingInterval   time.Duration // hosts that are down are replaced only in reservations that run or start within this time; 0: in all
 }
 
-// Enforcement has the external service that allows or denies leases. If the URL of the enforcement service is empty, berth allows all
-// leases.
+// Enforcement has the settings of the external service that allows or denies leases. If the URL is empty, berth allows all leases.
 type Enforcement struct {
 	URL, Token     string
 	AllowOnFailure bool // allow a lease if the service fails
 }
 
-// Webhook has the receiver of lease notifications. If the URL of the webhook is empty, berth sends no lease notifications.
+// Webhook has the URL to which berth sends lease notifications, and the token for it. If the URL is empty, berth sends no lease
+// notifications.
 type Webhook struct{ URL, Token string }
 
-// IncompleteConsumer has the owner of consumers that were created without project and user.
+// IncompleteConsumer has the project and the user that berth gives to Placement consumers that were created without project and user: by a
+// request with a microversion before 1.8, or by an import.
 type IncompleteConsumer struct{ Project, User string }
 
 // Service has berth's own service user at Keystone. berth uses its service user to validate the tokens of other users.
@@ -175,8 +177,8 @@ type Service struct {
 	AuthURL, Username, Password, Project, UserDomain, ProjectDomain, Region, CAFile string
 }
 
-// Client has the API's URL and token for the command line. If a field of Client is empty, the command line reads its value from the address
-// file of a development run.
+// Client has the API's URL and token for the command line. If a field of Client is empty, the command line reads the field's value from the
+// address file of a development run.
 type Client struct{ URL, Token string }
 
 // Dev has the settings of the embedded services of `worker --dev`. A port of 0 stands for any free port.
@@ -189,7 +191,7 @@ type Dev struct {
 	Demo         bool
 }
 
-// RequiresSignatures reports whether berth refuses agents' reports to workflows that are not signed.
+// RequiresSignatures reports whether berth refuses unsigned reports that agents send to workflows.
 func (c Config) RequiresSignatures() bool {
 	if c.Networking.AgentSignatures == "" {
 		return c.Auth != Noauth

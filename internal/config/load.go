@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// File is the variable whose value is the path of the optional YAML file. The keys of the YAML file are the names of all other variables,
+// File is the variable whose value is the path of the optional YAML file. The keys of the YAML file are the names of the other variables,
 // in lower case and without the prefix BERTH_. If a setting is in both the environment and the YAML file, berth uses the value from the
 // environment.
 const File = "BERTH_CONFIG"
@@ -19,8 +19,8 @@ const File = "BERTH_CONFIG"
 const (
 	prefix     = "BERTH_"
 	testPrefix = "BERTH_TEST_" // variables of the tests; Load ignores them
-	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads the variable temporalCLI itself,
-	// because tests use devstack without a Config.
+	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads this variable itself, because tests
+	// use devstack without a Config. The YAML file cannot set this variable.
 	temporalCLI = "BERTH_TEMPORAL_CLI"
 )
 

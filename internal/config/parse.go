@@ -181,7 +181,8 @@ func duration(field func(*Config) *time.Duration) setter {
 	}
 }
 
-// maxRequestTimeout is less than the time after which the HTTP server closes the connection of a request without an answer.
+// maxRequestTimeout is the maximum of BERTH_REQUEST_TIMEOUT. It is less than the time after which the HTTP server closes the connection of
+// a request without an answer.
 const maxRequestTimeout = 50 * time.Second
 
 func requestTimeout(c *Config, s string) error {
@@ -308,7 +309,8 @@ func vlanRanges(c *Config, s string) error {
 	return nil
 }
 
-// overdue parses the setting for a port one of whose provisioning blocks passes its deadline: the port waits, or its status becomes ERROR.
+// overdue parses the setting that says what happens to a port when one of its provisioning blocks passes the deadline: the port waits, or
+// its status becomes ERROR.
 func overdue(c *Config, s string) error {
 	c.Port.OverdueIsError = s == "error"
 	if s != "wait" && s != "error" {

@@ -20,11 +20,11 @@ import (
 
 // Options configure a Listener.
 type Options struct {
-	DB    *db.DB // holds the lock of the one process that listens
+	DB    *db.DB // the lock in this database lets only one process listen at a time
 	Store *networkstore.Store
 	ODL   *odl.Client
-	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause before
-	// the Listener connects to the controller again.
+	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause before the
+	// Listener reconnects after the connection to the controller was lost.
 	PollInterval    time.Duration
 	HostConfigsPath string // path of the host configurations below the controller's root
 	// Features are the controller's features; if Features is nil, the Listener reads the features from the controller.
@@ -37,10 +37,10 @@ type Listener struct {
 	features    atomic.Pointer[map[string]string]
 	openStreams atomic.Int64
 
-	wake chan struct{} // receives when there is work
+	wake chan struct{} // receives a value when there is work
 
 	mu           sync.Mutex
-	pending      map[uuid.UUID]int // ports whose status must be read, and how often each was postponed
+	pending      map[uuid.UUID]int // ports whose status must be read, and how often the read of each was postponed
 	compareAll   bool              // events may have been lost: the status of all ports must be compared
 	refresh      bool              // features and host configurations must be read
 	compareAgain bool              // set compareAll at the next refresh
@@ -112,7 +112,7 @@ func (l *Listener) runAsLeader(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		case <-l.wake:
-			if err != nil { // many events do not make requests to a failing controller more frequent
+			if err != nil { // so that many events do not cause many requests to a failing controller
 				sleep(ctx, min(l.PollInterval, time.Second))
 			}
 		}
@@ -136,7 +136,7 @@ func (l *Listener) watchTopic(ctx context.Context, t odl.Topic, wanted func() bo
 		err := l.ODL.Watch(ctx, t, func() {
 			connected = true
 			l.openStreams.Add(1)
-			l.markMissed() // read changes from before the connection
+			l.markMissed() // read the changes that the controller made before the connection
 		}, onEvent)
 		if connected {
 			l.openStreams.Add(-1)
@@ -188,8 +188,8 @@ func (l *Listener) update(note func()) {
 	}
 }
 
-// processPending does the pending work. If processPending fails, the next call to
-// processPending reads the controller's state and compares the status of all ports again.
+// processPending does the pending work. If processPending fails, the next call to processPending reads the controller's state and compares
+// the status of all ports again.
 func (l *Listener) processPending(ctx context.Context) error {
 	l.mu.Lock()
 	pending, compareAll, refresh, removed := l.pending, l.compareAll, l.refresh, l.hostRemoved
@@ -219,7 +219,7 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 		if err != nil {
 			return err
 		}
-		compareAll = compareAll || waits // an event may have come before the controller knew the binding
+		compareAll = compareAll || waits // a port's event may have arrived, and been ignored, before the controller knew the port's binding
 	}
 	if !l.reportsPortStatus() {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// compareStatuses adds each port to `pending` whose status on the controller differs from the port's status in the database.
+// compareStatuses adds to `pending` each port whose status on the controller differs from the port's status in the database.
 func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]int) error {
 	const page = 500
 	statusOf := make(map[uuid.UUID]string, page)
@@ -45,8 +45,8 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 	return flush()
 }
 
-// eventOf translates a port's status on the controller into the event to report. The event that eventOf returns also depends on whether the
-// port waits for its L2 block. If there is no event to report, the result `reportable` is false.
+// eventOf translates a port's status on the controller into the event that the Listener reports to the store. The parameter `waits` says
+// whether the port has a provisioning block of the entity L2. If there is no event to report, the result `reportable` is false.
 func eventOf(status string, waits bool) (event string, reportable bool) {
 	switch {
 	case status == network.Active && waits:
@@ -58,7 +58,7 @@ func eventOf(status string, waits bool) (event string, reportable bool) {
 	}
 }
 
-// reportPorts reads the status of each pending port from the controller and reports the status.
+// reportPorts reads the status of each pending port from the controller and reports the status to the store.
 func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
@@ -68,9 +68,9 @@ func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) e
 	return group.Wait()
 }
 
-// reportPort reads the status of a port from the controller and reports the status for the port's binding. reportPort reads the binding
-// before the status, and reports the status only if the controller already knows the binding, because a status of an earlier binding must
-// not change the port.
+// reportPort reads the status of a port from the controller and reports the status to the store, for the port's current binding. reportPort
+// reads the binding before the status, and reports the status only if the controller already knows the binding, because a status of an
+// earlier binding must not change the port.
 func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) error {
 	ports, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
 	if err != nil || len(ports) == 0 {

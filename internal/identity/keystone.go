@@ -46,7 +46,8 @@ type Service struct {
 	CAFile                    string // certificate authorities trusted in addition to the system's; empty for none
 }
 
-// Keystone validates tokens with Keystone and caches the results. Keystone ignores the identity headers of requests, such as X-Project-Id.
+// Keystone is an Authenticator that lets the Keystone service validate tokens, and caches the results. It ignores the headers of a request
+// that name an identity, such as X-Project-Id.
 type Keystone struct {
 	service  Service
 	endpoint string // ends in /v3/
@@ -105,7 +106,7 @@ func httpClient(caFile string) (*http.Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// Challenge returns the WWW-Authenticate header of a 401, with the address of Keystone.
+// Challenge returns the value of the header WWW-Authenticate for a response with the status 401: the address of Keystone.
 func (k *Keystone) Challenge() string { return fmt.Sprintf("Keystone uri=%q", k.service.AuthURL) }
 
 // Authenticate returns the caller to whom the request's X-Auth-Token belongs.
@@ -125,7 +126,8 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	return v.(Caller), nil
 }
 
-// cached returns the cached verdict on a token: the caller, or that the token is invalid.
+// cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result `known` is false if the cache
+// has no verdict.
 func (k *Keystone) cached(key [sha256.Size]byte) (c Caller, known bool, err error) {
 	now := k.now()
 	if c, ok := k.valid.find(key, now); ok {

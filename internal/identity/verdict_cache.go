@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// verdicts caches the results of validations by the hash of the token. verdicts keeps at
-// most `limit` verdicts, and does not return a verdict after the verdict has expired.
+// verdicts caches the results of validations by the hash of the token. verdicts keeps at most `limit` verdicts, and does not return a
+// verdict after the verdict has expired.
 type verdicts struct {
 	limit int
 	mu    sync.Mutex

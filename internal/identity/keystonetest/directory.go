@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Service adds an endpoint to the catalogue that is part of every token.
+// Service adds a service and its endpoints to the catalogue. Every token contains the catalogue.
 func (s *Server) Service(typ, url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -152,7 +152,7 @@ func (s *Server) Logins() int {
 	return s.logins
 }
 
-// withFaults counts validations, delays requests after Hold, and answers with the status of Fail.
+// withFaults counts validations, delays requests after Hold, and answers with the status that the test has given to Fail.
 func (s *Server) withFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

@@ -15,7 +15,7 @@ type Target map[string]any
 // Check is a parsed rule: a tree of conditions.
 type Check interface {
 	holds(q question) bool
-	refers() []string // names of the rules that it refers to
+	refers() []string // names of the rules to which this check refers
 }
 
 // question is the input of a check: the caller, the target and the rules.
@@ -90,12 +90,12 @@ func references(parts []Check) (names []string) {
 	return names
 }
 
-// claims returns the attributes of the caller to which rules may refer, with their values. If the caller lacks an attribute, the attribute
-// has no value, so every comparison with the attribute is false.
+// claims maps the name of each attribute of the caller to which rules may refer to a function that returns the attribute's values. If the
+// caller lacks an attribute, the function returns no value, so every comparison with the attribute is false.
 var claims = map[string]func(identity.Caller) []string{
 	"user_id":    func(c identity.Caller) []string { return nonEmpty(c.User) },
 	"project_id": func(c identity.Caller) []string { return nonEmpty(c.Project) },
-	"tenant_id":  func(c identity.Caller) []string { return nonEmpty(c.Project) }, // the name in older files of Neutron
+	"tenant_id":  func(c identity.Caller) []string { return nonEmpty(c.Project) }, // the name of project_id in older policy files of Neutron
 	"roles":      func(c identity.Caller) []string { return c.Roles },
 	"system_scope": func(c identity.Caller) []string {
 		if c.System {
@@ -116,7 +116,7 @@ func nonEmpty(s string) []string {
 // pattern is the right side of a condition: literal text and references to the target's values, %(name)s.
 type pattern []piece
 
-type piece struct{ Text, Name string } // one of the two is set
+type piece struct{ Text, Name string } // literal text, or the name of the attribute to which a reference refers; the other field is empty
 
 // fill replaces each reference in the pattern by the value of the target's attribute. The result ok is false if the target lacks one of the
 // attributes.
