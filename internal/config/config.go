@@ -177,8 +177,8 @@ type Service struct {
 	AuthURL, Username, Password, Project, UserDomain, ProjectDomain, Region, CAFile string
 }
 
-// Client has the API's URL and token for the command line. If a field of Client is empty, the command line reads the field's value from the
-// address file of a development run.
+// Client has the API's URL and token for the command line. If the environment of the command line does not set one of the two variables,
+// the command line takes the value from the address file of a development run, if the file has one.
 type Client struct{ URL, Token string }
 
 // Dev has the settings of the embedded services of `worker --dev`. A port of 0 stands for any free port.

@@ -43,7 +43,7 @@ type App struct {
 	policy         *policy.Policy
 	Temporal       client.Client          // shared by the relay and the Temporal workers
 	namespace      string                 // name of the Temporal namespace
-	relay          *relay.Relay           // runs with the role relay; delivers the notes of the activities with the role temporal
+	relay          *relay.Relay           // with the role relay: runs; with the role temporal: activities use it to deliver notes
 	reconciler     *reconciler.Reconciler // runs with the role relay
 	direct         *delivery.Direct       // runs with the role relay
 	activities     *activities.Activities
@@ -158,7 +158,7 @@ func newAuthenticator(cfg config.Config) (identity.Authenticator, error) {
 	})
 }
 
-// OpenPolicy returns the policy of the APIs: the default rules, some of which the operator's policy file may override.
+// OpenPolicy returns the access rules of the Placement API: the default rules, which the operator's policy file may override.
 func OpenPolicy(cfg config.Config) (*policy.Policy, error) {
 	p, err := policy.Open(policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults}, placement.Policy...)
 	if err != nil {

@@ -49,8 +49,8 @@ func (c jsonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// badRequest returns the whole HTTP response with the given status and error text. The body contains the error members of
-// every API, because berth cannot read the path of the request and therefore does not know which API the client calls.
+// badRequest returns the whole HTTP response with the given status and error text. The body contains the JSON members with which each of
+// the APIs reports an error, because berth cannot read the path of the request and therefore does not know which API the client calls.
 func badRequest(status int, text string) []byte {
 	title := http.StatusText(status)
 	message := "The request could not be read: " + text

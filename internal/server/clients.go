@@ -16,7 +16,7 @@ import (
 )
 
 // newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the lease webhook. If a service has no URL
-// in the configuration, newClients creates a client that sends nothing.
+// in the configuration, the result contains a client that sends nothing, or no client for this service.
 func newClients(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
 	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
 	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator) error{addODL, addNova, addEnforcement, addWebhook, addCloud} {

@@ -1,5 +1,6 @@
 // Package server wires berth's processes: the HTTP API, the relay from the database to Temporal, the workers of every task queue, and the
-// answers to agents over RabbitMQ. Package server only connects other packages and contains no rules of its own; worker/main.go calls Main.
+// server that answers agents over RabbitMQ. Package server only connects other packages and contains no business rules; worker/main.go
+// calls Main.
 package server
 
 import (

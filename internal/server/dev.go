@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// devRun is a development run: one process with all roles, together with the servers that it needs. A development run stores all its data
-// in one folder.
+// devRun is a development run: one process of berth with all roles, together with the servers that this process needs. A development run
+// stores all its data in one folder.
 type devRun struct {
 	cfg      config.Config
 	out      io.Writer

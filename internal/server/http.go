@@ -55,7 +55,7 @@ func (a *App) agentTokens() *agentstore.Store {
 	return a.store.Agents
 }
 
-// newOperatorAPI returns the operators' API with the explanation of Placement's queries.
+// newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for allocation candidates.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	api := operator.New(operator.Options{Inventory: a.store.Inventory, Network: a.store.Network, Agents: a.store.Agents, Outbox: a.store.Outbox,
 		Mirror: a.store.Mirror, Identity: id, Incomplete: incomplete})
@@ -119,8 +119,8 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("BERTH_LISTEN=%s: %w", address, err)
 }
 
-// newHandler routes requests by the first segments of the path as the client sent it. newHandler does not clean the path, because OpenStack
-// answers 404 to paths such as //v2.0/ports.
+// newHandler routes a request by the first segments of the path, exactly as the client has sent the path. newHandler does not clean the
+// path, because OpenStack answers 404 to paths such as //v2.0/ports.
 func (a *App) newHandler(id identity.Authenticator) http.Handler {
 	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "berth_http_request_duration_seconds",

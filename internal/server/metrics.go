@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// registerRefusalMetric counts the refused reports of agents to the workflows of ports.
+// registerRefusalMetric registers the metric that counts the reports of agents to the workflows of ports that berth has refused.
 func registerRefusalMetric(o *activities.Options, registry *prometheus.Registry) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_agent_reports_refused_total",
@@ -124,7 +124,7 @@ func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, paused)
 }
 
-// noteCollector counts, at each scrape, the notes that are set aside.
+// noteCollector counts, at each scrape, the notes of the outbox that are set aside because Temporal refuses them.
 type noteCollector struct {
 	outbox   *outbox.Store
 	setAside *prometheus.Desc

@@ -10,8 +10,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// projectionCollector reads from the database, at each scrape, how many executions and search attributes in Temporal differ from
-// the rows.
+// projectionCollector reads from the database, at each scrape, how many workflow executions and search attributes in Temporal differ from
+// the rows of the database.
 type projectionCollector struct {
 	store                                *outbox.Store
 	unattended, orphans, different, late *prometheus.Desc

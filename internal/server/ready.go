@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxNoteAge is the longest time that a due note may wait for its delivery to Temporal. If a due note waits longer than maxNoteAge, a
-	// process with the role relay is not ready.
+	// maxNoteAge is the longest time that a due note of the outbox may wait for its delivery to Temporal. If a due note waits longer than
+	// maxNoteAge, a process with the role relay is not ready.
 	maxNoteAge = 10 * time.Second
 	// checkTimeout is the maximum duration of one check of readiness.
 	checkTimeout = 3 * time.Second
@@ -32,9 +32,9 @@ func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	osapi.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
-// readinessCheck is one condition of readiness. The function `run` returns nil if the condition of readiness
-// is met, otherwise the reason why the condition is not met. If `informational` is true, the process is
-// ready even if the check fails, because the roles of the process can do their work without the condition.
+// readinessCheck is one condition of readiness. The function `run` returns nil if the condition is met, otherwise the reason why it is not
+// met. If `informational` is true, the process is ready even if the check fails, because the roles of the process can do their work without
+// the condition.
 type readinessCheck struct {
 	name          string
 	informational bool
@@ -67,8 +67,7 @@ func (a *App) readinessChecks() []readinessCheck {
 	case a.rpcServer != nil:
 		checks = append(checks, readinessCheck{name: "rabbitmq", run: checkConnected(a.rpcServer.Connected)})
 	case a.publisher != nil && workers:
-		// Workflows retry notifications for agents until RabbitMQ is back,
-		// so the other work of the role temporal continues without RabbitMQ.
+		// Workflows retry notifications for agents until RabbitMQ is back, so the other work of the role temporal continues without RabbitMQ.
 		checks = append(checks, readinessCheck{name: "rabbitmq", informational: true, run: checkConnected(a.publisher.Connected)})
 	}
 	return checks
@@ -84,8 +83,8 @@ func checkConnected(connected func() bool) func(context.Context) error {
 	}
 }
 
-// checkNamespace returns an error unless the process's namespace in Temporal answers. A Temporal server without this namespace is healthy,
-// but cannot start any workflow of berth.
+// checkNamespace returns an error if Temporal does not answer, or if it does not have the process's namespace. A Temporal server without
+// this namespace is healthy, but cannot start any workflow of berth.
 func (a *App) checkNamespace(ctx context.Context) error {
 	d, err := a.Temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.namespace})
 	if err != nil {
@@ -152,8 +151,8 @@ func (r readiness) failures() []string {
 	return failures
 }
 
-// serveReadiness answers /readyz: 200 if all checks that the roles of this process need pass, otherwise
-// 503. The body of the response contains the result of each check, and names the informational checks.
+// serveReadiness answers /readyz: 200 if all checks that the roles of this process need pass, otherwise 503. The body of the response
+// contains the result of each check, and names the informational checks.
 func (a *App) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	found := a.checkReadiness(r.Context())
 	status, code := "ready", http.StatusOK

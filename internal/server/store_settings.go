@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// storeConfig returns the settings of the stores. If `enforcement` is true, the store records the
-// notifications of leases even if no webhook is configured, because the enforcement service receives them.
+// storeConfig returns the settings of the stores. If `enforcement` is true, the store records lease notifications even if no webhook is
+// configured, because the enforcement service receives them.
 func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	for name := range cfg.Networking.Quota {
 		if !slices.Contains(network.QuotaResources(), name) {
@@ -49,7 +49,7 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	}, nil
 }
 
-// blockPolicy returns how long a port waits for each provisioning block, and whether the port fails afterwards.
+// blockPolicy returns how long a port waits for each provisioning block, and whether the port's status becomes ERROR afterwards.
 func blockPolicy(c config.Port) network.BlockPolicy {
 	p := network.BlockPolicy{}
 	for entity, limit := range c.Deadlines {
@@ -58,9 +58,9 @@ func blockPolicy(c config.Port) network.BlockPolicy {
 	return p
 }
 
-// startNudgingWaitingPorts nudges the workflows of ports that have provisioning blocks if the configured deadlines of blocks have changed.
-// The nudged workflows apply the new deadlines to ports that were already waiting when the configuration changed. startNudgingWaitingPorts
-// retries until the database answers, and closes the returned channel when it is done.
+// If the configured deadlines of provisioning blocks have changed, startNudgingWaitingPorts nudges the workflows of all ports that have
+// provisioning blocks. The nudged workflows apply the new deadlines to ports that were already waiting when the configuration changed.
+// startNudgingWaitingPorts retries until the database answers, and then closes the returned channel.
 func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

@@ -1,6 +1,6 @@
-// Package agent is the HTTP gateway for agents that use neither Temporal nor RabbitMQ. An agent sends its heartbeats and its reports
-// about ports to the gateway. The answer to a report contains a verdict: whether the report has removed a block of the port. A block is
-// the reason why a port is not ACTIVE yet.
+// Package agent is the HTTP gateway for agents that use neither Temporal nor RabbitMQ. An agent sends its heartbeats and its reports about
+// ports to the gateway. The answer to a report contains a verdict: whether the report has removed a provisioning block of the port. A port
+// with a provisioning block is not ACTIVE yet.
 package agent
 
 import (
@@ -217,9 +217,9 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	return http.StatusOK, reportsAnswer{verdicts}, nil
 }
 
-// reportPort writes the reports on one port. The parameter `indexes` contains the indexes of the port's reports in `reports`; reportPort
-// sets the verdicts at the same indexes in `verdicts`. An agent with a token of its host learns the status only of a port that is bound to
-// its host or that one of its reports has changed.
+// reportPort writes the reports about one port. The parameter `indexes` contains the indexes of the port's reports in `reports`; reportPort
+// sets the verdicts at the same indexes in `verdicts`. An agent with a token of its host learns the status of a port only if the port is
+// bound to this host or if one of the agent's reports has changed the port.
 func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report, indexes []int, verdicts []verdict) error {
 	agent := identity.From(ctx).AgentHost
 	given := make([]network.Report, len(indexes))

@@ -44,7 +44,7 @@ func (a tokenAuthenticator) Challenge() string {
 	return ""
 }
 
-// checkHost refuses with a 403 an agent with a token of another host than the named one.
+// checkHost returns a 403 if the caller is an agent with a token of another host than `host`.
 func checkHost(ctx context.Context, host string) error {
 	if agent := identity.From(ctx).AgentHost; agent != "" && agent != host {
 		return osapi.Fault(http.StatusForbidden, "", "The token belongs to the host '%s', so its agents may not report for the host '%s'.", agent, host)
@@ -52,7 +52,7 @@ func checkHost(ctx context.Context, host string) error {
 	return nil
 }
 
-// checkReport refuses with a 403 a report that an agent with a token of its host may not send: a report for another host, or a report that
+// checkReport returns a 403 for a report that an agent with a token of its host may not send: a report for another host, or a report that
 // changes what a port waits for.
 func checkReport(ctx context.Context, r report) error {
 	if err := checkHost(ctx, r.Host); err != nil {

@@ -12,7 +12,7 @@ import (
 	"berth/internal/lease"
 )
 
-// Check asks the external enforcement service about a lease, in the format of Blazar's external service filter.
+// Check is a question about a lease to the external enforcement service, in the format of Blazar's external service filter.
 type Check struct {
 	What          string // check-create or check-update
 	User, Project string

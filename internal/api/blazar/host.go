@@ -277,7 +277,7 @@ func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 	return updatePrivate(r, lease.PhysicalHost, b.Store.SetHostPropertyPrivate)
 }
 
-// updatePrivate reads whether a property of a resource type is private, and stores this with the function `set`.
+// updatePrivate reads from the request body whether a property of a resource type is private, and stores the value with the function `set`.
 func updatePrivate(r *http.Request, typ string, set func(ctx context.Context, name string, private bool) (lease.ResourceProperty, error)) (int, any, error) {
 	o, err := body(r)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"berth/internal/lease"
 )
 
-// object is a JSON object of a request. The methods of object read one field each, so that an error names the wrong field.
+// object is a JSON object of a request. Each method of object reads one field, so that an error can name the field that is wrong.
 type object map[string]json.RawMessage
 
 // body reads the request's body, which must be a JSON object.

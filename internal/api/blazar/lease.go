@@ -46,7 +46,7 @@ type whyView struct {
 	FailedCalls []failedCallView `json:"failed_calls"`
 }
 
-// failedCallView is the JSON object of a call to another party that failed.
+// failedCallView is the JSON object of a failed call to another service, such as Nova.
 type failedCallView struct {
 	Party       string     `json:"party"`
 	Call        string     `json:"call"`

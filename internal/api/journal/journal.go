@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/mirrorstore"
 )
 
-// New returns the API, which reads and writes the journal in the store s.
+// New returns the API, which uses the journal entries in the store `entries`, and the full syncs, audits and repairs in the store `runs`.
 func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authenticator) *osapi.API {
 	h := handlers{entries, runs}
 	return &osapi.API{
@@ -212,7 +212,7 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 	return h.showEntry(r, seq)
 }
 
-// decodeReason reads the body {"reason": "…"}. If the request has no body, decodeReason returns an empty reason.
+// decodeReason reads the body {"reason": "…"}. If the request has no body or the reason is empty, decodeReason returns "no reason given".
 func decodeReason(r *http.Request) (string, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {

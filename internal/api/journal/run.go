@@ -46,7 +46,8 @@ type finding struct {
 	Outcome    string            `json:"outcome"` // result of the repair
 }
 
-// startRun starts a run. If a run of the same kind is active, startRun starts no run and returns the active run.
+// startRun starts a run: a full sync, an audit or a repair. If a run of the same kind is active, startRun starts no run and returns the
+// active run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
 	var body struct {
 		Kind   string `json:"kind"`

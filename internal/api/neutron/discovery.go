@@ -9,7 +9,7 @@ import (
 
 type object = map[string]any
 
-// discovery returns the routes for versions, resources and extensions.
+// discovery returns the routes that list the API's versions, resources and extensions.
 func discovery() []osapi.Route {
 	get := func(path string, open bool, h osapi.Handler) osapi.Route {
 		return osapi.Route{Method: http.MethodGet, Path: path, Open: open, Handle: h}

@@ -58,8 +58,8 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, body, nil
 }
 
-// networkListRequest translates the request into a list request for networks. networkListRequest also returns the IP versions that the
-// request wants to count; nil means all IP versions.
+// networkListRequest translates the request into a list request for networks. networkListRequest also returns the IP versions of the
+// subnets that the request asks for; nil means all IP versions.
 func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 	q, query := r.URL.Query(), url.Values{}
 	for _, key := range sortedKeys(q) {
@@ -96,8 +96,8 @@ func (a ipAvailability) show(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"network_ip_availability": selectFields(requestedFields(r), views[0])}, nil
 }
 
-// views counts the addresses in the subnets of networks. views counts only subnets of the given IP versions; if the list of versions is
-// nil, views counts all subnets.
+// views returns how many addresses the subnets of each network have, and how many of them are in use. views counts only subnets of the
+// given IP versions; if the list of versions is nil, views counts all subnets.
 func (a ipAvailability) views(ctx context.Context, networks []network.Network, ipVersions []string) ([]object, error) {
 	ids, texts := make([]uuid.UUID, len(networks)), make([]string, len(networks))
 	for i, n := range networks {

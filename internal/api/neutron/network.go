@@ -83,8 +83,8 @@ func oneSegment(c *networkChange, raw json.RawMessage) error {
 	return nil
 }
 
-// neverDefault accepts only the value false. The external network with the value true is the network to which Neutron connects the routers
-// that it allocates automatically, and berth has no routers.
+// neverDefault reads is_default and accepts only the value false. In Neutron, the external network with is_default true is the one to which
+// Neutron connects the routers that it creates automatically, but berth has no routers.
 func neverDefault(_ *networkChange, raw json.RawMessage) error {
 	isDefault, err := attribute.Bool(raw)
 	if err == nil && isDefault {

@@ -145,8 +145,8 @@ func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
 }
 
-// roleAllows reports whether the caller's roles allow the HTTP method: readers read, members read and write. roleAllows does not check
-// who owns the requested object, because the handlers check the owner.
+// roleAllows reports whether the caller's roles allow the HTTP method: a reader may read, a member may read and write. roleAllows does not
+// check who owns the requested object, because the handlers check the owner.
 func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }

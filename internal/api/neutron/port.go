@@ -62,7 +62,7 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 // deletes the port.
 func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port, c *portChange) error {
 	if c == nil {
-		return nil // the caller sees the port, so it owns the port or the port's network, and may delete it
+		return nil // a caller who sees the port owns the port or its network, and may delete the port
 	}
 	if err := authorizeProject(r, p.Project, c, "port"); err != nil {
 		return err
@@ -86,7 +86,7 @@ func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port,
 	return err
 }
 
-// If a port is the parent port of a trunk, addTrunkDetails adds the details of the trunk to the port.
+// addTrunkDetails adds the details of a trunk to each port that is the parent port of a trunk.
 func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network.Port) error {
 	if len(ports) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func ownerOnlyAttribute(c portChange, p network.Port) string {
 	}
 }
 
-// fixedIPFilter reads fixed_ips=ip_address=A, fixed_ips=subnet_id=S and fixed_ips=ip_address_substr=T.
+// fixedIPFilter reads the values of the filter fixed_ips, which have the forms ip_address=A, subnet_id=S and ip_address_substr=T.
 func fixedIPFilter(values []string) ([]db.Condition, error) {
 	in := map[string][]string{}
 	for _, v := range values {

@@ -61,7 +61,7 @@ var subnetAttributes = []attribute.Definition[network.Subnet, subnetChange]{
 	{Name: "subnetpool_id", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[subnetChange], FilterField: "subnetpool", Sortable: true},
 	{Name: "service_types", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **[]string { return &c.ServiceTypes }, attribute.NullIsEmptyList(attribute.Distinct(attribute.List(serviceType))))},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
-	{Name: "shared", FilterField: "shared", FilterValue: attribute.FilterBool}, // only a filter, by the attribute of the network
+	{Name: "shared", FilterField: "shared", FilterValue: attribute.FilterBool}, // only a filter: selects the subnets whose network is shared
 	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
@@ -116,8 +116,8 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 }
 
 // ownerPrefixes are the prefixes of the device owners that can be the service type of a subnet. Because of an error in
-// validate_subnet_service_types, neutron-lib also accepts every text that begins with one of the characters of "compute:". Clients depend on
-// this, so berth accepts it too.
+// validate_subnet_service_types, neutron-lib also accepts every text that begins with one of the characters of "compute:". Clients depend
+// on this error, so berth accepts such texts too.
 var ownerPrefixes = append(strings.Split("compute:", ""), "network:", "neutron:", "baremetal:")
 
 // serviceType reads a service type of a subnet. A service type is a device

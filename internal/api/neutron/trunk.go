@@ -128,7 +128,7 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 
 const missingSegmentation = "Invalid subport details '%s': missing segmentation information. Must specify both segmentation_id and segmentation_type"
 
-// newSubports reads the subports that a request adds to a trunk. Each of them needs a segmentation.
+// newSubports reads the subports that a request adds to a trunk. Each new subport needs a segmentation type and ID.
 func newSubports(raw json.RawMessage) ([]network.Subport, error) {
 	list, err := subports(raw)
 	for _, s := range list {

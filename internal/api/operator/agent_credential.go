@@ -21,8 +21,8 @@ import (
 // maxHost is the maximum length of a host's name, in bytes.
 const maxHost = 255
 
-// adminRoleOnly refuses callers without the role admin. The role service does not suffice, because with the credentials of other hosts a
-// service could report as every agent after its own credentials have been withdrawn.
+// adminRoleOnly refuses callers without the role admin. The role service does not suffice: a service that could create credentials for any
+// host could still report as any agent after the service's own credentials have been withdrawn.
 func adminRoleOnly(next osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Has("admin") {

@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// The states of a note: it waits for its delivery, or it is set aside because Temporal refuses it.
+// The states of a note, a row of the outbox: the note waits for its delivery to Temporal, or it is set aside because Temporal refuses it.
 const (
 	stateWaiting  = "waiting"
 	stateSetAside = "set-aside"
@@ -31,8 +31,8 @@ type note struct {
 	NextAttempt time.Time  `json:"next_attempt"`
 }
 
-// list lists notes, oldest first. The query ?state=set-aside selects the
-// notes that are set aside; the query ?state=waiting selects all other notes.
+// list lists notes, oldest first. The query ?state=set-aside selects the notes that are set aside; the query ?state=waiting selects all
+// other notes.
 func (n notes) list(r *http.Request) (int, any, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

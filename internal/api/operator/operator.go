@@ -1,7 +1,7 @@
-// Package operator is the API for administrators at /operator/v1. It has functions that the other APIs do not have: the
-// history of generations (who changed the generation of a provider or consumer), the migration of consumers without a
-// project and user, the results of comparing the rows with Temporal and with the controller, the notes that berth has
-// not delivered to Temporal, the provisioning blocks of ports and trunks, and the tokens and public keys of agents.
+// Package operator is the API for administrators at /operator/v1. It has functions that the other APIs do not have: the history of
+// generations (who changed the generation of a provider or consumer), the migration of consumers without a project and user, the results of
+// comparing the rows of the database with Temporal and with the controller, the notes of the outbox that berth has not delivered to
+// Temporal, the provisioning blocks of ports and trunks, and the tokens and public keys of agents.
 package operator
 
 import (

@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// projection is the JSON format of the last comparison of a projection with the rows. A projection is what
-// berth makes from the rows outside the database: workflow executions and search attributes in Temporal,
-// and objects at the controller. The JSON of a projection omits the counts that do not apply to it.
+// projection is the JSON format of the last comparison of a projection with the rows of the database. A projection is what berth makes from
+// these rows outside the database: workflow executions and search attributes in Temporal, and objects at the controller. The JSON of a
+// projection omits the counts that do not apply to the projection.
 type projection struct {
 	Name        string     `json:"name"`
 	ComparedAt  *time.Time `json:"compared_at"` // null: no comparison has ended yet
@@ -29,7 +29,7 @@ type projection struct {
 	Examples    []string   `json:"examples"`
 }
 
-// projections lists the projections of the rows in Temporal and at the controller, each with the result of its last comparison.
+// projections lists the projections in Temporal and at the controller, each with the result of its last comparison.
 func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		found, err := s.Projections(r.Context())

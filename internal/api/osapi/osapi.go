@@ -37,7 +37,7 @@ type Route struct {
 	Method    string
 	Path      string // below the API's prefix; "/" is the prefix itself
 	Handle    Handler
-	Open      bool // a request needs no credentials, even if it gets 405 because the path does not have its method
+	Open      bool // requests to the path need no credentials, even a request that gets 405 because the path does not have the request's method
 	LargeBody bool // the body may have MaxBatch instead of MaxBody bytes
 	// Repeatable means that a client may repeat the request although the outcome of the first request is unknown. Methods that are
 	// idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every route.
@@ -56,8 +56,8 @@ type API struct {
 	Before func(r *http.Request) (*http.Request, error)
 	// Timeout is the maximum duration of a request; 0: no limit. A request that takes longer is answered with a 503.
 	Timeout time.Duration
-	// Reserved means that the API uses the reserved connections to the database, because operators need it when requests of other APIs use
-	// all other connections.
+	// Reserved means that the API uses the reserved connections to the database, because operators need the API even when requests of other
+	// APIs use all other connections.
 	Reserved bool
 	// TrustedProxies are the networks of the reverse proxies whose X-Forwarded headers count; see BaseURL.
 	TrustedProxies []netip.Prefix

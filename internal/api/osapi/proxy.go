@@ -15,7 +15,7 @@ func (a *API) isTrustedProxy(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(client.Addr().Unmap()) })
 }
 
-// withProxy notes in the context that the client of the request is a trusted proxy.
+// withProxy returns a context with the mark that the client of the request is a trusted proxy. For any other client, it returns ctx.
 func (a *API) withProxy(ctx context.Context, r *http.Request) context.Context {
 	if len(a.TrustedProxies) == 0 || !a.isTrustedProxy(r) {
 		return ctx
@@ -24,7 +24,7 @@ func (a *API) withProxy(ctx context.Context, r *http.Request) context.Context {
 }
 
 // BaseURL returns the URL of berth as the client of the request knows it, without a slash at the end. The headers X-Forwarded-Proto,
-// X-Forwarded-Host and X-Forwarded-Prefix count only if they come from a trusted proxy, because anybody can send them.
+// X-Forwarded-Host and X-Forwarded-Prefix count only if they come from a trusted proxy, because any client can send these headers.
 func BaseURL(r *http.Request) string {
 	u := url.URL{Scheme: "http", Host: r.Host}
 	if r.TLS != nil {

@@ -53,8 +53,9 @@ func providersSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// consumerWrite returns the change of one consumer that a checked body requests. Before microversion 1.8 a request contains no project
-// and user, so the consumer gets the project and the user of Options.Incomplete. The parameter `raw` is the same JSON object as `in`.
+// consumerWrite returns the change of one consumer that a request asks for. The parameter `in` is the part of the request body about this
+// consumer, which has passed the schema check; `raw` is the same JSON object, not decoded. Before microversion 1.8 a request contains no
+// project and user, so the consumer gets the project and the user of Options.Incomplete.
 func (h *handler) consumerWrite(v int, consumer string, in map[string]any, raw json.RawMessage) inventory.ConsumerWrite {
 	w := readConsumerWrite(v, consumer, in)
 	w.Order = allocationOrder(memberOf(raw, "allocations"))
@@ -64,7 +65,7 @@ func (h *handler) consumerWrite(v int, consumer string, in map[string]any, raw j
 	return w
 }
 
-// readConsumerWrite reads the change of one consumer from a checked body.
+// readConsumerWrite reads the change of one consumer from the part `in` of a request body that has passed the schema check.
 func readConsumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := inventory.ConsumerWrite{Consumer: consumer, Allocations: readAllocations(in["allocations"])}
 	if v >= 8 {
@@ -161,7 +162,7 @@ func (h *handler) showAllocations(c *call) (int, any, error) {
 	}
 	c.setLastModified(found.ChangedAt)
 	allocations, share := orderedObject{}, &providerShare{}
-	for _, key := range found.Order { // the allocations from one provider follow each other
+	for _, key := range found.Order { // the allocations from one provider are adjacent in Order
 		if len(allocations) == 0 || allocations[len(allocations)-1].name != key.Provider {
 			share = &providerShare{Generation: found.ProviderGenerations[key.Provider]}
 			allocations = append(allocations, member{key.Provider, share})

@@ -19,7 +19,7 @@ type explanationView struct {
 type examinedView struct {
 	Trees     int  `json:"trees"`
 	Providers int  `json:"providers"`
-	Cut       bool `json:"cut"` // there are more trees
+	Cut       bool `json:"cut"` // there are more trees than the search has examined
 }
 
 // groupView explains one part of the query that one provider must serve: a resource class of the group without a suffix, or a group with a
@@ -77,7 +77,7 @@ func (h *handler) explainCandidates(c *call) (v explanationView, err error) {
 	query.AllClasses, query.WithTraits, query.Limits = false, false, h.candidates.searchBounds(query.Limits.Candidates)
 	limit := query.Limits.Candidates
 	if limit > 0 {
-		query.Limits.Candidates++ // one more tells whether the list is cut
+		query.Limits.Candidates++ // one more candidate shows whether the list is cut
 	}
 	found, err := h.store.Candidates(c.Context(), query)
 	if err != nil {

@@ -71,8 +71,8 @@ func (c *call) candidateQuery() (q inventory.CandidateQuery, err error) {
 	return q, nil
 }
 
-// checkCandidateParameters checks the names of the parameters, as Placement's
-// schema of the microversion does. It returns the suffixes of the groups.
+// checkCandidateParameters checks the names of the parameters, as the schema that Placement has for the microversion does. It returns the
+// suffixes of the groups.
 func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, err error) {
 	known := map[string]int{"limit": 16, "group_policy": 25, "root_required": 35, "same_subtree": 36}
 	found := map[string]bool{}
@@ -146,7 +146,7 @@ func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQue
 	q = inventory.CandidateQuery{SingleProviders: c.v < 29, AllClasses: c.v >= 27, WithTraits: c.v >= 17, GroupPolicyIsolate: values.Get("group_policy") == "isolate"}
 	if values.Has("limit") {
 		if q.Limits.Candidates, err = strconv.Atoi(values.Get("limit")); err != nil {
-			q.Limits.Candidates = 0 // a limit beyond every integer is no limit
+			q.Limits.Candidates = 0 // a limit that does not fit into an int means no limit
 		}
 	}
 	if roots := values["root_required"]; len(roots) > 1 {

@@ -38,7 +38,7 @@ func (o orderedObject) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// rawMember is one member of a JSON object that is not decoded yet.
+// rawMember is one member of a JSON object; the value of the member is not decoded yet.
 type rawMember struct {
 	name  string
 	value json.RawMessage
@@ -91,7 +91,7 @@ func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKe
 	}
 	for _, share := range list {
 		var provider string
-		_ = json.Unmarshal(memberOf(memberOf(share, "resource_provider"), "uuid"), &provider) // the schema check found a string
+		_ = json.Unmarshal(memberOf(memberOf(share, "resource_provider"), "uuid"), &provider) // the schema has checked the type
 		add(provider, share)
 	}
 	return order

@@ -11,9 +11,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// provider is the JSON format of a resource provider. The field parent_provider_uuid is missing before
-// microversion 1.14. From microversion 1.14 on, parent_provider_uuid is null for a root provider. The field Parent
-// is a pointer to a pointer, because JSON must be able to contain no parent_provider_uuid or the value null.
+// provider is the JSON format of a resource provider. The field parent_provider_uuid is missing before microversion 1.14. From microversion
+// 1.14 on, parent_provider_uuid is null for a root provider. The field Parent is a pointer to a pointer, because it must distinguish a
+// missing parent_provider_uuid from the value null.
 type provider struct {
 	UUID       string   `json:"uuid"`
 	Name       string   `json:"name"`

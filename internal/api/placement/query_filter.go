@@ -209,7 +209,7 @@ func (c *call) providerFilter() (f inventory.ProviderFilter, err error) {
 	return f, err
 }
 
-// unknownNames returns the error for resource classes and traits in a filter that do not exist.
+// unknownNames returns the error for a filter with resource classes or traits that do not exist.
 func unknownNames(err error) error {
 	err = prefixMessage(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
 	return prefixMessage(err, `Invalid trait(s) in "required" parameter: `, inventory.Invalid)

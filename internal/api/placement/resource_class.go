@@ -70,8 +70,8 @@ func (h *handler) showClass(c *call) (int, any, error) {
 	return http.StatusOK, classOf(found.Name), nil
 }
 
-// Before microversion 1.7 updateClass renames a resource class. From microversion
-// 1.7 on, updateClass creates the resource class if the class does not exist yet.
+// updateClass renames a resource class before microversion 1.7. From microversion 1.7 on, updateClass creates the resource class if the
+// class does not exist yet.
 func (h *handler) updateClass(c *call) (int, any, error) {
 	name := c.PathValue("name")
 	if c.v < 7 {

@@ -19,9 +19,9 @@ type schema struct {
 
 	required []string
 	fields   map[string]*schema
-	keys     *regexp.Regexp // pattern of the object's other keys,
-	each     *schema        // and the schema of their values
-	open     bool           // any other key is allowed
+	keys     *regexp.Regexp // pattern that the keys outside `fields` must match
+	each     *schema        // schema of the values of the keys outside `fields`
+	open     bool           // keys that are not in `fields` and do not match `keys` are allowed
 	minKeys  int
 
 	items    *schema
@@ -50,7 +50,7 @@ func mismatchf(keyword, format string, args ...any) *mismatch {
 	return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword}
 }
 
-// below adds the path from an outer schema to the part of the value that has the mismatch.
+// below puts keys before the path of a mismatch. The path leads from an outer schema to the inner schema that the value violates.
 func (m *mismatch) below(keys ...string) *mismatch {
 	if m == nil {
 		return nil

@@ -14,8 +14,8 @@ type handlers struct {
 	Store *networkstore.Store
 }
 
-// endpoints returns all RPC methods, each with the newest minor version that Neutron's servers implement. Agents call the RPC methods of
-// berth without a namespace.
+// endpoints returns all RPC methods in groups, each group with the newest minor version that Neutron's servers implement. Agents call the
+// RPC methods of berth without a namespace.
 func (h *handlers) endpoints() []oslomsg.Endpoint {
 	return []oslomsg.Endpoint{
 		{Minor: 4, Methods: h.stateMethods()},

@@ -62,7 +62,7 @@ type devicesArgs struct {
 	Host    string   `json:"host"`
 }
 
-// portIDs returns the ports of devices, by the name of the device. portIDs leaves out devices that have no port.
+// portIDs returns the IDs of the devices' ports, by the name of the device. portIDs leaves out devices that have no port.
 func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uuid.UUID, error) {
 	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
 		return nil, oslomsg.NewTypeError("the device is missing")
@@ -78,7 +78,7 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uu
 }
 
 // reportDevices applies an agent's report to the ports of all given devices, in one transaction. If the parameter `host` is empty,
-// reportDevices treats the report as a report of the host to which the port is bound.
+// reportDevices acts as if the report came from the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
 	ids, err := h.portIDs(ctx, devices)
 	if err != nil || len(ids) == 0 {

@@ -72,7 +72,7 @@ func (b *messageBuilder) addRuleUpdate(group uuid.UUID) {
 	b.addL2("security_group-update", "security_groups_rule_updated", "1.1", object{"security_groups": []uuid.UUID{group}})
 }
 
-// addPush adds a push message with a versioned object for each version of the object that agents use.
+// addPush adds push messages with a versioned object: one message for each version of the object that agents use.
 func (b *messageBuilder) addPush(objectType, event string, versions []string, encode func(version string) object) {
 	for _, v := range versions {
 		b.add("neutron-vo-"+objectType+"-"+v, true, "push", pushVersion, object{"resource_list": []object{encode(v)}, "event_type": event})
@@ -83,8 +83,8 @@ func (b *messageBuilder) addPush(objectType, event string, versions []string, en
 var pushedTypes = map[string]string{network.ResourceNetwork: typeNetwork, network.ResourceSubnet: typeSubnet, network.ResourcePort: typePort,
 	network.ResourceSecurityGroup: typeSecurityGroup, network.ResourceSecurityGroupRule: typeSecurityGroupRule}
 
-// buildMessages returns the RPC messages for a stored notification. The RPC messages contain the current state of the object, so agents
-// may receive a notification twice. If the object does not exist any more, buildMessages returns no messages, because a later
+// buildMessages returns the RPC messages for a stored notification. The RPC messages contain the current state of the object, so it does no
+// harm if agents receive a notification twice. If the object does not exist any more, buildMessages returns no messages, because a later
 // notification reports the deletion of the object.
 func (h *handlers) buildMessages(ctx context.Context, n network.AgentNotification, versions map[string][]string) ([]oslomsg.Message, error) {
 	b := &messageBuilder{}
@@ -161,7 +161,7 @@ func (b *messageBuilder) addDeleted(n network.AgentNotification, dhcpHosts []str
 		return err
 	}
 	switch n.Resource {
-	case network.ResourceNetwork: // DHCP agents get a notification about their scheduling
+	case network.ResourceNetwork: // DHCP agents get network_delete_end from the notification about their scheduling
 		b.addL2("network-delete", "network_delete", "1.0", object{"network_id": n.ResourceID})
 	case network.ResourcePort:
 		b.addL2("port-delete", "port_delete", "1.0", object{"port_id": n.ResourceID})

@@ -29,8 +29,8 @@ type Options struct {
 	Store         *networkstore.Store
 	Notifications *notificationstore.Store // needed only by a Publisher
 	Brokers       []string                 // URLs of the nodes of one RabbitMQ cluster
-	Host          string                   // name of this process for calls to topic.host; a Publisher needs none
-	MaxCallTime   time.Duration            // for a message without an expiration; 0: one minute
+	Host          string                   // host of this process, which also takes calls to the topic TOPIC.HOST; a Publisher needs none
+	MaxCallTime   time.Duration            // maximum time for a call; 0: one minute
 	TLS           *tls.Config              // for amqps URLs; nil: the system's certificate authorities
 	Metrics       prometheus.Registerer    // may be nil
 }

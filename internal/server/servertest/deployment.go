@@ -71,8 +71,8 @@ func Serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// NewNamespace creates a Temporal namespace with a paused sweep. NewNamespace returns the namespace's client and the settings
-// that select the namespace.
+// NewNamespace creates a Temporal namespace in which the sweep is paused (see PauseSweep). NewNamespace returns the namespace's client and
+// the settings that select the namespace.
 func NewNamespace(t *testing.T) (client.Client, []string) {
 	t.Helper()
 	n := temporaltest.New(t)
@@ -80,8 +80,8 @@ func NewNamespace(t *testing.T) (client.Client, []string) {
 	return n.Client, []string{"TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name}
 }
 
-// PauseSweep creates the sweep's schedule as paused. The sweep must not run, because it would repair the damage that a fault causes, and so
-// hide the damage from the test.
+// PauseSweep creates the Temporal Schedule of the sweep, which restarts lost workflows, as paused. The sweep must not run in a test,
+// because it would repair the damage that a fault causes, and so hide the damage from the test.
 func PauseSweep(t *testing.T, c client.Client) {
 	t.Helper()
 	id := contract.MaintenanceID(contract.KeySweep)

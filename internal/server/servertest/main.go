@@ -18,8 +18,8 @@ import (
 // detector of the test binary also covers the worker.
 const mainVariable = "BERTH_TEST_WORKER_MAIN"
 
-// built returns the folder of the programs worker and starter. The first call to
-// built builds the programs worker and starter, unless `make` has already built them.
+// built returns the folder of the programs worker and starter. The first call to built builds both programs, unless `make` has already
+// built them.
 var built func() (string, error)
 
 // Main runs the tests of a package with a PostgreSQL server and a Temporal server. If mainVariable is set, Main runs the worker instead of

@@ -92,8 +92,7 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	}
 }
 
-// Addresses waits until a `worker --dev` is ready. Addresses returns the addresses that the worker wrote into its data
-// folder.
+// Addresses waits until a `worker --dev` is ready. Addresses returns the addresses that the worker wrote into its data folder.
 func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); {

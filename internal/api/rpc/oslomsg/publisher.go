@@ -112,7 +112,7 @@ func (p *Publisher) ExchangeExists(name string) (bool, error) {
 	if err := p.connect(); err != nil {
 		return false, err
 	}
-	ch, err := p.current.conn.Channel() // the broker closes the channel if the exchange does not exist
+	ch, err := p.current.conn.Channel() // a channel of its own, because the broker closes it if the exchange does not exist
 	if err != nil {
 		return false, fmt.Errorf("open a channel to RabbitMQ: %w", err)
 	}

@@ -23,7 +23,7 @@ type ServerOptions struct {
 	Broker    Broker
 	Exchange  string   // the topic exchange: the control_exchange of the agents
 	Topics    []string // the topics on which the server takes calls
-	Host      string   // of this process: the server takes calls to topic.host as well
+	Host      string   // host of this process: the server also takes calls to the topic TOPIC.HOST
 	Endpoints []Endpoint
 	// ErrorToFailure converts the error of a method to the failure that the caller gets, and says how long the server repeats the method.
 	// The server does not call ErrorToFailure for an error that is a *Failure, because the caller gets that *Failure.
@@ -44,9 +44,9 @@ const (
 	NoRepetition Repetition = iota
 	// UntilDeadline repeats the method until the timeout of the call ends.
 	UntilDeadline
-	// UntilSuccess also repeats the method until the timeout of the call ends, and then returns a cast to its queue, because the sender of
-	// a cast waits for no reply and does not send the cast again. UntilSuccess is for errors that certainly do not depend on the content of
-	// the message, because the server would repeat a cast that always fails for ever.
+	// UntilSuccess also repeats the method until the timeout of the call ends, and then returns a cast to its queue, because the sender of a
+	// cast waits for no reply and does not send the cast again. UntilSuccess is only for errors that certainly do not depend on the content of
+	// the message: a cast whose content causes the error would go back to its queue for ever.
 	UntilSuccess
 )
 
@@ -198,9 +198,9 @@ func (s *Server) callTimeout(call amqp.Delivery) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// execute calls the method that the request names, and repeats the call after each transient error until the deadline. A method that
-// still runs at the deadline, for example because the database does not answer, is cancelled. The last result of execute is the Repetition
-// of the last error.
+// execute calls the method that the request names, and repeats the call after each transient error until the deadline. A method that still
+// runs at the deadline, for example because the database does not answer, is cancelled. The third result is the Repetition that belongs to
+// the last error.
 func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (any, *Failure, Repetition) {
 	m, unknown := findMethod(s.options.Endpoints, r)
 	if unknown != nil {
