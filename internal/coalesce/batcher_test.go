@@ -203,7 +203,7 @@ func TestBatcher_BatchEndsWhenAllItsCallersHaveGivenUp(t *testing.T) {
 		if err := <-first; err == nil {
 			t.Error("call whose batch gave no result: got no error, want one")
 		}
-		synctest.Wait() // until the batch with one and two runs
+		synctest.Wait() // until the batch with the calls `one` and `two` runs
 		cancelOne()
 		if err := <-one; !errors.Is(err, context.Canceled) || !errors.Is(err, coalesce.ErrBegun) {
 			t.Errorf("call that was cancelled while its batch ran: got error %v, want context.Canceled and ErrBegun", err)

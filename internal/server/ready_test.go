@@ -44,7 +44,7 @@ func TestReadiness_LateNotesMakeOnlyRelaysUnready(t *testing.T) {
 	relay := servertest.StartApp(t, config.Relay, "BERTH_DATABASE_URL="+url)
 	api := servertest.StartApp(t, config.API, "BERTH_DATABASE_URL="+url)
 	servertest.AwaitReady(t, relay)
-	insertNote := func(id string, age string) { // the note is late, but not due before the end of the test, so the relay does not deliver it
+	insertNote := func(id string, age string) { // the note is old, but due only after the end of the test, so the relay does not deliver it
 		storetest.Exec(t, url, `
 			insert into note (workflow_id, workflow, fresh, summary, attributes, attempts, due_at, created_at)
 			values ($1, 'Port', true, '', '{}', 1, now() + interval '1 day', now() - $2::interval)

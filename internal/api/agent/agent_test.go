@@ -71,7 +71,7 @@ func (g gateway) post(path, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// ports creates n ports of a server, bound to cmp-1, on a network whose DHCP agent is net-1.
+// ports creates n ports of a server, bound to cmp-1, on a network whose DHCP agent runs on net-1.
 func (g gateway) ports(n int) []string {
 	g.t.Helper()
 	p, ctx := "p", g.t.Context()

@@ -111,7 +111,7 @@ func TestTokens_UnknownAndRevokedTokensGet401(t *testing.T) {
 	}
 }
 
-// With BERTH_AUTH=noauth the gateway has no store of tokens: a token is then the name of a user without a role.
+// With BERTH_AUTH=noauth the gateway has no store of tokens. It then takes an agent token for the name of a user, who has no role.
 func TestTokens_AreOffWithoutAStoreOfTokens(t *testing.T) {
 	t.Parallel()
 	g, _ := open(t).as("cmp-1")

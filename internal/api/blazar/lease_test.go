@@ -109,7 +109,7 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	id := s.started()
 	path = "/v1/leases/" + id.String()
 	s.serve(300 * time.Millisecond)
-	slow := s.expect(202, "DELETE", path, "") // no worker runs
+	slow := s.expect(202, "DELETE", path, "") // no worker runs, so the deletion does not finish
 	l := slow.body["lease"].(map[string]any)
 	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(sentence, "being deleted") {
 		t.Errorf("berth:why of a lease in deletion: got %s, want a sentence that the lease is being deleted", sentence)
@@ -283,7 +283,7 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		status     int
-		message    string // exact, or its beginning with …
+		message    string // the whole message, or its beginning followed by …
 	}{
 		{"no body", ``, 400, "Malformed JSON…"},
 		{"no JSON", `{`, 400, "Malformed JSON…"},

@@ -1,5 +1,6 @@
 // Package journal is the administrators' API of the OpenDaylight journal, at /journal/v1. With this API, administrators list journal
-// entries, see why an entry waits, retry or skip failed entries, pause and resume the journal, and start full syncs and audits.
+// entries, see why an entry waits, retry or skip failed entries, pause and resume the journal, and start runs: full syncs, recoveries,
+// audits and repairs.
 package journal
 
 import (
@@ -17,7 +18,7 @@ import (
 	"berth/internal/store/mirrorstore"
 )
 
-// New returns the API, which uses the journal entries in the store `entries`, and the full syncs, audits and repairs in the store `runs`.
+// New returns the API, which uses the journal entries in the store `entries`, and the full syncs, recoveries, audits and repairs in `runs`.
 func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authenticator) *osapi.API {
 	h := handlers{entries, runs}
 	return &osapi.API{

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// An administrator pauses and resumes the journal. While the journal is paused,
-// every entry says so and no run starts. The audit lists both decisions.
+// An administrator pauses and resumes the journal. While the journal is paused, berth:why of a waiting entry says so, and no run (full
+// sync, recovery or audit) starts. The field `audit` of the pause lists both decisions.
 func TestPause_IsShownAndLeavesAnAudit(t *testing.T) {
 	t.Parallel()
 	_, h := threeEntries(t)

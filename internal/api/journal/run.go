@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// run is the JSON format of a full sync, an audit or a repair.
+// run is the JSON format of a run: a full sync, a recovery, an audit or a repair.
 type run struct {
 	ID         int64                  `json:"id"`
 	Kind       string                 `json:"kind"`
@@ -46,7 +46,8 @@ type finding struct {
 	Outcome    string            `json:"outcome"` // result of the repair
 }
 
-// startRun starts a run: a full sync, an audit or a repair. If a run of the same kind is active, startRun starts no run and returns the
+// startRun starts a run: a full sync, a recovery, an audit or a repair. If a run of the same kind is active, startRun starts no run and
+// returns the active run.
 // active run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
 	var body struct {

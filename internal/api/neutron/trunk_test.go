@@ -222,8 +222,8 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 	c.must(200, "PUT", path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":31}]}`, port(vxlan)))
 }
 
-// The subports of one request differ in their ports and in their segmentations. Neutron answers with another error type if the request
-// creates the trunk.
+// The subports in one request must differ in their ports and in their segmentations. If they do not, the type of Neutron's error depends on
+// whether the request creates the trunk or adds the subports to a trunk.
 func TestTrunk_SubportsOfOneRequest(t *testing.T) {
 	t.Parallel()
 	c := open(t)

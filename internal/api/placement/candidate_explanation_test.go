@@ -63,7 +63,7 @@ func TestExplainCandidates_CountsWhatEachFilterRemoves(t *testing.T) {
 	if d := cmp.Diff([]any{want}, groups); d != "" {
 		t.Errorf("groups of the explanation (-want +got):\n%s", d)
 	}
-	filters[1].(map[string]any)["examples"].([]any)[0].(map[string]any)["uuid"] = "" // of the provider `empty`
+	filters[1].(map[string]any)["examples"].([]any)[0].(map[string]any)["uuid"] = "" // the random UUID of the provider `empty`
 	if d := cmp.Diff([]any{filter("in_tree"), filter("inventory", example("", "empty", "has no inventory of VCPU")),
 		filter("capacity", example(small, "small", "has 2 of 2 VCPU free, and 4 is requested")),
 		filter("required", example(plain, "plain", "does not have HW_CPU_X86_AVX")),

@@ -62,5 +62,5 @@ func TestRouting_OtherMethodsAreNotAllowed(t *testing.T) {
 			}
 		}
 	}
-	c.want(405, "", "", "POST", "/", "", "X-Auth-Token", "") // the root is open
+	c.want(405, "", "", "POST", "/", "", "X-Auth-Token", "") // the root path needs no credentials
 }

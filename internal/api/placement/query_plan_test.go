@@ -43,16 +43,16 @@ const cloud = `
 // large lists the tables that no request may read in full.
 var large = []string{"provider", "inventory", "provider_aggregate", "provider_trait", "consumer", "allocation", "generation_change"}
 
-// routeCaller calls the API's routes. The SQL in the constant `cloud` has filled the database of the API. The fields of routeCaller are
-// the ID or the name of one object of each kind, which the calls name.
+// routeCaller calls the API's routes. The SQL in the constant `cloud` has filled the database of the API. Each field of routeCaller, except
+// the client, is the ID or the name of an object that the calls use.
 type routeCaller struct {
 	*client
 	provider, aggregate, consumer string
 	own                           string // a new provider with VCPUs, at generation 1
-	class, trait                  string // new ones
+	class, trait                  string // names of a resource class and a trait that the calls create
 }
 
-// allocated returns the body of a new consumer with an allocation from the caller's own provider.
+// allocated returns the request body for a new consumer with an allocation from the provider w.own.
 func (w routeCaller) allocated(generation string) string {
 	return fmt.Sprintf(`{%s,"project_id":"p","user_id":"u","consumer_generation":%s,"consumer_type":"T"}`, vcpus(w.own, 1), generation)
 }

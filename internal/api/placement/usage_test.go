@@ -41,7 +41,7 @@ func TestQuery_UsagesAndTraits(t *testing.T) {
 		{400, "should be non-empty", "1.6", "/traits?name="},
 		{200, `{"traits":[]}`, "1.6", "/traits?name=in:CUSTOM_B&name=startswith:CUSTOM_"},
 		{200, "", "1.39", "/resource_classes?x=%E2%98%83"},
-		{200, `"name":"p"`, "1.0", "/resource_providers?name="}, // an empty name filters nothing
+		{200, `"name":"p"`, "1.0", "/resource_providers?name="}, // an empty name is no filter
 		{200, `"name":"p"`, "1.0", "/resource_providers?name=x&name=p"},
 		{400, "does not match", "1.0", "/resource_providers?uuid=" + strings.ReplaceAll(uuid.NewString(), "-", "")},
 	} {

@@ -75,7 +75,7 @@ func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 	for i, method := range methods {
 		for j, v := range values {
 			of := names
-			if len(v) > 5000 { // a long value costs much time, so that each method gets it for some arguments only
+			if len(v) > 5000 { // a long value costs much time, so each method gets it only for some arguments
 				of = slices.Concat(names[(i+j)%len(names):], names)[:2]
 			}
 			var all []string

@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// sendWithin sends a message that RabbitMQ and the server may handle within the given time.
+// sendWithin sends a message that expires after the time d, so that RabbitMQ and the server must handle the message before.
 func (r *rawClient) sendWithin(t *testing.T, d time.Duration, message string) {
 	t.Helper()
 	if err := r.PublishWithContext(t.Context(), "neutron", "q-plugin", false, false, amqp.Publishing{Body: []byte(envelope(message)),
