@@ -15,8 +15,8 @@ import (
 
 // Roles of a worker process.
 const (
-	API      = "api"      // delivers notes (rows of the outbox in the database) to Temporal
-	Relay    = "relay"    // delivers notes from the database to Temporal
+	API      = "api"      // serves HTTP
+	Relay    = "relay"    // delivers notes (rows of the outbox in the database) to Temporal
 	Temporal = "temporal" // runs workflows and activities
 	RPC      = "rpc"      // serves Neutron's agents over RabbitMQ
 )

@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// registerRefusalMetric registers the metric that counts the reports of agents to the workflows of ports that berth has refused.
+// registerRefusalMetric registers the metric that counts refused reports: those that agents have sent to the workflows of ports.
 func registerRefusalMetric(o *activities.Options, registry *prometheus.Registry) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_agent_reports_refused_total",

@@ -27,8 +27,8 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	}
 }
 
-// startReconciler runs two loops until stop is called. One loop compares the rows of the database with the workflows in Temporal, and
-// repairs the workflows. The other loop delivers overdue Nova events and overdue notifications to agents without Temporal. If the process
+// startReconciler runs two loops until stop is called. One loop compares the rows of the database with Temporal, and repairs the
+// differences in Temporal. The other loop delivers overdue Nova events and overdue notifications to agents without Temporal. If the process
 // does not have the role relay, startReconciler does nothing.
 func (a *App) startReconciler(ctx context.Context) (stop func()) {
 	if !a.hasRole(config.Relay) {

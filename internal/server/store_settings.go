@@ -58,9 +58,10 @@ func blockPolicy(c config.Port) network.BlockPolicy {
 	return p
 }
 
-// If the configured deadlines of provisioning blocks have changed, startNudgingWaitingPorts nudges the workflows of all ports that have
-// provisioning blocks. The nudged workflows apply the new deadlines to ports that were already waiting when the configuration changed.
-// startNudgingWaitingPorts retries until the database answers, and then closes the returned channel.
+// startNudgingWaitingPorts applies changed settings to ports that already wait: to ports with a provisioning block whose deadline differs
+// from the configured one, and to ports with a DHCP block although DHCP is disabled. If this changes a port, the port's workflow is nudged.
+// startNudgingWaitingPorts retries until the database answers, and then closes the returned channel. If the process does not have the role
+// temporal, it only closes the channel.
 func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

@@ -48,7 +48,6 @@ type finding struct {
 
 // startRun starts a run: a full sync, a recovery, an audit or a repair. If a run of the same kind is active, startRun starts no run and
 // returns the active run.
-// active run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
 	var body struct {
 		Kind   string `json:"kind"`

@@ -137,7 +137,7 @@ func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
 }
 
 // updateTags replaces the tags of the object in the path by the result of the function `change`. If another request changes the object at
-// the same time, updateTags reads the object again and retries, unless its own request r has the header If-Match.
+// the same time, updateTags reads the object again and retries, unless the request r has the header If-Match.
 func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
 	expect, err := expectedRevision(r)
 	for err == nil {

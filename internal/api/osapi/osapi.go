@@ -37,7 +37,7 @@ type Route struct {
 	Method    string
 	Path      string // below the API's prefix; "/" is the prefix itself
 	Handle    Handler
-	Open      bool // requests to the path need no credentials, even a request that gets 405 because the path does not have the request's method
+	Open      bool // no request to the path needs credentials, not even one that gets 405 because of its method
 	LargeBody bool // the body may have MaxBatch instead of MaxBody bytes
 	// Repeatable means that a client may repeat the request although the outcome of the first request is unknown. Methods that are
 	// idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every route.

@@ -11,7 +11,7 @@ import (
 // and services with a project-scoped token. Older releases of Placement allowed operations only for administrators.
 var Policy = rules()
 
-// exceptions are the operations whose default rule is not the one for administrators and services, by the name of the operation.
+// exceptions maps each operation whose default rule is not the one for administrators and services to its own default rule.
 var exceptions = map[string]string{
 	"placement:reshaper:reshape": "rule:service_api",
 	"placement:usages":           "rule:admin_or_project_reader_or_service_api",
