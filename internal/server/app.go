@@ -183,8 +183,9 @@ func (a *App) Address() string { return a.listener.Addr().String() }
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
-// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Before Run returns, it stops the process in this
-// order: accept no new requests, receive no new tasks from Temporal, finish the running tasks, close the connections.
+// Run serves requests and tasks until ctx ends or a part of the process fails permanently. Before Run returns, it stops the parts of the
+// process in this order: the HTTP server, the relay and the other loops, the Temporal workers (after their running tasks have ended), and
+// the connections.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	ctx, fail := context.WithCancelCause(ctx)

@@ -32,7 +32,7 @@ type resource[N, C any] struct {
 	view            func(N, identity.Caller) object
 	revision        func(N) int64
 	tags            tagAccess[N, C]
-	addSingleOnly   func(N, identity.Caller, object) // adds attributes that only the response for a single object has; may be nil
+	addSingleOnly   func(N, identity.Caller, object) // adds attributes that the objects in the response to a list request lack; may be nil
 	list            func(context.Context, db.Listing) ([]N, error)
 	create          func(context.Context, []C) ([]N, error)
 	update          func(context.Context, uuid.UUID, C, *int64) (N, error)

@@ -232,7 +232,8 @@ func (c *call) checkGroups(q inventory.CandidateQuery) error {
 	return nil
 }
 
-// refuseGroupsWithoutResources returns an error if a group has no resources. Microversions before 1.36 require resources in each group.
+// refuseGroupsWithoutResources returns an error if the query has no group, or if a group has no resources. Microversions before 1.36
+// require resources in each group.
 func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	var traits, aggregates []string
 	empty := false
@@ -263,8 +264,8 @@ func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	return nil
 }
 
-// checkSubtrees checks two rules that apply since microversion 1.36: only groups in same_subtree may lack resources, and
-// same_subtree names only existing groups.
+// checkSubtrees checks three rules that apply since microversion 1.36: at least one group has resources, only groups in same_subtree may
+// lack resources, and same_subtree names only existing groups.
 func checkSubtrees(q inventory.CandidateQuery) error {
 	var empty, unknown []any
 	some := false

@@ -112,7 +112,7 @@ func explain(r *http.Request, status int) string {
 	return fmt.Sprintf(explanations[status], media[:min(len(media), long)])
 }
 
-// fail writes an error as JSON, HTML or plain text, depending on what the client accepts.
+// fail writes an error as JSON, HTML or plain text, depending on what the client accepts. A 401 is always JSON.
 func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	title := http.StatusText(e.Status)
 	if e.Status == http.StatusUnauthorized {

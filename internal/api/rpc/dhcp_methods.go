@@ -222,7 +222,7 @@ func isOutdated(err error) bool {
 // reservedDeviceID is the device_id of a DHCP port that any DHCP agent may take over.
 const reservedDeviceID = "reserved_dhcp_port"
 
-// updateDHCPPort changes a DHCP agent's port. If the port does not exist any more, updateDHCPPort returns null.
+// updateDHCPPort changes a DHCP agent's port. If the port or one of the subnets does not exist any more, updateDHCPPort returns null.
 func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {

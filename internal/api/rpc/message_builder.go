@@ -213,8 +213,8 @@ func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n n
 	return nil
 }
 
-// addDHCPPort adds the messages to the DHCP agents about a port that is new or has new addresses. If the port is new, addDHCPPort gives
-// high priority to the message for exactly one of the DHCP agents.
+// addDHCPPort adds the messages to the DHCP agents about a port that is new, or whose MAC address, IP addresses or DHCP options have
+// changed. If the port is new, addDHCPPort gives high priority to the message for exactly one of the DHCP agents.
 func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []string) {
 	for i, host := range hosts {
 		priority := priorityPortUpdate

@@ -46,7 +46,7 @@ func (p *Publisher) Run(ctx context.Context) {
 				p.Close() // the next attempt starts with a new connection
 				return err
 			}
-			if err := p.wire.DeclareExchange(restartMarker); err != nil { // only now, so that a failed replay is repeated
+			if err := p.wire.DeclareExchange(restartMarker); err != nil { // only now, so that another process repeats a failed replay
 				return err
 			}
 		}

@@ -1,7 +1,7 @@
 // Package rpc answers the RPC calls of Neutron's DHCP and Open vSwitch agents over RabbitMQ and sends notifications to these agents, so
-// that unmodified agents configure berth's ports. Each RPC method decodes its arguments, calls the store once and encodes the result. The
-// server acknowledges the message of an RPC call after the store has committed the transaction of the call. The package oslomsg implements
-// the protocol of oslo.messaging.
+// that unmodified agents configure berth's ports. Each RPC method decodes its arguments, calls the store and encodes the result. The server
+// acknowledges the message of an RPC call after the store has committed the transaction of the call. The package oslomsg implements the
+// protocol of oslo.messaging.
 package rpc
 
 import (

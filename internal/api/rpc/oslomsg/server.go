@@ -189,7 +189,8 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 	s.acknowledge(call)
 }
 
-// callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at most MaxCallTime.
+// callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at most MaxCallTime. If the
+// message has no expiration, callTimeout returns MaxCallTime.
 func (s *Server) callTimeout(call amqp.Delivery) time.Duration {
 	ms, err := strconv.Atoi(call.Expiration)
 	if err != nil || ms <= 0 || ms > int(s.options.MaxCallTime/time.Millisecond) {
