@@ -23,8 +23,8 @@ type Options struct {
 	DB    *db.DB // the lock in this database lets only one process listen at a time
 	Store *networkstore.Store
 	ODL   *odl.Client
-	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause before the
-	// Listener reconnects after the connection to the controller was lost.
+	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause after a
+	// failed attempt to connect to the controller's event stream.
 	PollInterval    time.Duration
 	HostConfigsPath string // path of the host configurations below the controller's root
 	// Features are the controller's features; if Features is nil, the Listener reads the features from the controller.

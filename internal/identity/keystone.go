@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// validFor is how long a valid token is cached. A token that is revoked may still be accepted until validFor has passed.
+	// validFor is how long a valid token is cached, unless it expires earlier. A token that is revoked may still be accepted until validFor
+	// has passed.
 	validFor = 5 * time.Minute
 	// invalidFor is how long an invalid token is cached.
 	invalidFor = 10 * time.Second

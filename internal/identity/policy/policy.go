@@ -57,8 +57,8 @@ type ruleSet struct {
 	file  os.FileInfo // nil without a file
 }
 
-// Open reads the defaults and the file. Open returns an error for a rule that cannot be parsed, that refers to an unknown name, or whose
-// name no API checks: such a rule would have no effect.
+// Open reads the defaults and the file. Open returns an error for a rule that cannot be parsed, that refers to an unknown name, or that has
+// no effect because no API checks its name and no other rule refers to it.
 func Open(o Options, defaults ...Default) (*Policy, error) {
 	p := &Policy{options: o, defaults: map[string]Default{}}
 	for _, d := range defaults {
@@ -95,8 +95,8 @@ func scope(c identity.Caller) Scope {
 	}
 }
 
-// current returns the rules of the current file. If the changed file cannot be read, current logs the error and returns the rules that it
-// had read before.
+// current returns the rules of the current file. If the file is missing, or has changed and is invalid, current logs an error and returns
+// the rules that it has read before.
 func (p *Policy) current() *ruleSet {
 	now := p.loaded.Load()
 	if p.options.File == "" || !p.reading.TryLock() {
@@ -160,7 +160,8 @@ func (p *Policy) read() (*ruleSet, error) {
 	return e, p.validate(e.rules, overrides)
 }
 
-// validate refuses references to unknown rules, circular references, and rules that no API checks.
+// validate refuses references to unknown rules, circular references, and rules of the file that no API checks and to which no other rule
+// refers.
 func (p *Policy) validate(rules map[string]Check, overrides map[string]string) error {
 	used := map[string]bool{}
 	var errs []error
