@@ -63,11 +63,12 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 	return w, nil
 }
 
-// routerInterfaceOwners are the device owners of router interfaces. In an auto-address subnet, the port of a router interface gets a fixed
-// address and not an address derived from the MAC, as in Neutron (ROUTER_INTERFACE_OWNERS_SNAT).
+// routerInterfaceOwners are the device owners of router interfaces. In an auto-address subnet (SLAAC or stateless DHCPv6), berth allocates
+// the address of a router interface and does not derive it from the MAC, as Neutron does (ROUTER_INTERFACE_OWNERS_SNAT).
 var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
 
-// RouterInterfaceOwners returns the device owners of router interfaces, which get no auto-address.
+// RouterInterfaceOwners returns the device owners of router interfaces. The ports of router interfaces get no address
+// that derives from the MAC.
 func RouterInterfaceOwners() []string { return routerInterfaceOwners }
 
 // HasAutoAddressIn reports whether the port's device derives its address in the subnet from the port's MAC (SLAAC or stateless DHCPv6).
@@ -77,7 +78,7 @@ func (p Port) HasAutoAddressIn(s Subnet) bool {
 
 // CandidateSubnets returns the subnets of the network from which the port may get addresses: the subnets without service types, and the
 // subnets one of whose service types is the device owner of the port. A DHCP port also gets addresses from every subnet with DHCP. The
-// subnets with service types come first. CandidateSubnets returns a fault if the network has only other subnets.
+// subnets with service types come first. CandidateSubnets returns a fault if the network has subnets but none of these.
 func (p Port) CandidateSubnets(subnets []Subnet) ([]Subnet, error) {
 	var typed, untyped []Subnet
 	for _, s := range subnets {
@@ -151,12 +152,12 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// firstSearchWindow is the number of addresses at the start of a pool among which the first random address is drawn. RandomAddresses draws
-// each further random address from a window that is sixteen times larger than the window before.
+// firstSearchWindow is the size of the window, at the start of a pool, from which RandomAddresses draws the first random address, in
+// addresses. RandomAddresses draws each further random address from a window that is sixteen times larger than the window before.
 const firstSearchWindow = 1 << 16
 
-// RandomAddresses returns up to `n` random addresses of the pool. The first random address is near the start of the pool, and later ones
-// may be further away.
+// RandomAddresses returns up to `n` random addresses of the pool. The first address is near the start of the pool; the later addresses
+// may be further away from the start.
 func (p Pool) RandomAddresses(n int) []netip.Addr {
 	span := p.span()
 	found := make([]netip.Addr, 0, n)
@@ -203,8 +204,8 @@ func NewMAC() string {
 }
 
 // MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a subnet, the result contains an
-// address in this subnet that the port already had. If the request names no fixed IPs, MergeFixedIPs returns the addresses that the
-// port had before and that do not derive from the MAC.
+// address that the port already had in this subnet. If the request does not contain `fixed_ips`, MergeFixedIPs returns the addresses that
+// the port had before the change, without the addresses that derive from the MAC.
 func (p Port) MergeFixedIPs(before Port, subnets []Subnet, fixed *[]FixedIP) []FixedIP {
 	automatic := func(id uuid.UUID) bool {
 		return slices.ContainsFunc(subnets, func(s Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })

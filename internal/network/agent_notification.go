@@ -42,8 +42,8 @@ type AgentNotification struct {
 	Claimed    bool // a process sends the notification now, without Temporal
 }
 
-// PortSideEffects says which other hosts and which security groups the update of a port affects. A port notification contains
-// PortSideEffects.
+// PortSideEffects says which other host and which security groups the update of a port affects. The notification about the
+// update contains the PortSideEffects.
 type PortSideEffects struct {
 	PreviousHost   string      `json:"from,omitempty"`   // the port's previous host; set only if the port still has a binding to that host
 	AffectedGroups []uuid.UUID `json:"groups,omitempty"` // security groups whose members changed

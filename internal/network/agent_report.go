@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// ApplyReports applies reports in order. ApplyReports returns the changed port. The second result says, for each report, whether the report
+// ApplyReports applies reports in order. The first result is the changed port. The second result says, for each report, whether the report
 // changed the port. ApplyReports ignores a report of an agent for which the port does not wait. ApplyReports also ignores a report about an
-// earlier binding or a future revision of the port, and a report that repeats a known state. A report with HostOnly neither adds blocks nor
-// removes blocks that do not wait for its host.
+// earlier binding or a future revision of the port, and a report that repeats a known state. If a report has HostOnly set, its sender may
+// act only for the report's host: ApplyReports then ignores the report if it would add or remove a block with an owner, or remove a block
+// that does not wait for that host.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
@@ -60,10 +61,11 @@ func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 }
 
 // NeedsDetailsAgain reports whether a report over RPC is about an earlier binding of the port to the same host, or about no binding: the
-// sender has not requested the port's details since the present binding began. An RPC report names no revision, so it counts for the binding
-// whose details its host has got last. The request for details sets the state of the block to ReportBegun, and each new binding has a new
-// block. NeedsDetailsAgain returns false for ports that the Open vSwitch agent wires: this agent never requests details, because it reads
-// them from the versioned objects that berth pushes.
+// sender has not requested the port's details since the present binding began. An RPC report names no revision, so berth assumes that the
+// report is about the binding whose details the sender has requested last. The request for details sets the state of the L2 block to
+// ReportBegun. A new binding gets a new L2 block, whose state is not ReportBegun until the agent requests the details again.
+// NeedsDetailsAgain returns false for ports that the Open vSwitch agent wires, because this agent never requests details: it reads the
+// port from the versioned objects that berth pushes.
 func (p Port) NeedsDetailsAgain(r Report) bool {
 	at := p.blockIndex(L2)
 	return r.RPC && r.Entity == L2 && (r.Event == "" || r.Event == ReportComplete) && at >= 0 && p.Blocks[at].Host == r.Host &&
@@ -83,8 +85,8 @@ func (b Block) accepts(r Report, pc PortContext) bool {
 	}
 }
 
-// applyBegun applies the report that the L2 agent has started to wire the port. After applyBegun, the port's status is BUILD until the
-// agent reports that the wiring is complete.
+// applyBegun applies the report that the L2 agent has started to wire the port. The port's status is then BUILD until the agent
+// reports that the wiring is complete.
 func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.AdminUp || !p.isFromWiringAgent(r, pc) {
 		return p, false
@@ -95,8 +97,8 @@ func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// applyLost applies the report that the port is no longer wired or cannot be wired. After applyLost, the port waits until the L2 agent has
-// wired the port again.
+// applyLost applies the report that the port is no longer wired or cannot be wired. The port then waits until the L2 agent has wired it
+// again.
 func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.isFromWiringAgent(r, pc) {
 		return p, false

@@ -25,7 +25,7 @@ func Example_portBecomesActive() {
 	port = port.UpdateBlocks(pc, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, now).UpdateStatus(now)
 	fmt.Println(port.StatusView().Sentence())
 
-	// ApplyReports ignores the report of an L2 agent on another host than the port's host.
+	// The L2 agent on another host reports; ApplyReports ignores this report.
 	port, accepted := port.ApplyReports(pc, []network.Report{{Entity: network.L2, Host: "cmp-2"}}, now)
 	fmt.Println(accepted, port.UpdateStatus(now).Status)
 

@@ -53,7 +53,7 @@ const novaServerTimeout = 10 * time.Minute
 
 // NovaEventsToResend returns the events that must be sent again. The parameter `codes` contains Nova's response code for each event. A
 // plugged event must be sent again if Nova rejected the event because Nova does not know the server yet or because the server has no host
-// yet. A plugged event is not sent again if `events` also contains a later vif event of the same port.
+// yet. A plugged event is not sent again if `events`, which all belong to one port, contains a later network-vif-* event.
 func NovaEventsToResend(events []NovaEvent, codes []int) []NovaEvent {
 	var again []NovaEvent
 	for i, e := range events {

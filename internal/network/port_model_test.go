@@ -193,7 +193,7 @@ func mismatch(s portUnderTest, m portModel) string {
 	}
 }
 
-// The test tries all sequences of four inputs.
+// The test tries all sequences of four inputs; with -short, all sequences of three inputs.
 func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 	t.Parallel()
 	depth := 4

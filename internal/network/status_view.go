@@ -20,7 +20,7 @@ type Report struct {
 	Event    string // ReportComplete, ReportBegun, ReportLost, ReportBlock or ReportUnblock; empty means ReportComplete
 	Revision int64  // revision of the port that the agent acted on; 0: not given
 	RPC      bool   // the report came over Neutron's RPC, so its agent cannot name a revision; see Port.NeedsDetailsAgain
-	HostOnly bool   // the sender has proved that it acts for Host; its report counts only for what waits for that host
+	HostOnly bool   // the sender may act only for Host: the report cannot affect what waits only for other hosts
 	Owner    string // who adds the block; only with ReportBlock
 	// TimeoutSeconds is how long the added block may exist; 0: no limit; only with ReportBlock.
 	TimeoutSeconds int64

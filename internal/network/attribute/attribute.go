@@ -37,7 +37,7 @@ type Definition[Object, Change any] struct {
 	FalseAllowed   bool                                 // everyone may create an object with the value false, although AdminOnlyWrite is set
 	AdminOnlyRead  bool                                 // only administrators may see the attribute, filter by it and sort by it
 	Set            func(*Change, json.RawMessage) error // reads the request's value into the change
-	FilterField    string                               // field of the store's conditions; empty: lists cannot be filtered by the attribute
+	FilterField    string                               // field of the store's list queries; empty: no filter by the attribute
 	FilterValue    func(string) (string, error)         // canonical form of a filter's value, or ErrNoMatch; nil: the text itself
 	Sortable       bool                                 // lists can be sorted by FilterField
 	ObjectName     string                               // name in the versioned object; empty: Name
@@ -136,8 +136,8 @@ func NullIsAbsent[Change any](set func(*Change, json.RawMessage) error) func(*Ch
 	}
 }
 
-// CompleteError is an error whose text is the whole answer to the client. The caller sends the text of a CompleteError to the client as it
-// is; to the text of every other error the caller adds the attribute's name.
+// CompleteError is an error whose text is the whole message to the client. The caller sends the text of a CompleteError unchanged, and
+// adds the attribute's name to the text of every other error.
 type CompleteError string
 
 func (e CompleteError) Error() string { return string(e) }

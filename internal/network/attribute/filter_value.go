@@ -9,8 +9,8 @@ import (
 	"berth/internal/network"
 )
 
-// ErrNoMatch says that no object can have the filter's value, so that the list is empty. If the filter's value does not have the type of
-// the attribute, the error is not ErrNoMatch.
+// ErrNoMatch says that no object can have the filter's value, so the list is empty; for example, a text that is not a UUID matches no
+// ID. A request that the API must reject gets another error.
 var ErrNoMatch = errors.New("no object has this value")
 
 // The functions of this file read the values of filters and return each value in the canonical form in which the database writes it.

@@ -149,8 +149,8 @@ func CIDR(raw json.RawMessage) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// OneOf returns a function that reads one of the allowed strings. If the JSON value is null, the function that OneOf returns returns the
-// empty string.
+// OneOf returns a function that reads one of the allowed strings. For the JSON value null, the returned function returns the empty
+// string.
 func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		var s string

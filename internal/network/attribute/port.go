@@ -151,7 +151,8 @@ func portTrunkDetails(p port) any {
 	return object{"trunk_id": p.TrunkDetails.Trunk, "sub_ports": p.TrunkDetails.Subports}
 }
 
-// VIFDetails returns binding:vif_details of the Networking API, with which Nova plugs in a device.
+// VIFDetails returns binding:vif_details for the Networking API. Nova needs these details to plug in the server's
+// device.
 func VIFDetails(p network.Port) any {
 	driver := p.MechanismDriver()
 	switch {

@@ -83,7 +83,7 @@ func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
 // emptyValueAllowed are the DHCP options whose value may be empty.
 var emptyValueAllowed = []string{"router", "classless-static-route"}
 
-// dhcpOption reads a DHCP option. If the value of the option is null, the update removes the option from the port.
+// dhcpOption reads a DHCP option. A value of null means that the update removes the option from the port.
 func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 	m, err := Dict(raw, "opt_name", "opt_value", "ip_version")
 	if err != nil {
