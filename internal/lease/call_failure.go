@@ -18,7 +18,7 @@ const (
 // partyNames are the names of the parties in sentences.
 var partyNames = map[string]string{PartyNova: "Nova", PartyNeutron: "Neutron", PartyKeystone: "Keystone", PartyPlacement: "Placement", PartyCloud: "Nova or Neutron"}
 
-// PartyName returns the name of a party for sentences. The name of an unknown party is the party itself.
+// PartyName returns the name of a party for sentences. For an unknown party, PartyName returns the parameter unchanged.
 func PartyName(party string) string { return cmp.Or(partyNames[party], party) }
 
 // CallError is the error of a call that berth made for a reservation. CallError says which party berth called and with which call, so that
@@ -49,7 +49,7 @@ const (
 	firstRetryDelay = 500 * time.Millisecond
 	// stepRetryDelay is the maximum delay between two attempts while a user waits for a step.
 	stepRetryDelay = 10 * time.Second
-	// clearRetryDelay is the maximum delay between two attempts to clear the resources of a lease in ERROR.
+	// clearRetryDelay is the maximum delay between two attempts to remove the resources of a lease in ERROR.
 	clearRetryDelay = time.Minute
 )
 

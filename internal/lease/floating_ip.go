@@ -44,8 +44,8 @@ func (floatingIPType) Check(d ReservationDraft) error {
 	return nil
 }
 
-// CheckChange rejects a change of the network and a change of the required addresses. If the reservation is active, CheckChange also
-// rejects a smaller number of addresses.
+// CheckChange rejects a change of the network, and a change of the list of required addresses other than emptying the list. If the
+// reservation is not pending any more, CheckChange also rejects a smaller number of addresses.
 func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	switch {
 	case is.Network != was.Network:

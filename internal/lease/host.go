@@ -62,8 +62,8 @@ func NestedProviderName(hostname string) string { return "blazar_" + hostname }
 var baseProperties = []string{"id", "hypervisor_hostname", "service_name", "hypervisor_type", "hypervisor_version",
 	"vcpus", "memory_mb", "local_gb", "cpu_info", "availability_zone", "reservable", "status", "trust_id"}
 
-// Properties returns the property values of the host that requirements are compared with. If a capability of the host has the name of a
-// base property, requirements are compared with the base property.
+// Properties returns the host's properties, with which requirements are compared. If a capability of the host has the name of a base
+// property, the result contains the base property and not the capability.
 func (h Host) Properties() map[string]string {
 	all := maps.Clone(h.Capabilities)
 	if all == nil {
@@ -126,8 +126,8 @@ func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]
 }
 
 // PickHosts chooses at least `least` and at most `most` hosts. If at least `least` hosts have no reservation at any time, PickHosts chooses
-// only from these hosts. If fewer than `least` hosts have no reservation at any time, PickHosts first chooses hosts that have reservations
-// but are free in the time window. PickHosts chooses a host that a lease has not released in time only if too few other hosts are free.
+// only from these hosts. Otherwise PickHosts first chooses hosts that have other reservations but are free in the time window. PickHosts
+// chooses a host that a lease has not released in time only if too few other hosts are free.
 func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 	var unreserved, free, late []int64
 	for _, c := range candidates {
@@ -177,7 +177,7 @@ func checkRange(r ReservationDraft) error {
 	return nil
 }
 
-// CheckChange allows every change. The store, and not CheckChange, checks whether a change would take hosts from an active reservation.
+// CheckChange allows every change, because the store checks whether a change would take hosts from an active reservation.
 func (hostType) CheckChange(Reservation, ReservationDraft) error { return nil }
 
 const maxHosts = 1_000_000

@@ -15,7 +15,8 @@ type Requirement struct {
 
 var operators = []string{"=", "==", "!=", "<", "<=", ">", ">="}
 
-// nullValue is the value of a requirement that is equal to a property which the host does not have.
+// nullValue is the value with which a requirement tests whether a host has a property: the host meets
+// ["==","$key","null"] if it does not have the property.
 const nullValue = "null"
 
 // ParseRequirements parses requirements in Blazar's grammar. The text is empty or JSON: one triple ["op","$key","value"], or ["and",
@@ -86,9 +87,8 @@ func malformedFault(text string) error {
 	return Faultf(MalformedRequirements, "Malformed requirements %q", text)
 }
 
-// MetBy reports whether a host with the given properties meets the requirement. If the host lacks the property that the requirement names,
-// MetBy returns true only for the requirement that the property equals null. MetBy compares two numbers as numbers, and all other values as
-// strings.
+// MetBy reports whether a host with the given properties meets the requirement. A host without the property meets only the requirement that
+// the property equals null. MetBy compares two numbers as numbers, and all other values as strings.
 func (r Requirement) MetBy(properties map[string]string) bool {
 	have, ok := properties[r.Key]
 	if r.Value == nullValue {

@@ -17,8 +17,8 @@ type Hypervisor struct {
 // ReservationZonePrefix is the prefix of the names of availability zones that exist only while a reservation is active.
 const ReservationZonePrefix = "blazar_"
 
-// FindHypervisor returns the hypervisor that a client calls `name`: its hostname, its ID, the host of its compute service, or a part of its
-// hostname if no other hypervisor has this part.
+// FindHypervisor returns the hypervisor that a client calls `name`. The name is the hypervisor's hostname, its ID, the host of its compute
+// service, or a part of its hostname that no other hostname contains.
 func FindHypervisor(all []Hypervisor, name string) (Hypervisor, error) {
 	for _, same := range []func(Hypervisor) bool{
 		func(h Hypervisor) bool { return h.Hostname == name },

@@ -99,7 +99,7 @@ type Reservation struct {
 	Hosts            []int64       // hosts of the reservation, or of its instances
 	Slots            map[int64]int // number of instances per host
 	Addresses        []netip.Addr  // floating IPs of the reservation
-	HoldsAddresses   bool          `json:",omitempty"` // whether Addresses had elements; the workflow gets no Addresses
+	HoldsAddresses   bool          `json:",omitempty"` // there are Addresses; workflows get this instead of Addresses
 	ResourceIDs      []uuid.UUID   `json:",omitempty"` // network segments or devices of the reservation
 	AggregateID      *int64        // ID of the Nova aggregate, if it exists
 	ServerGroupID    string        // ID of the Nova server group, if the instances have an affinity

@@ -92,7 +92,7 @@ func (r ReservableResource) With(set map[string]string, unset []string) (Reserva
 	return r, nil
 }
 
-// copyOf returns a copy of a map that can be changed, also if the map is nil.
+// copyOf returns a copy of a map; the copy of a nil map is an empty map, to which keys can be added.
 func copyOf(m map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, m)
@@ -134,8 +134,8 @@ func checkSegment(attributes map[string]string) error {
 	return nil
 }
 
-// Properties returns the property values of the resource that requirements are compared with. If a capability has the name of an
-// attribute, requirements are compared with the attribute.
+// Properties returns the resource's properties, with which requirements are compared. If a capability has the name of an
+// attribute, the result contains the attribute and not the capability.
 func (r ReservableResource) Properties() map[string]string {
 	all := copyOf(r.Capabilities)
 	maps.Copy(all, r.Attributes)
@@ -196,8 +196,9 @@ func (d ReservationDraft) ResourceRange() (least, most int) {
 }
 
 // PickResources chooses the network segments or devices of a reservation. PickResources keeps the resources in `held` that are free and
-// meet the requirements, up to the maximum of the reservation. Further resources have no reservation at any time, if there are enough of
-// them. PickResources returns a fault if too few resources are free, or if a requirement names a property that no resource has.
+// meet the requirements, up to the maximum of the reservation. If more resources are needed, PickResources chooses only resources that
+// have no reservation at any time, if there are enough of them. PickResources returns a fault if too few resources are free, or if a
+// requirement names a property that no resource has.
 func PickResources(d ReservationDraft, candidates []ResourceCandidate, held []uuid.UUID) ([]uuid.UUID, error) {
 	matching, err := matchResources(d, candidates)
 	if err != nil {

@@ -40,8 +40,8 @@ func KeepsResources(was, is Lease, i int) bool {
 		reflect.DeepEqual(was.Reservations[i].ReservationDraft, is.Reservations[i].ReservationDraft)
 }
 
-// WithUpdatedHealth returns the changed lease `is` with updated health flags. If the change gave a reservation
-// new resources, WithUpdatedHealth clears its flag missing_resources.
+// WithUpdatedHealth returns the changed lease `is` with updated health flags. If the change gave a reservation new
+// resources, WithUpdatedHealth clears the reservation's flag missing_resources.
 func WithUpdatedHealth(was, is Lease) Lease {
 	l := is.clone()
 	for i := range l.Reservations {

@@ -9,8 +9,8 @@ import (
 )
 
 // RecheckInterval is the interval at which a lease that waits for a host of another lease checks whether the host has been released. When a
-// lease releases a host, the workflow of each lease that waits for this host is nudged, so a waiting lease usually checks before
-// RecheckInterval has passed.
+// lease releases a host, berth also nudges (signals) the workflow of each lease that waits for this host, so a waiting lease usually checks
+// earlier.
 const RecheckInterval = 10 * time.Second
 
 // StuckAfter is the time after which a lease whose calls keep failing counts as stuck: it may keep its hosts for a long time.
@@ -112,9 +112,9 @@ func stepAt(step Step, when, now time.Time) Due {
 	return Due{Step: step}
 }
 
-// BeginStep returns the lease in the transitional status of a step. If the lease already has the transitional status of the step, BeginStep
-// returns the lease unchanged. BeginStep returns ErrTransition if the step is not due. For example, a step is no longer due if the dates of
-// the lease have changed or if the lease is being deleted.
+// BeginStep returns the lease in the transitional status of a step, for example STARTING. If the lease already has the transitional status
+// of the step, BeginStep returns the lease unchanged. BeginStep returns ErrTransition if the step is not due. For example, a step is no
+// longer due if the dates of the lease have changed or if the lease is being deleted.
 func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
 	if l.DeleteRequested != (step == StepDelete) {
@@ -167,9 +167,9 @@ func enter(l Lease, step Step, status Status, event EventType, now time.Time) (L
 
 func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(ClockSkew)) }
 
-// FinishStep returns the lease in the stable status after a step. The parameter `failed` maps each reservation for which the step failed to
-// the text of the error. If FinishStep is called again with the same result, FinishStep changes nothing. FinishStep returns ErrTransition
-// if the step has not begun yet.
+// FinishStep returns the lease in the stable status after a step, for example ACTIVE. The parameter `failed` maps each reservation for
+// which the step failed to the text of the error. If FinishStep is called again with the same result, FinishStep changes nothing.
+// FinishStep returns ErrTransition if the step has not begun yet.
 //
 // If a reservation of the lease fails to start or end, FinishStep sets the lease and all its reservations to ERROR. If the start of a lease
 // failed, the lease stays in ERROR after its end, even if the end succeeds and its hosts are free.
