@@ -6,8 +6,8 @@ import (
 )
 
 // Attempt is one attempt to send a journal entry to the controller. An attempt is usually a single request. If an earlier attempt may have
-// been applied, the attempt reads the controller's object first. After the update of a pool, one more request creates the members of the pool
-// again.
+// been applied, the attempt reads the controller's object first. After the update of a pool, one more request creates the members of the
+// pool again, because the controller drops them when it updates the pool.
 //
 //	a := journal.BeginAttempt(claim, journal.DefaultMaxFailures)
 //
@@ -92,7 +92,7 @@ func (a *Attempt) endUpdate(o Outcome) {
 }
 
 // handleNested handles the response to the creation of the nested objects. If the controller answers 409, the nested objects exist already,
-// and the attempt has succeeded. After any other failure, the next attempt reads the object and creates the nested objects again.
+// so the attempt has succeeded. After any other failure, the next attempt reads the object and creates the nested objects again.
 func (a *Attempt) handleNested(got Response) {
 	e := a.entry
 	e.Operation = Update

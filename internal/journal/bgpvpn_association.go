@@ -73,8 +73,8 @@ func (a Association) RemoveFrom(vpn json.RawMessage) (json.RawMessage, error) {
 	return a.change(vpn, func(ids []any) []any { return ids })
 }
 
-// change returns the data of the BGPVPN after the function f has changed its list of associated IDs.
-// f gets the list without the ID of this association, so that the list never contains the ID twice.
+// change returns the data of the BGPVPN after the function f has changed the BGPVPN's list of associated IDs. f gets
+// the list without the ID of this association's network or router, so that the list never contains this ID twice.
 func (a Association) change(vpn json.RawMessage, f func(ids []any) []any) (json.RawMessage, error) {
 	o, err := decodeObject(vpn)
 	if err != nil {

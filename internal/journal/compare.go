@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// SameObject reports whether the controller has what was sent; both arguments include the envelope. SameObject compares only the
-// sent attributes, because the controller adds attributes, omits null and empty ones, formats UUIDs with dashes, returns
-// numbers as decimal strings, and returns lists in another order. An attribute that the controller does not return is ignored
-// if both objects have the same revision_number. A wrong result false is harmless: the entry is sent again.
+// SameObject reports whether the controller has the object that berth has sent; both arguments include the JSON envelope.
+// SameObject compares only the sent attributes, because the controller adds attributes, omits null and empty ones, formats UUIDs
+// with dashes, returns numbers as decimal strings, and returns lists in another order. An attribute that the controller does not
+// return is ignored if both objects have the same revision_number. A wrong result false is harmless: the entry is sent again.
 func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
@@ -36,7 +36,7 @@ func SameObject(sent, got json.RawMessage) bool {
 }
 
 // sameObject reports whether an object at the controller has the sent attributes. If `dropped` is set, sameObject ignores
-// attributes that the controller does not return, as long as it returns one of them.
+// sent attributes that the controller does not return, but the controller must return at least one sent attribute.
 func sameObject(sent, got object, dropped bool) bool {
 	compared := len(sent) == 0
 	for name, value := range sent {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Canary returns the creation of the check network. The check network exists only in the journal and at the controller, not in the
-// Networking API. If the check network is missing at the controller, the controller has lost its data.
+// Canary returns the change that creates the check network: a network that berth creates at the controller only as a check. If it
+// is missing at the controller later, the controller has lost its data. The check network exists only in the journal and at the
+// controller, not in the Networking API.
 func Canary() Change {
 	const id = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 	return Change{

@@ -20,8 +20,9 @@ const (
 // State is the state of a journal entry.
 type State string
 
-// The states of a journal entry. A pending entry becomes processing when it is claimed, and completed when the controller has the change.
-// After an expected failure the entry becomes pending again. After too many other failures the entry becomes failed.
+// The states of a journal entry. A pending entry becomes processing when a process claims it in order to send it, and completed when the
+// controller has the change. After an expected failure the entry becomes pending again. After too many other failures the entry becomes
+// failed.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"

@@ -20,7 +20,7 @@ type Outcome struct {
 	Kind           OutcomeKind
 	RetryAfter     time.Duration // back-off before the next attempt
 	Reason         string        // for human readers; empty if done
-	MaybeApplied   bool          // the controller may have applied the change nevertheless
+	MaybeApplied   bool          // the controller may have applied the change although the attempt failed
 	ControllerDown bool          // the controller was not available; the entry may be sent as soon as the controller is available again
 }
 

@@ -9,7 +9,8 @@ type RecoveryInput struct {
 	HasLaterEntry bool            // a later entry of the same object waits for the failed entry
 }
 
-// RecoveryAction is the decision of a recovery about a failed entry: finish the entry, or send it again with this operation and data.
+// RecoveryAction is the decision of a recovery about a failed entry: finish the entry without another request, or send it again with
+// this operation and data.
 type RecoveryAction struct {
 	Finish    bool
 	Operation Operation
@@ -17,8 +18,8 @@ type RecoveryAction struct {
 	Reason    string // for human readers
 }
 
-// DecideRecovery decides about a failed entry by comparing the controller's object with berth's object. If a later entry of the same object
-// exists, the failed entry keeps its own data, because the later entry has newer data.
+// DecideRecovery decides what happens to a failed entry by comparing the controller's object with berth's object. If a later entry of the
+// same object exists, the failed entry keeps its own data, because the later entry will send the newer data.
 func DecideRecovery(e Entry, o RecoveryInput) RecoveryAction {
 	atController, inDatabase := o.Actual != nil, o.Desired != nil
 	data := e.Data

@@ -153,8 +153,9 @@ func copyAlias(o object, from, to string) {
 var projectNamespace = uuid.MustParse("6f7d2c0e-5a1b-4c53-9b5e-2f8c3d1a7e40")
 
 // shapeProjects replaces each project ID that is not a UUID by a UUID that depends only on the project ID, in the whole
-// object. Without Keystone a project ID can be any text, and the controller answers 500 to a tenant that is not a UUID. The
-// rows keep the project ID, so a comparison with the controller replaces it in the same way.
+// object. Without Keystone a project ID can be any text, and the controller answers 500 to a tenant that is not a UUID.
+// berth's rows keep the project ID, so before a comparison with the controller's object, berth replaces the ID in the row's
+// object in the same way.
 func shapeProjects(v any) {
 	switch v := v.(type) {
 	case []any:

@@ -56,10 +56,11 @@ const missingDependency = 442
 // accepted other writes.
 const acceptsOthersSuffix = "; the controller accepts other writes"
 
-// Evaluate returns the outcome of the response to the entry's request. Failures that may end without a change of the entry are
-// retried without limit: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy. Any
-// other rejection counts as a failure of the entry itself. If the controller accepts other writes, an error of the controller, a
-// timeout and a broken connection also count as failures of the entry. After maxFailures failures the entry becomes failed.
+// Evaluate returns the outcome of the response to the entry's request. The entry is retried without limit after a failure that
+// is not the entry's fault: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy.
+// Any other rejection counts as a failure of the entry itself. If the controller accepts other writes, an error of the
+// controller, a timeout and a broken connection also count as failures of the entry. After maxFailures failures the entry
+// becomes failed.
 func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	if o, expected := expectedFailure(e, a, maxFailures); expected {
 		return o
@@ -96,7 +97,7 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 		o.Reason = quoteFailure(a)
 		o.MaybeApplied = a.Failure == Timeout || a.Failure == ConnectionReset
 		o.ControllerDown = true
-		if o.MaybeApplied && a.AcceptsOthers { // the controller was reached, and works: only this request hangs or breaks
+		if o.MaybeApplied && a.AcceptsOthers { // the controller accepts other writes, so only this request hangs or breaks
 			o = rejected(e, o.Reason+acceptsOthersSuffix, maxFailures)
 			o.MaybeApplied = true
 		}
@@ -132,7 +133,8 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 	return o, true
 }
 
-// isControllerError reports whether the response is an error of the controller that does not announce its end.
+// isControllerError reports whether the response is an error of the controller without a Retry-After header, so berth
+// does not know when the error will end.
 func isControllerError(a Response) bool {
 	return a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
 }

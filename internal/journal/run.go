@@ -60,7 +60,7 @@ type Finding struct {
 	Kind       string // missing, different or extra
 	Attributes []string
 	Data       json.RawMessage // berth's object, or the controller's object if it is extra
-	Outcome    string          // outcome of its repair
+	Outcome    string          // outcome of the repair of this finding
 }
 
 // The kinds of findings. An object is missing, different or extra at the controller.

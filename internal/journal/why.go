@@ -54,8 +54,8 @@ func senderSuffix(e Entry) string {
 	return fmt.Sprintf("; sent by the workflow journal/%d", *e.SentBy)
 }
 
-// describeBlockers describes the first failed blocker, because that one needs an operator. If no blocker has failed, describeBlockers
-// describes the oldest one.
+// describeBlockers describes the first failed blocker, because an operator has to act on it. If no blocker has failed,
+// describeBlockers describes the oldest blocker.
 func describeBlockers(blockers []Blocker) string {
 	b := blockers[0]
 	for _, other := range blockers {
