@@ -27,8 +27,8 @@ const (
 type SharedBreaker interface {
 	// Opened stores that the breaker is open, and that no process may send a probe to the controller before the duration has passed.
 	Opened(ctx context.Context, probeIn time.Duration) error
-	// Probe returns 0 if this process may send a request. If the breaker is open, this request is a probe, and Probe reserves the interval
-	// `every` for it. If the process may not send a request, Probe returns how long the process must wait.
+	// Probe returns 0 if this process may send a request. If the breaker is open, this request is a probe, and no other process may send a
+	// probe before the interval `every` has passed. If the process may not send a request, Probe returns how long the process must wait.
 	Probe(ctx context.Context, every time.Duration) (wait time.Duration, err error)
 	// Closed stores that the breaker is closed.
 	Closed(ctx context.Context) error
@@ -98,15 +98,15 @@ func (b *breaker) callShared(ctx context.Context, f func(context.Context) error)
 	}
 }
 
-// wait returns the same as admit, but it does not reserve a probe. wait is for callers that do not send a request now.
+// wait returns the same as admit, but does not reserve a probe, because its callers do not send a request now.
 func (b *breaker) wait() (wait time.Duration, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.waitLocked()
 }
 
-// waitLocked returns how long a caller must wait, and the last failure. b.mu must be locked. Each rejected caller is given a later time for
-// its retry than the caller before.
+// waitLocked returns how long a caller must wait, and the last failure. b.mu must be locked. Each rejected caller gets a later retry time
+// than the caller before; if that time were more than maxWait away, the caller gets a random time within maxWait.
 func (b *breaker) waitLocked() (wait time.Duration, last string) {
 	now := b.now()
 	due := b.nextProbe.Sub(now)

@@ -206,7 +206,7 @@ func (c *Client) send(ctx context.Context, method, target string, body []byte) R
 		return p.failureResponse(ctx, err)
 	}
 	if err != nil {
-		a.Body = nil // the status line of a write is enough; a truncated body does not make it a failure
+		a.Body = nil // the status line of a write is enough; a truncated body does not make the write a failure
 	}
 	return a
 }

@@ -40,7 +40,7 @@ type HostConfig struct {
 }
 
 // Features reads the controller's features. Features returns the configuration of each feature by the feature's name, without the prefix
-// for the YANG model. Features returns an empty map if the controller has no features resource.
+// that names the YANG model. Features returns an empty map if the controller has no features resource.
 func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
 	err := c.listOperational(ctx, featuresPath, "features/feature", func(raw json.RawMessage) error {

@@ -17,7 +17,8 @@ const busyRetry = time.Second
 type slots chan struct{}
 
 // acquire waits for a free slot and occupies it. If ctx has a deadline, acquire waits for at most half of the remaining time, so that the
-// caller has time left to store that nothing was sent; then acquire returns false. acquire returns an error if ctx ended.
+// caller has time left to store that nothing was sent. If no slot becomes free in this time, acquire returns false. acquire returns an
+// error if ctx ended.
 func (s slots) acquire(ctx context.Context) (ok bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err

@@ -77,7 +77,7 @@ func TestSend_WithoutSlotSendsNothing(t *testing.T) {
 	<-c.arrived
 
 	var callers sync.WaitGroup
-	for range 10 { // at the same time, because each waits for half of its time
+	for range 10 { // at the same time, because each call waits for half of its deadline
 		callers.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()

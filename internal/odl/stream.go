@@ -152,7 +152,7 @@ func readEvents(ctx context.Context, conn *websocket.Conn, onEvent func(ChangeEv
 var portIDInPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
 
 // decodeEvents decodes the events in a message of the controller. If the message has an unknown form, decodeEvents returns one empty event,
-// which means that something changed.
+// which means that an unknown object has changed.
 func decodeEvents(raw []byte) []ChangeEvent {
 	var message struct {
 		Notification struct {

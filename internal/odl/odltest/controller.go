@@ -32,7 +32,7 @@ type Request struct {
 	ParentID   string    `json:"within,omitempty"` // ID of the object that contains the collection
 	Status     int       `json:"status"`           // 0: no response was sent
 	Revision   int64     `json:"revision,omitempty"`
-	Applied    bool      `json:"applied"` // it changed an object
+	Applied    bool      `json:"applied"` // the request changed an object
 	Faulted    bool      `json:"fault"`   // a fault was injected
 }
 

@@ -59,8 +59,8 @@ func (c *Controller) ClearFaults() {
 	c.faults = nil
 }
 
-// takeFault returns the fault to apply to a request, and reduces the number of requests that the fault still applies to. takeFault returns
-// nil if no fault matches.
+// takeFault returns the fault to apply to a request, and counts this request as one of the requests to which the fault applies. takeFault
+// returns nil if no fault matches.
 func (c *Controller) takeFault(seen Request) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,8 +65,8 @@ func matchesQuery(typ string, o map[string]any, asked url.Values) bool {
 	return true
 }
 
-// page returns at most as many objects as the query's limit, beginning after its marker. If there is a next page, page also returns that
-// page's marker.
+// page returns at most as many objects as the query's limit, beginning after the object that the query's marker names. If there is a
+// next page, page also returns the marker for the next page.
 func page(list []map[string]any, asked url.Values) (part []map[string]any, next string, refused reply) {
 	limit, err := strconv.Atoi(asked.Get("limit"))
 	if err != nil || limit <= 0 {
@@ -96,7 +96,8 @@ func links(path, next string, asked url.Values) []map[string]string {
 }
 
 // selectFields returns the object with the given fields, or with all fields if `fields` is empty.
-// The result always contains the attributes that are returned as null or as an empty object.
+// The result always contains the attributes that the real controller returns even without a value: as null, or as an
+// empty object or list.
 func selectFields(typ string, o map[string]any, fields []string) map[string]any {
 	if len(fields) == 0 {
 		return o

@@ -123,7 +123,7 @@ func errorReply(status int, format string, args ...any) reply {
 	return reply{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-// serverError is the answer to a request that the real controller does not expect: it has no body.
+// serverError is the answer to a request that the real controller cannot handle: status 500 without a body.
 var serverError = reply{status: http.StatusInternalServerError}
 
 func (c *Controller) handleNorthbound(seen Request, body []byte) reply {
@@ -260,8 +260,8 @@ func (c *Controller) putObject(r resource, seen Request, body []byte) reply {
 	return c.storeObject(rec, o, view, reply{status: http.StatusOK, body: map[string]any{r.objectType: view}})
 }
 
-// viewOfUpdate returns the view of an updated object. If an update of the
-// type keeps the tenant, the view contains the tenant without dashes.
+// viewOfUpdate returns the view of an updated object. For a type whose updates keep the tenant, the view contains the
+// tenant without dashes.
 func (c *Controller) viewOfUpdate(r resource, o map[string]any, project any) map[string]any {
 	sent := maps.Clone(o)
 	if tenant, ok := sent["tenant_id"].(string); ok && slices.Contains(slices.Concat(r.immutable, r.keptOnUpdate), "tenant_id") {

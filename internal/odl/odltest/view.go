@@ -13,8 +13,8 @@ import (
 // fillsNoOwner lists the types for which a create sets neither tenant_id from project_id nor project_id from tenant_id.
 var fillsNoOwner = []string{"network", "subnet", "port", "router", "trunk", "bgpvpn", "loadbalancer", "member"}
 
-// viewOf returns the object as the real controller returns it after a create or an update: without unknown attributes, with its defaults,
-// and with its kinds of values.
+// viewOf returns the object as the real controller returns it after a create or an update: without unknown attributes, with the
+// controller's default values, and with values of the types that the controller returns.
 func viewOf(typ string, o map[string]any, created bool) map[string]any {
 	shown := map[string]any{"id": o["id"]}
 	if n := asNumber(o["revision_number"]); n != nil {
