@@ -15,7 +15,7 @@ const TraitSharesViaAggregate = "MISC_SHARES_VIA_AGGREGATE"
 type CandidateQuery struct {
 	Groups             []Group
 	GroupPolicyIsolate bool       // group_policy=isolate: each group with a suffix gets a different provider
-	SameSubtrees       [][]string // same_subtree: suffixes of groups; one of their providers must be an ancestor of all others, or equal to them
+	SameSubtrees       [][]string // same_subtree: suffixes of groups; one of their providers must be an ancestor of the others, or the same
 	RootTraits         Rule       // root_required: traits of the root provider
 	Limits             SearchLimits
 
@@ -71,7 +71,7 @@ type Tree struct {
 	Root       *Node
 	Nodes      []*Node
 	aggregates []string // all aggregates of the nodes, if they matter for the query
-	choices    int      // number of choices that use a node of the tree
+	choices    int      // number of choices of the current walk that use a node of the tree
 }
 
 // Node is a resource provider in a candidate search.
@@ -88,7 +88,7 @@ type Node struct {
 
 	first, last     int // preorder numbers of this node and of its last descendant
 	sharingNumber   int // number among the sharing providers, from 1; 0: not sharing
-	visitedIn       int // last pass that visited the node
+	visitedIn       int // number of the last pass over the nodes (see Search.passes) that visited this node
 	choices         int // number of choices that use the node
 	isolatedChoices int // number of choices of groups with a suffix that use the node
 }

@@ -13,12 +13,12 @@ type SearchLimits struct {
 	Candidates int    // maximum number of candidates
 	Choices    int    // maximum number of providers in all candidates together; the size of the response grows with it
 	Steps      int    // maximum number of providers that are tried
-	DepthFirst bool   // find all candidates of a tree before the next tree, instead of one of each tree in turn
+	DepthFirst bool   // finish the search in a tree before the next tree; otherwise the trees take turns
 	Seed       uint64 // seed for a random order of the providers; 0: keep their order
 }
 
-// Default limits. The default limits are high: a candidate with three resource classes has only three choices, and a search needs about ten
-// steps to find it.
+// Default limits. They are high: a candidate with three resource classes has only three choices, and a search needs about ten steps to find
+// one such candidate.
 const (
 	maxChoices = 1 << 18
 	maxSteps   = 1 << 22
@@ -40,7 +40,7 @@ type slot struct {
 	suffix   string
 	isSpread bool // belongs to the group without a suffix
 	needs    []ResourceAmount
-	subtrees []int // indexes of the same_subtree conditions that name its group
+	subtrees []int // indexes of the same_subtree conditions that name the slot's group
 }
 
 // Search finds allocation candidates in provider trees; the caller passes one tree after the other to the Search. A Search keeps at most

@@ -2,8 +2,8 @@ package inventory
 
 import "slices"
 
-// walk iterates over the candidates of one tree by backtracking, and can stop at any step. The nodes of the tree contain the providers that
-// a walk has chosen only while the walk has its turn; see resume and suspend.
+// walk iterates over the candidates of one tree by backtracking, and can stop at any step. The nodes of the tree record which providers a
+// walk has chosen, but only during the walk's turn; see resume and suspend.
 type walk struct {
 	choices    []choice
 	picks      []int // chosen option by choice; valid for choices before depth, and for the choice at depth if isChosen
@@ -37,7 +37,7 @@ type walkState int
 const (
 	atCandidate walkState = iota // at a candidate
 	exhausted                    // no more candidates
-	interrupted                  // the steps of its turn are used up
+	interrupted                  // the steps of the walk's turn are used up
 )
 
 // advance continues the walk until the walk reaches its next candidate. If the search has at most minSteps steps left, advance stops before

@@ -8,7 +8,7 @@ import (
 // Explanation says which filter of a candidate query removed which providers and provider trees.
 type Explanation struct {
 	Trees, Providers int  // numbers of examined trees and providers
-	Cut              bool // there are more trees than the explanation examined
+	Cut              bool // the explanation did not examine all trees
 	Slots            []SlotExplanation
 	// Combination contains the filters on whole trees, in the order in which they apply. The numbers of Combination add up: a tree that one
 	// filter removes does not reach the next filter.
@@ -22,7 +22,7 @@ type SlotExplanation struct {
 	Suffix           string
 	Resources        []ResourceAmount
 	Removals         []Removal // in the order in which the filters apply
-	Providers, Trees int       // numbers of providers and trees that all filters leave
+	Providers, Trees int       // numbers of providers and trees that no filter has removed
 }
 
 // Removal counts the providers and trees that a filter removed. A filter on providers removes a tree if it removes the last provider that

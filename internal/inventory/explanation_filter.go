@@ -68,7 +68,7 @@ func forbiddenTrait(g *Group, _ *slot, n *Node, _ *Tree) string {
 
 // wrongAggregates compares the provider's aggregates with the required and forbidden aggregates of the group. For the group without a
 // suffix, a provider of the tree also has the aggregates of the tree's root provider, and a sharing provider of another tree is refused if
-// this root has a forbidden aggregate.
+// the root provider of tree t has a forbidden aggregate.
 func wrongAggregates(g *Group, sl *slot, n *Node, t *Tree) string {
 	switch {
 	case !sl.isSpread:

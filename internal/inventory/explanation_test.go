@@ -28,7 +28,8 @@ func (d deployment) sharingTrees() (sharing []*inventory.Tree) {
 	return sharing
 }
 
-// For any deployment and query, an explanation finds a candidate in the same trees as the search, and its numbers add up.
+// For any deployment and query, an explanation finds a candidate in the same trees as the search, and the numbers in the
+// explanation add up.
 func TestExplainer_AgreesWithTheSearch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,8 +2,8 @@ package inventory
 
 import "fmt"
 
-// Kind is the kind of a fault. The kind of a fault determines the HTTP status and the error code of the API's response, and how a lease
-// step that gets the fault continues.
+// Kind is the kind of a fault. The kind determines the HTTP status and the error code of the API's response. If a step of a lease gets
+// the fault, the kind also determines how the step continues.
 type Kind int
 
 // The kinds of faults.

@@ -6,7 +6,7 @@ import "time"
 // a provider, or of both.
 type GenerationChange struct {
 	ID       int64     // increases with every change of the same consumer or provider
-	At       time.Time // zero until it is written
+	At       time.Time // zero until the change is written to the database
 	Actor    string
 	Cause    Cause
 	Consumer *GenerationShift
