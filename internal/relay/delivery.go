@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// setAsideAfter is the number of refusals after which a note is set aside.
+	// setAsideAfter is the number of refusals after which a note is set aside, that is, tried less and less often.
 	setAsideAfter = 5
 	// setAsideInterval is the longest time between two attempts to deliver a note that is set aside. The interval doubles
 	// from maxBackoff, so that after a short outage that looked like refusals of single notes, all notes are soon delivered.
@@ -30,7 +30,7 @@ type result struct {
 }
 
 // Deliver claims due notes, delivers them, and returns the number of claimed notes. If the delivery of a note fails, a relay delivers the
-// note again later. The error is the failure of one of the deliveries.
+// note again later, and Deliver returns the error of one of the failed deliveries.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	results := make(chan result, 2*maxConcurrency)
 	n, _, err := r.begin(ctx, results)
@@ -44,8 +44,8 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	return n, r.settle(ctx, all)
 }
 
-// begin claims as many due notes as there are free calls, and begins their deliveries. The channel
-// receives one result for each claimed note. The result `full` is true if more notes may be due.
+// begin claims as many due notes as the limiter allows further calls, and begins their deliveries. The channel
+// `results` receives one result for each claimed note. The result `full` is true if more notes may be due.
 func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, full bool, err error) {
 	free, _ := r.limiter.free(time.Now())
 	if free == 0 {
@@ -65,8 +65,9 @@ func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, 
 	return len(notes), len(notes) >= free, err
 }
 
-// sharesOf returns the shares of the claim with the given number. Most claims take only urgent notes, if enough
-// urgent notes are due. Every fourth claim takes a normal note, and every eighth claim takes a bulk note.
+// sharesOf returns the shares of the claim with the given number. If enough urgent notes are due, most claims take only
+// urgent notes. Every fourth claim also takes at least one normal note, and every eighth claim also takes at least one
+// bulk note.
 func sharesOf(claim int) (s outbox.Shares) {
 	if claim%4 == 0 {
 		s.Normal = 1
@@ -128,7 +129,7 @@ func (r *Relay) postpone(ctx context.Context, n contract.Note, failure error) er
 	return r.Store.Refuse(ctx, n, refusals >= setAsideAfter, after, failure.Error())
 }
 
-// FreeDeliveries returns how many notes the caller may claim for DeliverClaimed.
+// FreeDeliveries returns how many notes the caller may claim and pass to DeliverClaimed.
 func (r *Relay) FreeDeliveries() int {
 	if r.limiter.overloaded() {
 		return 0
@@ -137,9 +138,9 @@ func (r *Relay) FreeDeliveries() int {
 }
 
 // DeliverClaimed delivers notes that the caller has claimed for outbox.ClaimDuration, and does not wait for the result. If the delivery of
-// a note fails, DeliverClaimed postpones the note, so that a relay delivers the note again later. When a workflow writes its row, the
-// workflow also deletes its delivered note from the outbox. If the workflow does not write its row, a relay delivers the note again when
-// the claim of the note has expired.
+// a note fails, DeliverClaimed postpones the note, so that a relay delivers the note again later. DeliverClaimed does not delete a
+// delivered note: the started workflow deletes the note when it writes its row. If the workflow does not write its row, a relay delivers
+// the note again when the claim of the note has expired.
 func (r *Relay) DeliverClaimed(notes []contract.Note) {
 	for _, n := range notes {
 		r.claimedInFlight.Add(1)

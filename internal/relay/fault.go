@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fault says what caused the failure of a delivery: the note, its workflow, or Temporal.
+// fault says what caused the failure of a delivery: the note itself, the note's workflow, or Temporal.
 type fault int
 
 const (
@@ -29,7 +29,7 @@ const (
 )
 
 // faultOf returns what caused the failure of a delivery. An unknown error counts
-// as a fault of Temporal, because the readiness checks show such a fault.
+// as a fault of Temporal, because the readiness checks show faults of Temporal to the operator.
 func faultOf(err error) fault {
 	var exhausted *serviceerror.ResourceExhausted
 	switch {
@@ -71,7 +71,7 @@ func lacksSearchAttributes(err error) bool {
 		strings.Contains(invalid.Message, "search attribute") && strings.Contains(invalid.Message, "is not defined")
 }
 
-// attempt is the key of a context whose call to Temporal is not repeated after a failure of Temporal.
+// attempt is the context key that marks a call to Temporal which the SDK must not repeat after a failure.
 type attempt struct{}
 
 // SingleAttempts is an interceptor for the connection of the relay's Temporal client. Without SingleAttempts,

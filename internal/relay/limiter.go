@@ -15,7 +15,8 @@ const (
 	// repetition makes a slow server slower. Temporal's SDK gives up a call after ten seconds at the latest.
 	minDeadline = 5 * time.Second
 	maxDeadline = 10 * time.Second
-	// claimMargin is the part of a claim that remains after the deadline of the call; in this time the relay writes the result.
+	// claimMargin is the time between the deadline of a call with minDeadline and the end of the note's claim; in this time the
+	// relay writes the result.
 	claimMargin = outbox.ClaimDuration - minDeadline
 	// maxBackoff is the longest pause before the next attempt to deliver a
 	// note, and the longest pause of the relay while Temporal is overloaded.
@@ -36,7 +37,7 @@ type limiter struct {
 
 func newLimiter() *limiter { return &limiter{limit: maxConcurrency} }
 
-// free returns how many calls may start now, and how long the pause of the relay lasts, if it has one.
+// free returns how many calls may start now and, if the relay pauses, how long the pause still lasts.
 func (l *limiter) free(now time.Time) (calls int, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

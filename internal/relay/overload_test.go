@@ -63,7 +63,8 @@ func (f *faultyTemporal) order() []string {
 	return append([]string{}, f.delivered...)
 }
 
-// startFaultyRelay runs a relay whose calls reach f. The returned registry has the metrics of the relay.
+// startFaultyRelay runs a relay whose calls to Temporal go through f. The returned registry contains the metrics of the
+// relay.
 func startFaultyRelay(t *testing.T, s *store.Store, f *faultyTemporal) *prometheus.Registry {
 	t.Helper()
 	n := temporaltest.New(t)

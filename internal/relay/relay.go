@@ -1,6 +1,6 @@
-// Package relay delivers notes from the outbox to Temporal. A note is a row of the outbox; the note names a workflow that must run and read
-// the database row of its object again. Apart from the name of the workflow, package relay knows nothing about ports, leases or journal
-// entries. Because the workflow reads the current row, a note may be delivered twice, late or in another order.
+// Package relay delivers notes from the outbox to Temporal. A note is a row of the outbox. It names a workflow that must run, and must read
+// the database row of the workflow's object again. Apart from the name of the workflow, package relay knows nothing about ports, leases or
+// journal entries. Because the workflow reads the current row, a note may be delivered twice, late or in another order.
 package relay
 
 import (
@@ -89,7 +89,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// delay returns how long Run waits for an event before it claims notes again.
+// delay returns how long Run waits at most, if no other event happens, before it claims notes again.
 func (r *Relay) delay(ctx context.Context, working, due bool, running int) time.Duration {
 	free, pause := r.limiter.free(time.Now())
 	switch {
@@ -132,7 +132,7 @@ func await(ctx context.Context, results <-chan result, wake <-chan struct{}, del
 	return finished, woken
 }
 
-// pollDelay returns how long the relay may sleep if no NOTIFY arrives: until the next note is due, but at most pollInterval.
+// pollDelay returns how long the relay waits if no NOTIFY arrives: until the next note is due, but at most pollInterval.
 func (r *Relay) pollDelay(ctx context.Context) time.Duration {
 	next, ok, err := r.Store.NextDue(ctx)
 	if err != nil || !ok {

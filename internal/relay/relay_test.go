@@ -54,8 +54,8 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// startWorker starts a worker with a stub of the JournalEntry workflow. For each start of a workflow, the returned channel receives
-// "started KEY" or "signalled KEY", where KEY is the key of the journal entry.
+// startWorker starts a worker with a stub of the JournalEntry workflow. When a workflow runs, the returned channel receives
+// "signalled KEY" if the workflow has got a signal, otherwise "started KEY"; KEY is the key of the journal entry.
 func startWorker(t *testing.T, c client.Client) <-chan string {
 	t.Helper()
 	reached := make(chan string, 100)
