@@ -13,10 +13,11 @@ const deletedPort = "DELETED"
 // differs reports whether the search attributes of an execution differ from those of the row.
 //
 // Only the rows of ports and leases have a status. The workflows of other types keep the search attributes with which they started, so berth
-// could not repair a difference. The row of a deleted port has neither project nor host, and its workflow keeps both.
+// could not repair a difference. The row of a deleted port has neither project nor host, but the port's workflow keeps both attributes.
 //
 // BerthWaitingFor is not compared: the value is not in the row, but follows from the blocks of a port, or from the events and reservations
-// of a lease and the time. A workflow writes it in the same update as the other attributes.
+// of a lease and the time. A workflow writes BerthWaitingFor together with the other attributes, so if a write is lost, the other
+// attributes differ, too.
 func differs(row contract.Attributes, execution *common.SearchAttributes) bool {
 	if row.Status == "" {
 		return false
@@ -33,7 +34,7 @@ func differs(row contract.Attributes, execution *common.SearchAttributes) bool {
 	return found.Status != row.Status || found.Project != row.Project || found.Host != row.Host || found.Resource != row.Resource
 }
 
-// keyword returns the value of a search attribute; "" if the execution does not have it.
+// keyword returns the value of a search attribute; "" if the execution does not have the search attribute.
 func keyword(a *common.SearchAttributes, name string) string {
 	payload, ok := a.GetIndexedFields()[name]
 	if !ok {

@@ -25,25 +25,26 @@ const (
 	// partitionRows is the number of rows above which the rows of a workflow type are compared in several parts, so that the reconciler
 	// keeps only some of them in memory.
 	partitionRows = 10_000
-	// confirmDelay is the time between the detection of a difference and the check that the difference still exists. Temporal's visibility
-	// shows changes late, and a workflow ends some time after its row.
+	// confirmDelay is the time between the detection of a difference and the check that the difference still exists. The delay is needed
+	// because Temporal's visibility shows changes late, and because a workflow ends some time after its row is deleted.
 	confirmDelay = 2 * time.Second
 	// confirmBatch is the number of differences that the reconciler confirms and repairs
 	// together, and describeConcurrency is the number of concurrent calls that confirm them.
 	confirmBatch        = 500
 	describeConcurrency = 8
-	// verifiedRows is about how many of the executions that visibility lists as open a comparison verifies. Of more executions, each comparison
-	// verifies another part.
+	// verifiedRows is the approximate number of executions that one comparison verifies, out of the executions that visibility lists as open.
+	// If visibility lists more, each comparison verifies another part of them.
 	verifiedRows = 200
 	// maxBacklog is the number of waiting notes above which the reconciler pauses before it enqueues more notes.
 	maxBacklog = 2000
-	// maxNudged is the maximum number of workflows that one comparison nudges to write their search attributes. After many leases
-	// have started at one instant, their workflows write the new status one after another, and need no nudge for this.
+	// maxNudged is the maximum number of workflows that one comparison nudges to write their search attributes. A small number
+	// suffices: after many leases have started at one instant, their workflows write the new status one after another without a
+	// nudge.
 	maxNudged   = 200
 	maxExamples = 5
 )
 
-// partition is a part of the rows and executions that the reconciler compares at once.
+// partition is a part of the rows and executions. The reconciler compares one partition after the other.
 type partition struct {
 	workflows []string // workflow types
 	prefix    string   // prefix of the workflow IDs
@@ -53,8 +54,8 @@ type partition struct {
 type comparison struct {
 	*Reconciler
 	number   uint32               // number of this comparison
-	shares   uint32               // number of comparisons in which every listed execution is verified once
-	nudgedAt map[string]time.Time // last nudge of an orphan or of a workflow with other search attributes, by workflow ID
+	shares   uint32               // number of comparisons that together verify every listed execution once
+	nudgedAt map[string]time.Time // last nudge of a workflow without a row or with outdated search attributes, by workflow ID
 	result   outbox.Projection    // result for the executions
 	nudged   int                  // number of workflows that this comparison has nudged to write their search attributes
 	drift    outbox.Projection    // result for the search attributes
@@ -181,7 +182,7 @@ func (c *comparison) isVerifiedNow(id string) bool {
 }
 
 // verifyListed asks Temporal whether executions that visibility lists as open really are open, and restarts those that are not. Visibility
-// can list an execution for ever that was deleted shortly after its start.
+// can list an execution forever if the execution was deleted shortly after its start.
 func (c *comparison) verifyListed(ctx context.Context, ids []string) error {
 	open, err := c.describeOpen(ctx, ids)
 	if err != nil {
@@ -205,7 +206,8 @@ func (c *comparison) inBatches(ctx context.Context, ids []string, repair func(co
 	return nil
 }
 
-// restartUnattended restarts the workflows that are not open although their row exists and no note of the row waits.
+// restartUnattended restarts the workflows that are not open although their row exists and the outbox contains no note
+// for the row.
 func (c *comparison) restartUnattended(ctx context.Context, ids []string) error {
 	rows, err := c.Store.RowsByWorkflowID(ctx, ids)
 	if err != nil {

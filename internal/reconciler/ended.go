@@ -17,7 +17,8 @@ const (
 	endedOverlap = 30 * time.Second
 	// firstEndedPeriod is how far back the first search of a process goes.
 	firstEndedPeriod = 2 * time.Minute
-	// maxEnded is the maximum number of workflows that one search restarts. The comparison of all rows finds the other workflows later.
+	// maxEnded is the maximum number of workflows that one search restarts. If more workflows have ended, the comparison of all rows
+	// finds them later.
 	maxEnded = 2000
 )
 

@@ -13,15 +13,15 @@ const (
 	// lateRepeat is the time after which the reconciler nudges the workflow of a row again if the step is still overdue.
 	lateRepeat = 30 * time.Second
 	// maxLate is the maximum number of workflows that one search nudges. A few nudges are enough, because the workflow of one lease performs
-	// the steps of all leases that are due. maxLateKnown is the maximum number of nudged rows that the reconciler remembers, so that it does
-	// not nudge their workflows again before lateRepeat.
+	// the steps of all leases that are due. maxLateKnown is the maximum number of nudged rows that the reconciler remembers in order not to
+	// nudge their workflows again before lateRepeat.
 	maxLate      = 10
 	maxLateKnown = 1000
 )
 
 // lateSearch finds rows for which a step is overdue, for example leases that should have started.
-// The workflow of such a row may be lost, or may not know the time of the step. lateSearch does
-// not ask Temporal which workflows run, because a nudge of a running workflow is harmless.
+// The workflow of such a row may be lost, or may not have learned the time of the step. lateSearch does not ask
+// Temporal which workflows run, because a nudge of a running workflow is harmless.
 type lateSearch struct {
 	*Reconciler
 	nudged map[string]time.Time // when the workflow of a row was nudged, by workflow ID

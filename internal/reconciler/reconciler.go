@@ -1,6 +1,7 @@
-// Package reconciler compares the rows with Temporal, which is a projection of the rows, and repairs Temporal. Temporal may lose
-// executions, search attributes, the schedule or all its data, and a person may end a workflow by mistake. The reconciler does not run in
-// Temporal, so that it survives the loss of every workflow.
+// Package reconciler compares the rows of the database with the workflows in Temporal, which follow from the rows, and repairs
+// differences in Temporal. It repairs most differences with a nudge: a note in the outbox that starts or signals a workflow, so that the
+// workflow reads its row again. Temporal may lose executions, search attributes, the schedule or all its data, and a person may end a
+// workflow by mistake. The reconciler is not itself a workflow, so that it survives the loss of every workflow.
 package reconciler
 
 import (
@@ -27,7 +28,7 @@ const (
 	ensureInterval = 5 * time.Second
 	// comparisonInterval is the minimum time between two comparisons of all rows with all open executions.
 	comparisonInterval = 20 * time.Second
-	// repeatedInterval is the time between two comparisons if the first one has found a difference.
+	// repeatedInterval is the time from a comparison that has found a difference to the next comparison.
 	repeatedInterval = 5 * time.Second
 	// comparisonShare limits the share of the time that comparisons take: after a comparison of one second, the reconciler waits at least
 	// comparisonShare seconds.
@@ -118,7 +119,7 @@ func every(pause time.Duration, run func(context.Context) error) func(context.Co
 	return func(ctx context.Context) (time.Duration, error) { return pause, run(ctx) }
 }
 
-// restart enqueues a note for each of the workflow IDs whose object has a row.
+// restart enqueues a note, which starts or signals the workflow, for each workflow ID whose object has a row.
 func (r *Reconciler) restart(ctx context.Context, reason string, ids []string) error {
 	if len(ids) == 0 {
 		return nil

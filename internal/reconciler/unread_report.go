@@ -17,7 +17,7 @@ import (
 	"berth/internal/contract"
 )
 
-// unreadReport is an agent's report that Temporal has accepted, and that no workflow has applied to the row.
+// unreadReport is an agent's report that Temporal has accepted, but that no workflow has applied to the port's row.
 type unreadReport struct {
 	port    string // workflow ID
 	payload *common.Payloads
@@ -55,8 +55,8 @@ func (s *endedSearch) collectUnread(ctx context.Context, id, run string) error {
 	return nil
 }
 
-// unreadReports returns the payloads of the reports that the activity ApplyPortReports has not applied, in the order of their arrival. The
-// activity applies the reports that arrived before the workflow task that scheduled it.
+// unreadReports returns the payloads of the reports that the activity ApplyPortReports has not applied, in the order of their arrival.
+// Each call to the activity applies the reports that arrived before the workflow task that scheduled the call.
 func unreadReports(events []*history.HistoryEvent) (unread []*common.Payloads) {
 	applied := int64(0)            // reports with lower event IDs are applied
 	scheduled := map[int64]int64{} // event ID of the workflow task that scheduled an activity, by the event ID of the activity
@@ -99,8 +99,8 @@ func isApplied(m *history.MarkerRecordedEventAttributes) bool {
 	return false
 }
 
-// resendUnread sends the unread reports to the new runs of their workflows. A report whose workflow does not run yet stays for the next
-// call.
+// resendUnread sends the unread reports to the new runs of their workflows. If the new run of a workflow has not started yet, its
+// reports stay in s.unread for the next call.
 func (s *endedSearch) resendUnread(ctx context.Context) error {
 	var left []unreadReport
 	var failure error
