@@ -16,7 +16,7 @@ import (
 	"berth/internal/lease"
 )
 
-// nova makes the calls to Nova that reservations of hosts and of instances share.
+// nova makes those calls to Nova that both reservations of hosts and reservations of instances need.
 type nova struct {
 	client *gophercloud.ServiceClient
 	lists  *coalesce.Group[map[string]aggregates.Aggregate]
@@ -53,11 +53,11 @@ func (a aggregate) convert() aggregates.Aggregate {
 	return aggregates.Aggregate{ID: a.ID, Name: a.Name, Hosts: a.Hosts, Metadata: a.Metadata}
 }
 
-// freepoolAggregate reads the freepool aggregate from Nova, if the aggregate exists. freepoolAggregate gets the ID of the freepool
-// aggregate from the parameter `all`, the aggregates that the caller listed before.
+// freepoolAggregate reads the freepool aggregate from Nova, if the aggregate exists. The parameter `all` contains the aggregates
+// that the caller listed before; freepoolAggregate takes the ID of the freepool aggregate from it.
 func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
-		id := strconv.Itoa(pool.ID) // a copy, because the shared call may still read the ID after this function has overwritten `pool`
+		id := strconv.Itoa(pool.ID) // a copy of the ID, because the shared call may still read it after this function has overwritten `pool`
 		pool, err = n.pools.Do(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
 			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)
@@ -218,8 +218,8 @@ func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggre
 	return h.addHost(ctx, own, host)
 }
 
-// remove deletes the servers on the hosts of the reservation's aggregate, because another reservation can get these hosts next. remove
-// deletes no servers on hosts outside the reservation's aggregate.
+// remove deletes the objects of the reservation. It also deletes the servers on the hosts of the reservation's aggregate, because
+// another reservation can get these hosts next. remove deletes no servers on hosts outside the reservation's aggregate.
 func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	all, err := h.aggregates(ctx)
 	if err != nil {

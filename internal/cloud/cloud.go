@@ -21,8 +21,7 @@ import (
 	"berth/internal/lease"
 )
 
-// ErrServersRemain and ErrInUse can disappear when the caller repeats the same call later. Callers also repeat a call after an error other
-// than ErrServersRemain and ErrInUse.
+// ErrServersRemain and ErrInUse are temporary: the same call can succeed later. Callers also repeat a call after other errors.
 var (
 	// ErrServersRemain means that Nova has not deleted all servers yet.
 	ErrServersRemain = errors.New("servers are not deleted yet")
@@ -35,8 +34,8 @@ type Config struct {
 	Nova    string // the compute endpoint; empty: Nova is not used
 	Neutron string // the endpoint without a version; empty: Neutron is not used
 	Token   string
-	// RefreshToken, if set, returns the token instead of Token. The argument `rejected` is the token that Nova or Neutron has just
-	// rejected, or "".
+	// RefreshToken, if set, returns the token, and the field Token is not used. The argument `rejected` is the token that Nova or
+	// Neutron has just rejected, or "".
 	RefreshToken func(ctx context.Context, rejected string) (string, error)
 	Timeout      time.Duration // timeout of one request; 0: ten seconds
 }
@@ -162,7 +161,7 @@ func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) err
 	return withClaim("prepare the end of", claim, c.resources[claim.Type].beforeEnd(ctx, claim))
 }
 
-// withClaim adds to an error what the call was for, and which party failed with which call.
+// withClaim adds to an error the reservation that the call was for, and which party failed with which call.
 func withClaim(what string, claim lease.CloudReservation, err error) error {
 	if err == nil {
 		return nil

@@ -153,7 +153,7 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 		t.Errorf("servers on the reservation's hosts: got %+v, want none", left)
 	}
 
-	s.apply(hostsClaim("c", "a")) // the new claim has no host b
+	s.apply(hostsClaim("c", "a")) // the changed reservation has no host b
 	s.want(c, map[string][]string{"own": {"a", "c"}, "freepool": {"b"}})
 
 	for range 2 {

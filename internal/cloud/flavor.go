@@ -122,7 +122,8 @@ func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, g
 	return nil
 }
 
-// remove first ends the project's access to the flavor, so that the project cannot create more servers while remove deletes the servers.
+// remove first ends the project's access to the flavor, so that the project cannot create new servers while remove deletes the existing
+// ones.
 func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 	id := c.ID.String()
 	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); ignoreNotFound(err) != nil {

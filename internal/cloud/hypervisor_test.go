@@ -29,7 +29,7 @@ func TestHypervisors_WithTheirComputeServices(t *testing.T) {
 	}
 	s.expectHypervisors(want)
 
-	s.apply(hostsClaim("a")) // the zone of a reservation is not the zone of the host
+	s.apply(hostsClaim("a")) // Hypervisors must not return the availability zone of the reservation as the zone of the host
 	want[0].AvailabilityZone = ""
 	s.expectHypervisors(want)
 }

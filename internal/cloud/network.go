@@ -38,9 +38,10 @@ func (d networkDraft) ToNetworkCreateMap() (map[string]any, error) {
 	return gophercloud.BuildRequestBody(d, "network")
 }
 
-// apply creates the network in three requests: the network with a name that names the reservation, its tags, and the name that the
-// reservation requests. If a request fails, the next attempt therefore finds the network by its first name or by its tag. The description
-// is complete from the first request on, because mechanism drivers of Neutron read it when the network is created.
+// apply makes three requests: the first creates the network with a name that contains the reservation's ID, the second sets the network's
+// tags, and the third sets the name that the reservation requests. If a request fails, the next attempt therefore finds the network by
+// its first name or by its tag. The first request already contains the description, because mechanism drivers of Neutron read the
+// description when the network is created.
 func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
 	n, err := s.findOrCreate(ctx, c)
 	if err != nil {
@@ -89,7 +90,7 @@ func (n foundNetwork) isOn(s lease.Segment) bool {
 
 // networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has stored comes first. Other networks
 // belong to the reservation only if they are in its project and on its segment, because every user can set the name and the tags of a
-// network. A reservation that has ended has no segment any more.
+// network. If the reservation has ended, its segment is not known any more, and networksOf does not compare the segment.
 func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]foundNetwork, error) {
 	filters := []networks.ListOpts{{Tags: reservationName(c), ProjectID: c.Project}, {Name: reservationName(c), ProjectID: c.Project}}
 	if c.NetworkID != "" {

@@ -60,8 +60,8 @@ func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	return h.removeFromFreepool(ctx, all, host)
 }
 
-// removeFromPool removes hosts from the freepool that addToFreepool added while a reservation moved the hosts into the reservation's
-// aggregate.
+// removeFromPool removes the given hosts from the freepool if they are in it, because addToFreepool may have added them while a
+// reservation moved them into the reservation's aggregate.
 func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil

@@ -56,7 +56,7 @@ func TestAddToFreepool_RacesWithAReservation(t *testing.T) {
 	}
 }
 
-// ofEveryType returns a reservation of two resources for each resource type.
+// ofEveryType returns, for each resource type, a reservation of two resources.
 func ofEveryType() map[string]lease.CloudReservation {
 	return map[string]lease.CloudReservation{"hosts": hostsClaim("a", "b"), "instances": instancesClaim("a", "b"),
 		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")}
@@ -72,7 +72,8 @@ func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	}
 }
 
-// For every request of Provision and Deprovision, the test kills the call after this request and repeats the call.
+// For every request that Provision or Deprovision sends, the test kills the call after this request and repeats the
+// call.
 func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofEveryType() {
@@ -100,7 +101,7 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 	}
 }
 
-// For every request of Provision, the test kills Provision after this request, and then runs Deprovision.
+// For every request that Provision sends, the test kills Provision after this request, and then runs Deprovision.
 func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofEveryType() {
@@ -117,8 +118,8 @@ func TestDeprovision_RemovesAHalfDoneProvision(t *testing.T) {
 	}
 }
 
-// The test replaces a host of a reservation and, for every request of Provision, kills Provision after this request. The database has no
-// row that contains the replaced host.
+// The test replaces a host of a reservation and, for every request of Provision, kills Provision after this request. The next call must
+// find the replaced host without the database, because no row contains this host any more.
 func TestProvision_ReplacedHostReturnsToTheFreepool(t *testing.T) {
 	t.Parallel()
 	for after, over := 1, false; !over; after++ {
