@@ -16,9 +16,9 @@ import (
 type EnforcementConfig struct {
 	URL      string // the paths check-create, check-update and on-end are below this URL
 	Token    string
-	AuthURL  string // Keystone's URL, in the context of each request
+	AuthURL  string // Keystone's URL; each request contains it in the object `context`
 	Region   string
-	FailOpen bool // allow leases when the service does not answer
+	FailOpen bool // allow leases when the service does not give a valid answer
 	Timeout  time.Duration
 }
 

@@ -19,7 +19,7 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status       int
 		answer       string
-		closed, open string // the refusals
+		closed, open string // the expected refusals without and with FailOpen
 	}{
 		"allowed":                   {204, "", "", ""},
 		"denied":                    {403, `{"message":"no money"}`, "no money", "no money"},

@@ -7,12 +7,13 @@ import (
 	"berth/internal/coalesce"
 )
 
-// maxBatch is the maximum number of events in one request; a request contains more events only if a single caller sends more.
+// maxBatch is the maximum number of events in one request. A request contains more events only if one call to Send contains
+// more.
 const maxBatch = 200
 
 // EventBatcher sends the events of concurrent callers in shared requests: events that arrive while a request runs are sent in the next
-// request. EventBatcher does not store events: each caller waits for the outcome of its own events, and sends these events again after an
-// error.
+// request. EventBatcher does not store events: each caller waits for the outcome of its own events, and must send these events again
+// after an error.
 type EventBatcher struct {
 	send    func(ctx context.Context, events []Event) ([]int, error)
 	batcher *coalesce.Batcher[[]Event, []int]

@@ -61,7 +61,7 @@ func newBlockingSender() (*blockingSender, *notify.EventBatcher) {
 	return s, notify.NewEventBatcher(s.send)
 }
 
-// awaitWaiting waits until n calls wait for the request in progress.
+// awaitWaiting waits until n calls wait for the end of the request in progress.
 func awaitWaiting(b *notify.EventBatcher, n int) {
 	for b.Waiting() < n {
 	}

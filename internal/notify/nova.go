@@ -1,6 +1,6 @@
 // Package notify sends notifications to other services: external events to Nova, lease notifications to a webhook, and checks
-// to an enforcement service. Package notify sends each message once and returns the outcome; the callers store the messages and, after an
-// error, send them again.
+// to an enforcement service. A call to package notify sends a message once and returns the outcome. The callers store the messages and,
+// after an error, call package notify again.
 package notify
 
 import (
@@ -35,7 +35,7 @@ type Config struct {
 	Token   string
 	Timeout time.Duration // time limit of one request; 0 means ten seconds
 	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. If Nova has just rejected a token,
-	// the parameter `rejected` is this token and TokenSource returns another token; otherwise `rejected` is empty.
+	// the parameter `rejected` is the rejected token, and TokenSource returns another one; otherwise `rejected` is empty.
 	TokenSource func(ctx context.Context, rejected string) (string, error)
 }
 
@@ -125,7 +125,8 @@ func isItemNotFound(answer []byte) bool {
 	return json.Unmarshal(answer, &decoded) == nil && decoded.Item != nil
 }
 
-// isTransient reports whether a request that failed with the given HTTP status can succeed later, with or without an action of an operator.
+// isTransient reports whether a request that failed with the given HTTP status can succeed later, by itself or after an operator has
+// corrected something.
 func isTransient(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -172,7 +173,7 @@ func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // if the body is truncated, the status is enough
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // the status is enough, so a truncated body is no error
 	return resp.StatusCode, answer, nil
 }
 

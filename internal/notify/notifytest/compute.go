@@ -41,8 +41,8 @@ type ServerGroup struct {
 	Policies []string `json:"policies"`
 }
 
-// Server is a server in the stub of Nova. After a request has deleted the server, the next PollsUntilGone responses that list servers still
-// contain it.
+// Server is a server in the stub of Nova. After a request has deleted the server, the next PollsUntilGone lists of servers still contain
+// it.
 type Server struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -143,7 +143,7 @@ func parseCall(r *http.Request, raw []byte) (computeCall, func(*compute, compute
 	for i, part := range parts {
 		if f, ok := collections[part]; ok {
 			c := computeCall{Request: r, parts: parts[i:], body: map[string]json.RawMessage{}}
-			_ = json.Unmarshal(raw, &c.body) // a handler that needs the body rejects a request without it
+			_ = json.Unmarshal(raw, &c.body) // a handler that needs the body rejects a request without one
 			return c, f
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Hypervisor is a hypervisor in the stub of Nova. As in Nova, aggregates and lists of servers know the compute service of a hypervisor, and
-// not the hypervisor's hostname. Several Ironic nodes may have the same compute service.
+// Hypervisor is a hypervisor in the stub of Nova. As in Nova, aggregates and lists of servers contain the name of a hypervisor's compute
+// service, and not the hypervisor's hostname. Several Ironic nodes may have the same compute service.
 type Hypervisor struct {
 	ID       int
 	Hostname string
 	Service  string // default: the hostname without its domain
-	Zone     string // zone of a compute service that is in no aggregate with an availability zone; default: nova
+	Zone     string // availability zone of the compute service while no aggregate gives it another one; default: nova
 	Type     string
 	Version  int
 	CPUInfo  string
@@ -144,8 +144,8 @@ func (n *Nova) listZones(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, map[string]any{"availabilityZoneInfo": all})
 }
 
-// refuseUnknownService answers a request that adds a host to an aggregate if no compute service has the name of the host. If the request is
-// another one, or if the service exists, refuseUnknownService returns 0.
+// refuseUnknownService returns an error answer to a request that adds a host to an aggregate if no compute service has the name of the
+// host. For every other request, and if the service exists, refuseUnknownService returns 0.
 func (n *Nova) refuseUnknownService(c computeCall) (int, any) {
 	var host struct{ Host string }
 	if c.parts[0] != "os-aggregates" || json.Unmarshal(c.body["add_host"], &host) != nil || n.hasService(host.Host) {

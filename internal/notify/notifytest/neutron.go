@@ -46,8 +46,8 @@ func (n *Neutron) FloatingIPs() []FloatingIP {
 	return all
 }
 
-// PutFloatingIP adds a floating IP to the stub of Neutron. If the stub has a floating IP with the same address and network, PutFloatingIP
-// sets the port of that floating IP instead.
+// PutFloatingIP adds a floating IP to the stub of Neutron. If the stub already has a floating IP with the same address and network,
+// PutFloatingIP only sets the port of that floating IP.
 func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,7 +89,7 @@ func (n *Neutron) reply(r *http.Request, parts []string, raw []byte) (int, any) 
 		FloatingIP FloatingIP `json:"floatingip"`
 		Tags       []string   `json:"tags"`
 	}
-	_ = json.Unmarshal(raw, &in) // a request whose body is needed and missing is refused below
+	_ = json.Unmarshal(raw, &in) // the code below refuses a request that lacks a necessary body
 	if parts[0] == "" && r.Method == http.MethodGet {
 		return http.StatusOK, map[string]any{"floatingips": n.list(r)}
 	}

@@ -46,7 +46,7 @@ func (n *Neutron) Networks() []Network {
 	return all
 }
 
-// SetNetwork changes the name and the tags of a network, as its owner may do.
+// SetNetwork changes the name and the tags of a network, as the owner of the network may do in a real cloud.
 func (n *Neutron) SetNetwork(id, name string, tags []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,7 +73,8 @@ func (n *Neutron) AddPort(network, deviceOwner, device string) string {
 	return p.ID
 }
 
-// DeletePort deletes a port of the stub, as the deletion of its server does, and returns the number of ports that are left.
+// DeletePort deletes a port of the stub, as Nova does when it deletes the port's server, and returns the number of ports
+// that are left.
 func (n *Neutron) DeletePort(id string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,7 +117,7 @@ func (n *Neutron) replyNetworks(r *http.Request, parts []string, raw []byte) (in
 		Network Network  `json:"network"`
 		Tags    []string `json:"tags"`
 	}
-	_ = json.Unmarshal(raw, &in) // a request without a body needs none
+	_ = json.Unmarshal(raw, &in) // the body may be missing, because some requests have none
 	query := r.URL.Query()
 	if parts[0] == "" && r.Method == http.MethodGet {
 		return http.StatusOK, map[string]any{"networks": matching(n.networks, func(one *Network) bool {
@@ -204,13 +205,13 @@ func (n *Neutron) hasFloatingIP(network string) bool {
 	})
 }
 
-// removeInterface removes the port in the request's body from a router, and deletes the port. In the stub, the floating IPs of a network's
-// ports need all router interfaces of the network.
+// removeInterface removes the port in the request's body from a router, and deletes the port. removeInterface refuses the request while a
+// port of the same network has a floating IP.
 func (n *Neutron) removeInterface(router string, raw []byte) (int, any) {
 	var in struct {
 		Port string `json:"port_id"`
 	}
-	_ = json.Unmarshal(raw, &in) // a body without a port matches no port
+	_ = json.Unmarshal(raw, &in) // if the body names no port, no port matches below
 	i := slices.IndexFunc(n.ports, func(p *Port) bool { return p.ID == in.Port && p.Device == router })
 	if i < 0 {
 		return neutronError(http.StatusNotFound, "RouterInterfaceNotFound")

@@ -111,7 +111,7 @@ func (n *Nova) serveCompute(w http.ResponseWriter, r *http.Request, raw []byte) 
 	}
 }
 
-// encodeNow encodes the response body immediately, while its caller still holds the stub's lock.
+// encodeNow encodes the response body immediately, while the caller of encodeNow still holds the stub's lock.
 func encodeNow(status int, body any) (int, any) {
 	if body == nil {
 		return status, nil
