@@ -1,5 +1,6 @@
 // Package delivery sends the recorded Nova events of ports and the recorded notifications to Neutron's agents. Usually an activity sends
-// them. While Temporal does not accept the note of a port or network, Direct sends them without Temporal.
+// them. While Temporal does not accept the note of a port or network (the outbox row that starts the workflow), Direct sends them
+// without Temporal.
 package delivery
 
 import (

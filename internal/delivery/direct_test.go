@@ -174,7 +174,7 @@ func TestClaim_OnlyOneProcessSendsNovaEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx := t.Context()
-	f.during = func() { // a claim holds while the events are being sent
+	f.during = func() { // while Direct sends the events, they are claimed, so no other process can send them
 		if err := f.sender.NovaEvents(ctx, f.port.ID); !errors.Is(err, delivery.ErrClaimed) {
 			t.Errorf("deliver Nova events while another process delivers them: got error %v, want ErrClaimed", err)
 		}
