@@ -53,9 +53,10 @@ func (b *Binding) ID() string {
 }
 
 // Bind reports whether the database is bound to the namespace. If the ID of the namespace has changed, for example because the
-// Temporal server was replaced by an empty one, Bind binds the database to the new ID, which creates a note for every row that
-// has a workflow. If a process with another Temporal server has bound the database later, Bind returns an error until the ID of
-// this process's namespace changes or the process is restarted, so that two processes do not alternately rebind the database.
+// Temporal server was replaced by an empty one, Bind binds the database to the new ID. This also creates a note in the outbox
+// for every row that has a workflow, so that the relays start all workflows in the new namespace. If a process with another
+// Temporal server has bound the database later, Bind returns an error until the ID of this process's namespace changes or the
+// process is restarted, so that two processes do not alternately rebind the database.
 func (b *Binding) Bind(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +69,7 @@ func (b *Binding) Bind(ctx context.Context) (bool, error) {
 	switch missing := new(serviceerror.NamespaceNotFound); {
 	case errors.As(err, &missing):
 		return false, errors.Join(err, b.create(ctx))
-	case err != nil && b.id != "": // Temporal is unavailable; the delivery of each note stores the failure
+	case err != nil && b.id != "": // Temporal is unavailable: the relay tries to deliver the notes, and each note stores the failure
 		return b.store.IsBoundTo(ctx, b.id)
 	case err != nil:
 		return false, err
@@ -104,7 +105,8 @@ func (b *Binding) describe(ctx context.Context) (id string, err error) {
 }
 
 // adopt binds the database to the namespace ID. adopt first creates missing search attributes,
-// because no workflow starts without them. If the creation fails, the reconciler repeats it later.
+// because no workflow starts without them. If the creation of the search attributes fails, the reconciler repeats it
+// later.
 func (b *Binding) adopt(ctx context.Context, id string) (bool, error) {
 	if err := b.EnsureSearchAttributes(ctx); err != nil {
 		slog.WarnContext(ctx, "creating the search attributes failed", "error", err)
@@ -123,8 +125,8 @@ func (b *Binding) adopt(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// create creates the namespace if the database was bound to a namespace of this name before. A name that the database does not know may be
-// a mistake in the settings, and berth creates no namespace for it.
+// create creates the namespace if the database was bound to a namespace with this name before. If the database was never bound to a
+// namespace with this name, the name may be a mistake in the settings, so create does not create the namespace.
 func (b *Binding) create(ctx context.Context) error {
 	known, err := b.store.WasBoundToName(ctx, b.name)
 	if err != nil || !known {
@@ -138,7 +140,7 @@ func (b *Binding) create(ctx context.Context) error {
 		WorkflowExecutionRetentionPeriod: durationpb.New(retention),
 	})
 	if exists := new(serviceerror.NamespaceAlreadyExists); errors.As(err, &exists) {
-		return nil // another process has created it, and Temporal's frontend does not see it yet
+		return nil // another process has created the namespace, and Temporal's frontend does not see it yet
 	}
 	if err != nil {
 		return fmt.Errorf("create Temporal namespace %s again: %w", b.name, err)
