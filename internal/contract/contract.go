@@ -150,7 +150,8 @@ func TaskQueue(workflowType string) string {
 	}
 }
 
-// Input is the input of every workflow. Input contains the key of the workflow's row but not the content of the row, except for PortStatus.
+// Input is the input of every workflow. Input contains the key of the workflow's row, but not the content of the row; only a port
+// workflow's PortStatus derives from the content.
 type Input struct {
 	Key string `json:"key"`
 	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the workflow was requested.
@@ -240,7 +241,7 @@ type Attributes struct {
 type Nudge struct {
 	Workflow   string        // workflow type
 	ID         string        // workflow ID
-	NotRunning bool          // no workflow with this ID can be running yet, so the relay starts it eagerly
+	NotRunning bool          // no workflow with this ID can be running yet, so the relay requests an eager start
 	Restart    bool          // start the workflow again even if it has completed, because its row is open
 	Delay      time.Duration // time until the earliest delivery; a later nudge with the same ID may shorten it
 	Summary    string        // static summary (the object's name), used if the workflow must be started
@@ -305,11 +306,11 @@ type RunProgress struct {
 
 // SweepResult is the result of one round of the sweep, the scheduled job that restarts lost workflows and deletes old rows.
 type SweepResult struct {
-	NudgedEntries      int   `json:"entries"`           // journal entries without a recent attempt whose workflows were nudged
+	NudgedEntries      int   `json:"entries"`           // nudged workflows of journal entries that no workflow had examined lately
 	RestartedWorkflows int   `json:"revived"`           // workflows that had ended although their row exists
 	TrimmedHistory     int64 `json:"forgotten"`         // rows deleted from the generation history by its retention
 	TrimmedEntries     int64 `json:"trimmed,omitempty"` // completed journal entries deleted by their retention
 	// Until is the end of the period in which this round of the sweep searched for ended workflows. The next round of the sweep searches
-	// the period that begins at Until.
+	// the period that begins shortly before Until, because Temporal lists an ended workflow late.
 	Until time.Time `json:"until"`
 }

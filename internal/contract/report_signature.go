@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// MaxReportLifetime is the maximum time from the moment when berth reads a signed report until the report expires. An attacker who can read
-// Temporal's histories can send a signed report again until it expires.
+// MaxReportLifetime is the maximum time from the moment when berth reads a signed report until the report expires. The time is limited
+// because an attacker who can read Temporal's histories can send a signed report again until it expires.
 const MaxReportLifetime = 24 * time.Hour
 
 // MaxSignatureLength is the maximum length of a signature in Base64, in bytes.
