@@ -9,7 +9,8 @@ import (
 
 // acceptedWrite is the evidence of this process that the controller accepts writes: the time of the last accepted write of a journal
 // entry. A failed request deletes the evidence, because the whole controller may be down from then on. If writes were accepted just
-// before an outage, each process therefore counts the outage as a failure of at most one entry. This entry must have failed before.
+// before an outage, each process therefore counts the outage as a failure of at most one entry. Only an entry that had already
+// failed before the outage can be that entry.
 type acceptedWrite struct {
 	mu sync.Mutex
 	at time.Time // zero: no accepted write since the last failed request

@@ -36,7 +36,7 @@ type Options struct {
 	Enforcement *notify.Enforcement
 	// Hypervisors, if set, lists Nova's hypervisors with their compute services and states.
 	Hypervisors HypervisorLister
-	// MonitorHosts replaces hosts in leases while Nova reports the hosts as down or disabled.
+	// MonitorHosts makes berth replace a host in its leases while Nova reports the host as down or disabled.
 	MonitorHosts bool
 	// HealingWindow limits the healing of reservations to those that start at most this duration from now; 0: no limit.
 	HealingWindow time.Duration
@@ -50,7 +50,8 @@ type Options struct {
 	// Webhook receives the notifications of leases.
 	Webhook NotificationSender
 	Agents  delivery.AgentPublisher
-	// HistoryRetention is the maximum age and number of the entries that the generation history keeps.
+	// HistoryRetention is the maximum age and number of the entries in the inventory's generation history, which records
+	// every change of a generation of a consumer or provider.
 	HistoryRetention inventorystore.Retention
 	// JournalRetention is how long completed journal entries are kept; 0: forever.
 	JournalRetention time.Duration
@@ -62,7 +63,8 @@ type Options struct {
 	AuditRepair bool
 	// MaxEntryFailures is the number of failures after which a journal entry becomes failed; 0: journal.DefaultMaxFailures.
 	MaxEntryFailures int
-	// RequireSignatures refuses reports to the workflows of ports that no key of the report's host has signed.
+	// RequireSignatures makes berth refuse each report to the workflow of a port that is not signed with a registered key
+	// of the report's host.
 	RequireSignatures bool
 	// OnRefusal, if set, is called for every refused report.
 	OnRefusal func(contract.Refusal)

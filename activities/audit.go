@@ -11,7 +11,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// auditStep compares the objects of one type and stores the differences. It changes nothing in the controller.
+// auditStep compares the controller's objects of one type with berth's rows and stores the differences. It changes
+// nothing in the controller.
 func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	if r.Position == positionSettling {
 		missing, different, extra := r.Differences()
@@ -27,8 +28,8 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 	})
 }
 
-// repairStep records journal entries that repair some findings of an audit, in the order of the findings. After the
-// last finding, it waits until these entries are completed or failed.
+// repairStep records journal entries that repair one page of the findings of an audit, in the order of the findings.
+// After the last page, it waits until all entries of the repair are completed or failed.
 func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	if r.Position == positionSettling {
 		settled, err := a.entriesSettled(ctx, r)

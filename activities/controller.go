@@ -26,7 +26,8 @@ type Controller interface {
 }
 
 // readObject sends a read request. It returns nil if the controller does not have the object, and an error if the controller
-// is unavailable. An error or a timeout of a controller that accepts writes concerns only the object.
+// is unavailable. If the controller has recently accepted a write, readObject treats an error answer or a timeout as an
+// error of this object only.
 func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte, error) {
 	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()

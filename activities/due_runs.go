@@ -10,8 +10,8 @@ import (
 	"berth/internal/journal"
 )
 
-// Times of automatic recoveries: the delay after an entry has failed for the first time, and the interval between two
-// recoveries.
+// Times of automatic recoveries, which send failed journal entries again: the delay after an entry has failed for the
+// first time, and the interval between two recoveries.
 const (
 	firstRecoveryDelay = 30 * time.Second
 	recoveryInterval   = 5 * time.Minute
@@ -111,8 +111,8 @@ func (a *Activities) recoveryReason(ctx context.Context) (string, error) {
 	return "entries have failed", nil
 }
 
-// canaryMissing reports whether two conditions hold: the controller is available but does not have the check network, and no journal
-// entry creates the check network.
+// canaryMissing reports whether the controller has lost its data: the controller is available but does not have the check network
+// (see journal.Canary), and no open journal entry creates the check network.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	mark, err := a.Store.Journal.Now(ctx)
@@ -127,8 +127,8 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	return !moving[c.Object.ID], err
 }
 
-// canaryPresent reports whether the controller has the check network. If the check network is not found, canaryPresent also reads the
-// list of networks, because a server that answers "not found" to every request is not the controller.
+// canaryPresent reports whether the controller has the check network (see journal.Canary). If the check network is not found,
+// canaryPresent also reads the list of networks, because a server that answers "not found" to every request is not the controller.
 func (a *Activities) canaryPresent(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	body, err := a.controllerObject(ctx, c.Object, c.Data)

@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// dueRuns starts the runs that are due and finishes them. It returns their kinds with their reasons.
+// dueRuns starts the runs that are due and finishes them. It returns the kind and the reason of each run.
 func (m *mirrorFixture) dueRuns() (started []string) {
 	m.Helper()
 	if err := m.acts.StartDueRuns(m.Context()); err != nil {
@@ -58,13 +58,14 @@ func (m *mirrorFixture) plantDifferences() {
 }
 
 // A scheduled audit finds what was changed at the controller, a full sync repairs what is missing or different, and another audit shows what
-// is left: the object that only the controller has. It is never deleted automatically, because it may belong to a newer state of the rows.
+// is left: the object that only the controller has. berth never deletes such an object automatically, because the database may have been
+// restored from a backup that does not contain the object's row.
 func TestStartDueRuns_AuditsAndRepairsController(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
 	m.createNetworks(3)
 	m.drainJournal()
-	m.finishRun(m.startRun(contract.KeyFullSync, 0)) // creates the check network
+	m.finishRun(m.startRun(contract.KeyFullSync, 0)) // creates the check network, see journal.Canary
 	m.acts.AuditInterval, m.acts.AuditRepair = time.Hour, true
 	expect := func(when, audit string, runs ...string) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Types of errors that no retry can fix. A workflow reads the type to decide what it does after the error.
+// Types of errors that no retry can fix. A workflow decides by the type what it does after the error.
 const (
 	NotFound = "NotFound" // the row is deleted
 	Conflict = "Conflict" // the row has left the state that the writer acted on

@@ -9,10 +9,10 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// syncStep compares the objects of one type. syncStep records a create entry in the journal for each object that the controller lacks,
-// and an update entry for each object that differs from the object's row. A full sync deletes nothing in the controller. A full sync
-// creates the check network last, after the controller has applied all other journal entries of the sync. The presence of the check
-// network in the controller therefore means that the controller has every object.
+// syncStep compares the controller's objects of one type with berth's rows. It records a create entry in the journal for each object
+// that the controller lacks, and an update entry for each object that differs from the object's row. A full sync deletes nothing in
+// the controller. A full sync creates the check network (see journal.Canary) last, after the controller has applied all other journal
+// entries of the sync. If the controller has the check network, it therefore has every object.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {
 	case positionSettling:
@@ -33,7 +33,8 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	})
 }
 
-// canaryStep creates the check network in the controller, and ends the full sync after the controller has the check network.
+// canaryStep creates the check network (see journal.Canary) in the controller. When the controller has the check network,
+// canaryStep ends the full sync.
 func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestFullSync_RestoresEmptyControllerInOrder(t *testing.T) {
 	if r.State != journal.RunDone {
 		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
-	const all = 3*4 + 18 + 1 // 1 for the check network
+	const all = 3*4 + 18 + 1 // 1 for the check network, see journal.Canary
 	if d := cmp.Diff(map[string]int{"POST": all}, m.appliedWrites(before)); d != "" {
 		t.Error(d)
 	}
@@ -77,8 +77,8 @@ func TestFullSync_SendsOnlyMissingAndDifferentObjects(t *testing.T) {
 	m.checkInSync()
 }
 
-// A missing check network means that the controller has lost its data. StartDueRuns starts no full sync while the controller is
-// unavailable.
+// If the check network (see journal.Canary) is missing in the controller, the controller has lost its data. StartDueRuns starts
+// no full sync while the controller is unavailable.
 func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -113,7 +113,8 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	}
 }
 
-// A scheduled full sync starts even if the controller has the check network.
+// A scheduled full sync starts even if the controller has the check network (see journal.Canary), that is, has not lost
+// its data.
 func TestStartDueRuns_StartsScheduledFullSync(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -301,7 +302,7 @@ func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 }
 
 // A full sync reads an object from the controller and later records a journal entry that corrects the object. If the object's row changes
-// between the two, the full sync skips the object.
+// after the read and before the record, the full sync skips the object.
 func TestMend_SkipsStaleFindings(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

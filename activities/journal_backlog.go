@@ -19,8 +19,8 @@ const drainConcurrency = 32
 const defaultDrainTime = LongCallTimeout - 2*ShortCallTimeout
 
 // drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until
-// none is left or the time is over. Otherwise each entry would be sent later in a workflow task of its own.
-// One activity per process drains the backlog. The workflows of the entries then find their entries
+// none is left or the time is over. Without the drain, each entry would be sent later, by its own workflow. Only one
+// activity per process drains the backlog at a time. The workflows of the sent entries then find their entries
 // completed. If entries may be left, `unfinished` is true, and `after` is the pause before the next attempt.
 func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished bool, after time.Duration) {
 	if !a.drainLock.TryLock() {
@@ -60,7 +60,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished b
 	return true, journalstore.ClaimDuration
 }
 
-// attemptAll makes one attempt at each claimed entry, even if ctx is cancelled meanwhile.
+// attemptAll makes one attempt to send each claimed entry, even if ctx is cancelled meanwhile.
 func (a *Activities) attemptAll(ctx context.Context, claimed []journal.ClaimResult) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShortCallTimeout)
 	defer cancel()

@@ -60,7 +60,7 @@ func (m *mirrorFixture) mirrorEntry(seq int64) (calls int) {
 }
 
 // A drain that does not finish in the time of one attempt continues with the next attempt of the same activity, because no other activity
-// may be left that could continue it. An entry that another workflow has sent continues the drain, too.
+// may be left that could continue the drain. The activity of an entry that another workflow has sent continues the drain, too.
 func TestMirrorEntry_ContinuesDrainUntilNoBacklogIsLeft(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

@@ -64,8 +64,8 @@ func continueDrain(after time.Duration) error {
 		retryRequested, temporal.ApplicationErrorOptions{NextRetryDelay: max(after, time.Millisecond), Category: temporal.ApplicationErrorCategoryBenign})
 }
 
-// mirrorEntry claims an entry and makes an attempt. If the entry cannot be claimed, the outcome contains only the time of the
-// next attempt.
+// mirrorEntry claims an entry, so that no other process sends it at the same time, and makes one attempt to send it. If the
+// entry cannot be claimed, mirrorEntry makes no attempt, and the outcome contains only the time of the next attempt.
 func (a *Activities) mirrorEntry(ctx context.Context, key string) (p contract.EntryProgress, o journal.Outcome, err error) {
 	seq, err := parseSequence(key)
 	if err != nil {
@@ -120,8 +120,8 @@ func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, sa
 // starts the workflows of the others.
 const maxHandedOver = 16
 
-// saveAndHandOver stores the outcome of an attempt that the entry's own workflow made. It starts the workflows of the entries
-// that it unblocks, because a relay would first have to claim their notes.
+// saveAndHandOver stores the outcome of an attempt that the entry's own workflow made. It also starts the workflows of the
+// entries that this outcome unblocks, because a relay would start them later: it would first have to claim their notes.
 func (a *Activities) saveAndHandOver(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	if a.Notes == nil {
 		return a.Store.Journal.SaveOutcome(ctx, seq, attempt, o)
@@ -131,9 +131,10 @@ func (a *Activities) saveAndHandOver(ctx context.Context, seq int64, attempt int
 	return e, err
 }
 
-// entryProgress describes an entry for its workflow. A blocked entry waits for a nudge; the end of a pause also
-// nudges an entry that has no blockers. The description of an entry with blockers does not name the pause, because
-// nothing would update this description after the pause. The description of the blocker names the pause instead.
+// entryProgress describes an entry for its workflow. The workflow of a blocked entry waits for a nudge (a signal to
+// read the row again); the end of a pause also nudges the workflows of entries that have no blockers. The description
+// of an entry with blockers does not name the pause, because the end of the pause does not nudge this entry's workflow,
+// so the description would stay outdated. The description of the blocker names the pause instead.
 func entryProgress(e journal.Entry, blockers []journal.Blocker, pause *journal.Pause) contract.EntryProgress {
 	if len(blockers) > 0 {
 		pause = nil

@@ -54,8 +54,8 @@ func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 	m.checkInSync()
 }
 
-// If the journal entry that creates the check network fails, no further full sync is started. A recovery retries it
-// like any other entry.
+// If the journal entry that creates the check network (see journal.Canary) fails, no further full sync is started. A
+// recovery retries this entry like any other entry.
 func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

@@ -16,8 +16,8 @@ import (
 const (
 	// comparePageSize is how many objects are compared in one query, and the maximum number of entries in one transaction.
 	comparePageSize = 100
-	// maxListed is the maximum number of objects of one type that a run can list from the controller. Their IDs are
-	// kept in memory, about 50 bytes each.
+	// maxListed is the maximum number of objects of one type that a run can list from the controller. Hashes of their IDs
+	// are kept in memory, about 50 bytes each.
 	maxListed = 5_000_000
 )
 
@@ -29,9 +29,9 @@ func positionOf(r *journal.Run) string {
 	return r.Position
 }
 
-// compare compares all objects of the run's current type, calls the function `handle` for the findings of each page,
-// and moves the run to the next type that has objects. If `extras` is true, it also finds objects of the controller
-// that have no row.
+// compare compares all objects of the run's current type at the controller with their rows, calls the function `handle`
+// for the findings of each page, and moves the run to the next type that has objects. If `extras` is true, compare also
+// finds objects of the controller that have no row.
 func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, handle func([]journal.Finding, journalstore.Timestamp) error) error {
 	types := journal.Types()
 	for i := slices.Index(types, positionOf(r)); ; i++ {
@@ -74,7 +74,7 @@ func withProgress(all []journal.TypeProgress, p journal.TypeProgress) []journal.
 }
 
 // comparison compares the objects of one type: first all objects that the controller lists, then all objects that
-// have a row. Only the IDs of the listed objects are kept in memory.
+// have a row. Of the listed objects, only hashes of their IDs are kept in memory.
 type comparison struct {
 	*Activities
 	run            *journal.Run

@@ -60,8 +60,8 @@ func newMirrorFixture(t *testing.T) *mirrorFixture {
 	return m
 }
 
-// newActivities returns the activities of another process with the same database and the same controller. Its circuit breaker
-// is closed.
+// newActivities returns activities as another process has them, with the same database and the same controller. The circuit
+// breaker of that process is closed.
 func (m *mirrorFixture) newActivities() *activities.Activities {
 	m.Helper()
 	client, err := odl.New(odl.Config{URL: m.controllerURL})
@@ -188,7 +188,8 @@ func newChange(op journal.Operation, typ, id string, attributes map[string]any) 
 	return journal.Change{Object: journal.Ref{Type: typ, ID: id}, Operation: op, Data: raw}
 }
 
-// createEveryType records the create of one object of each type that berth has no API for. The objects refer to each other.
+// createEveryType records the creation of one object of each type that berth has no API for. The objects refer to each
+// other.
 func (m *mirrorFixture) createEveryType(net network.Network) {
 	m.Helper()
 	ports, err := m.store.Network.Ports(m.Context(), db.Listing{})

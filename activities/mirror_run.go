@@ -60,7 +60,7 @@ func pausedRun(r journal.Run, pause *journal.Pause) contract.RunProgress {
 // Values of Run.Position after a run has compared the last object type.
 const (
 	positionSettling = "settling" // the run waits for its entries
-	positionCanary   = "canary"   // the run waits for the entry of the check network
+	positionCanary   = "canary"   // the run waits for the entry that creates the check network (see journal.Canary)
 )
 
 // settleInterval is the pause before a run checks again whether its entries are settled.

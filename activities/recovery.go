@@ -70,8 +70,8 @@ func (a *Activities) endRound(ctx context.Context, r *journal.Run, round int) (t
 	return settleInterval, nil
 }
 
-// recoverEntry decides how one entry is recovered. If an error concerns only the entry's own objects, only this entry
-// stays undecided. If the controller is unavailable, it returns an error.
+// recoverEntry decides how one entry is recovered. If an error concerns only the entry's own objects, the entry stays
+// failed, and recoverEntry returns no error. If the controller is unavailable, recoverEntry returns an error.
 func (a *Activities) recoverEntry(ctx context.Context, r *journal.Run, e journal.Entry, seen map[journal.Ref]bool) error {
 	if e.Operation != journal.Delete {
 		needs, _, err := journal.References(e.Object.Type, e.Data)
@@ -94,7 +94,8 @@ func (a *Activities) recoverEntry(ctx context.Context, r *journal.Run, e journal
 	return err
 }
 
-// ignoreObjectErrors ignores an error that concerns only one object: its entry stays failed, and the next entries follow.
+// ignoreObjectErrors ignores an error that concerns only one object: the entry of this object stays failed, and the
+// recovery continues with the next entries.
 func ignoreObjectErrors(err error) error {
 	if isObjectError(err) {
 		return nil

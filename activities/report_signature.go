@@ -8,8 +8,8 @@ import (
 	"berth/internal/contract"
 )
 
-// verifyReports returns for each report to a workflow why it is refused, or nil if no report is refused. The log names the workflow and not
-// the sender, because Temporal shows the identity of a signal's sender only in the history of the workflow.
+// verifyReports returns, for each report, why berth refuses the report; the result is nil if no report is refused. The log names the
+// workflow and not the sender, because Temporal shows the identity of a signal's sender only in the history of the workflow.
 func (a *Activities) verifyReports(ctx context.Context, workflowID string, reports []contract.Report) ([]contract.Refusal, error) {
 	if !a.RequireSignatures || len(reports) == 0 {
 		return nil, nil

@@ -137,7 +137,8 @@ func TestApplyPortReports_SignedReportCountsForItsHost(t *testing.T) {
 	}
 }
 
-// Without this test's promise, one signal with a NUL character makes the activity fail, and its workflow retry it, for ever.
+// If the activity did not refuse a host with a NUL character, one such signal would make the activity fail, and Temporal
+// would retry it forever.
 func TestApplyPortReports_RefusesHostsThatTheDatabaseCannotStore(t *testing.T) {
 	t.Parallel()
 	f := newSignatureFixture(t)

@@ -52,7 +52,7 @@ func (a *Activities) provisionReservation(ctx context.Context, id uuid.UUID) err
 		return err
 	case a.callsCloud(c.Type):
 		return limitCall(ctx, c, a.provisionInCloud)
-	case c.CloudOutdated(): // nothing has to be updated; without this, the workflow would repeat the update of an active lease
+	case c.CloudOutdated(): // Nova and Neutron need no update; berth records this, because otherwise the workflow would repeat the update
 		return a.Store.Lease.SaveCloudIDs(ctx, id, lease.CloudIDs{Revision: c.Revision, AggregateID: c.AggregateID, ServerGroupID: c.ServerGroupID, NetworkID: c.NetworkID})
 	}
 	return nil
@@ -72,8 +72,8 @@ func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservat
 	return err
 }
 
-// ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. Before Nova can release a reservation, its
-// servers may have to be deleted. ReleaseReservation is idempotent.
+// ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. If the reservation is of hosts
+// or instances, ReleaseReservation also deletes the reservation's servers. ReleaseReservation is idempotent.
 func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	return a.recordCall(ctx, id, a.releaseReservation(ctx, id))

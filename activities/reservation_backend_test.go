@@ -15,7 +15,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// fakeCloud records its calls. fakeCloud rejects the calls for one reservation and hangs in the calls for another reservation.
+// fakeCloud records the calls that it gets. It rejects the calls for the reservation `rejected` and hangs in the calls for the
+// reservation `hanging`.
 type fakeCloud struct {
 	Cloud
 	mu                sync.Mutex

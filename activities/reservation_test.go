@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Without calls to Nova and Neutron for a resource type, nothing has to be updated there after a change of an active reservation. If the
-// reservation stayed outdated, the workflow of its lease would repeat the update without a pause until the end of the lease.
+// If a resource type needs no calls to Nova and Neutron, a change of an active reservation changes nothing there. If berth still counted
+// the reservation as outdated, the workflow of its lease would repeat the update without a pause until the end of the lease.
 func TestProvisionReservation_WithoutCallsEndsTheUpdate(t *testing.T) {
 	t.Parallel()
 	for name, cloud := range map[string]activities.Cloud{"neither Nova nor Neutron": nil, "Nova without calls for devices": &recordingCloud{}} {
