@@ -28,9 +28,9 @@ const HeartbeatTimeout = 5 * time.Second
 // set BERTH_LEASE_PATIENCE.
 const DefaultCloudRetryTime = 10 * time.Minute
 
-// localFirstTry returns a context with options for local activities that run a few PostgreSQL statements, and that the
-// workflow repeats as regular activities after a failure. The SDK retries these local activities, but limits all attempts
-// together to LocalDatabaseTimeout, because the history of the workflow grows while a local activity is retried.
+// localFirstTry returns a context with options for local activities that run a few PostgreSQL statements. If such a local
+// activity fails, the workflow repeats it as a regular activity. The SDK retries these local activities, but limits all
+// attempts together to LocalDatabaseTimeout, because the history of the workflow grows while a local activity is retried.
 func localFirstTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    LocalDatabaseTimeout,
@@ -91,8 +91,8 @@ func longRunning(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// remoteLimited returns a context with options for the calls of a lease's step. The options of remoteLimited differ
-// from the options of remoteUnlimited in the timeout of one attempt, and in that the retries end after `retryTime`.
+// remoteLimited returns a context with options for the calls of a lease's step. They are the options of remoteUnlimited
+// with two differences: the timeout of one attempt is CloudAttemptTimeout, and the retries end after `retryTime`.
 func remoteLimited(ctx workflow.Context, summary string, retryTime time.Duration) workflow.Context {
 	o := workflow.GetActivityOptions(remoteUnlimited(ctx, summary))
 	o.StartToCloseTimeout, o.ScheduleToCloseTimeout = CloudAttemptTimeout, retryTime

@@ -22,10 +22,11 @@ type delivery struct {
 // value of stateUndelivered must not change, because the recorded histories in testdata contain this value.
 const stateUndelivered = "untold"
 
-// deliver runs the activity of a delivery until the activity has succeeded and no further nudge waits. The first
-// attempt of a delivery is a local activity. Further attempts of a delivery are attempts of a regular activity,
-// so that Temporal's UI shows them. If many nudges arrive while the other service is unavailable, deliver
-// interrupts the regular activity and continues as new, and the new run continues with a regular activity.
+// deliver runs the activity of a delivery until the activity has succeeded and no further nudge (signal `changed`)
+// waits in the channel. The first attempt of a delivery is a local activity. Further attempts of a delivery are
+// attempts of a regular activity, so that Temporal's UI shows them. If many nudges arrive while the other service is
+// unavailable, deliver interrupts the regular activity and continues as new, and the new run continues with a regular
+// activity.
 func deliver(ctx workflow.Context, d delivery) error {
 	status, err := newStatusReporter(ctx, d.id)
 	if err != nil {
@@ -127,8 +128,8 @@ const (
 	changeFullStep         = "interrupt a full step"
 )
 
-// mayInterrupt reports whether the workflow may interrupt an activity. A run that had received
-// so many messages before the change `change` existed waits for the end of the activity.
+// mayInterrupt reports whether the workflow may interrupt an activity. A run that reached this point before the change
+// `change` existed waits for the end of the activity instead.
 func mayInterrupt(ctx workflow.Context, change string) bool {
 	return workflow.GetVersion(ctx, change, workflow.DefaultVersion, 1) == 1
 }

@@ -39,7 +39,7 @@ const (
 )
 
 // signalUntilAnswer sends a signal, and repeats the signal until Temporal accepts it or refuses it
-// permanently. Temporal accepts no signal for a moment while a run ends, which takes long on a busy machine.
+// permanently. Temporal accepts no signal for a moment while a run ends, and on a busy machine this moment is long.
 func (s *scenario) signalUntilAnswer(name string, arg any) error {
 	for {
 		err := s.client.SignalWorkflow(s.t.Context(), s.id, "", name, arg)

@@ -141,8 +141,8 @@ func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
 	return r.ignoreConflict(ctx, err)
 }
 
-// clear removes the resources of a lease in ERROR from Nova, Neutron and Placement. The number of
-// retries is not limited: after clearRound, the workflow reads the lease's row again and continues.
+// clear removes the resources of a lease in ERROR from Nova, Neutron and Placement. The number of retries is not
+// limited: after the time clearRound, the workflow reads the lease's row again and continues the removal.
 func (r *leaseRun) clear(ctx workflow.Context, l lease.Lease) error {
 	failed, err := r.runForEach(ctx, l, r.resumedTask(l, lease.StepClear, workflow.Now(ctx)))
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // leadTime is how long before the start or end of a lease the lease's workflow wakes up, so that the worker of the workflow
-// is ready at the exact time. If a signal arrives during the leadTime, the workflow handles it only after the start or end.
+// is ready at the exact time. If a signal arrives during this time, the workflow handles the signal only after the start or
+// end.
 const leadTime = time.Second
 
 // If many leases are due at one instant, the workflows of the first lease.LeaderCount leases (the leaders) wake up
@@ -29,7 +30,7 @@ const (
 // staggerDelay returns how long after the common instant the workflow of the lease with the given rank wakes up. While
 // many leases are created at the same time, a lease counts only the few leases that already exist, so low ranks are
 // frequent. The square root in the delay spreads the wake-ups of leases with low ranks. With the square root, the
-// wake-ups of a thousand leases are evenly spaced, whether berth counted the ranks early or late.
+// wake-ups of a thousand leases are about evenly spaced even if many of the leases have low ranks.
 func staggerDelay(rank int) time.Duration {
 	return followerDelay + time.Duration((float64(rank)+32*math.Sqrt(float64(rank)))*float64(staggerStep))
 }

@@ -17,9 +17,10 @@ const (
 	sweepOverlap = 30 * time.Second
 )
 
-// Maintenance is the workflow that performs one round of the sweep. A schedule starts it; each round continues the
-// search where the last round ended. It restarts workflows that ended although their row still exists. It also starts
-// a full sync or a recovery if one is due, and heals reservations whose hosts are down.
+// Maintenance is the workflow that performs one round of the sweep. A Temporal schedule starts the workflow regularly.
+// A round searches for the workflows that have ended since the last round although their row still exists, and restarts
+// them. A round also deletes old rows, starts a full sync, an audit or a recovery if one is due, and heals reservations
+// whose hosts are down.
 func Maintenance(ctx workflow.Context, in contract.Input) (contract.SweepResult, error) {
 	status, err := newStatusReporter(ctx, contract.MaintenanceID(in.Key))
 	if err != nil {

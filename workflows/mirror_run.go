@@ -9,7 +9,8 @@ import (
 
 // MirrorRun executes the open run of one kind (full sync, recovery, audit or repair) step by step. MirrorRun ends when
 // no run of this kind is open. The row of the run stores the progress, so another process can continue the run after a
-// crash. If many nudges arrive while a step is retried, MirrorRun interrupts the step and continues as new.
+// crash. If many nudges (signals `changed`) arrive while a step is retried, MirrorRun interrupts the step and continues
+// as new.
 func MirrorRun(ctx workflow.Context, in contract.Input) error {
 	status, err := newStatusReporter(ctx, contract.RunID(in.Key))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // port is one run of a Port workflow. The type port stores the messages that the run has received and the result of the
-// last read of the port's row. The row of the port, and not the workflow, has the authoritative state.
+// last read of the port's row. The authoritative state is in the row of the port and not in the workflow.
 type port struct {
 	key       string
 	reporter  *statusReporter
@@ -43,8 +43,8 @@ type pendingReport struct {
 }
 
 // Port waits until every agent has configured the port. The workflow Port runs until the port's row is deleted. Agents
-// report to the workflow through the signal or the update "provisioning-complete". Each run of the activity that
-// applies reports applies all reports that have arrived since its last run.
+// report to the workflow through the signal or the update "provisioning-complete". One call to the activity
+// ApplyPortReports applies all reports that have arrived since the last call.
 func Port(ctx workflow.Context, in contract.Input) error {
 	p := &port{key: in.Key, mustRead: true, novaFailed: in.FailedAttempt, refused: in.RefusedReport}
 	for _, r := range in.Reports {
@@ -114,8 +114,8 @@ func (p *port) isFull(ctx workflow.Context) bool {
 	return deliveryIsFull(ctx, p.handled+p.signals.Len()+p.changed.Len())
 }
 
-// applyReports applies the received reports to the row, reads the resulting status, and completes the updates among
-// the reports.
+// applyReports applies the received reports to the row, reads the resulting status, and lets the handlers of the
+// updates that brought some of these reports return.
 func (p *port) applyReports(ctx workflow.Context) error {
 	received := p.nextReports()
 	summary := "read the port"

@@ -34,7 +34,7 @@ func (p *port) registerHandlers(ctx workflow.Context) error {
 }
 
 // handleUpdate returns after the row has stored the report. handleUpdate returns an error if the run continues as new because
-// the database is unavailable: the agent must report again.
+// the database is unavailable; the agent must then report again.
 func (p *port) handleUpdate(ctx workflow.Context, r contract.Report) (contract.ReportResult, error) {
 	pending := &pendingReport{Report: r}
 	p.unread = append(p.unread, pending)

@@ -165,8 +165,8 @@ func TestRealServer_Port(t *testing.T) {
 	}
 }
 
-// The row refuses unsigned reports. The sender of an update learns it, and the query "why" describes the last refused report until a report
-// is accepted.
+// berth refuses unsigned reports. The result of an update tells the sender of the refusal. The query "why" describes the last refused
+// report until berth accepts a report.
 func TestRealServer_PortRefusesUnsignedReports(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}, requireSignatures: true}
@@ -423,7 +423,7 @@ func TestRealServer_LargeSignalsCauseContinueAsNew(t *testing.T) {
 			s.waitForState(c.state)
 			first := s.currentRun()
 
-			for range 12 { // the server suggests a new run from 4 MiB and terminates a run at 50 MiB
+			for range 12 { // Temporal suggests continue-as-new for a history of 4 MiB, and terminates a run at 50 MiB
 				s.signal("unknown-signal", strings.Repeat("x", 500_000))
 			}
 

@@ -21,8 +21,8 @@ type reservationTask struct {
 	activity  string // registered name of an activity whose argument is a reservation's ID
 	skip      func(lease.Reservation) bool
 	retryTime time.Duration // how long failed calls are retried
-	// optionalUntil is set if the step is optional. An optional step must stop if the start or end of the lease becomes
-	// due before optionalUntil.
+	// optionalUntil is set if the step is optional: it is the end of the retries, which is not later than the lease's next
+	// event. An optional step must stop if a change of the lease's dates makes an event due before optionalUntil.
 	optionalUntil time.Time
 	retryUntil    time.Time // end of the retries, if the previous run began them; otherwise zero
 }
@@ -188,7 +188,7 @@ func whyRetrying(l lease.Lease, t reservationTask, lastError error, now time.Tim
 }
 
 // partyOf returns the party whose call failed: nova, neutron, keystone or placement.
-// Errors that an older release of berth has recorded do not name the party.
+// Errors that an older release of berth has recorded do not name the party; for these errors, partyOf returns "cloud".
 func partyOf(err error) string {
 	var app *temporal.ApplicationError
 	party := "cloud"

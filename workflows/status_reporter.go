@@ -96,8 +96,8 @@ func (s *statusReporter) publish(ctx workflow.Context, object *contract.Attribut
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// objectUpdates returns the updates that give the workflow the project, the host and the resource of its object. The
-// update of an attribute that the object does not have removes the search attribute.
+// objectUpdates returns the updates that set the workflow's search attributes to the project, the host and the resource
+// of its object. If the object lacks one of these, the update removes the search attribute.
 func objectUpdates(current temporal.SearchAttributes, object *contract.Attributes) (updates []temporal.SearchAttributeUpdate) {
 	if object == nil {
 		return nil

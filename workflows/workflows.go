@@ -49,8 +49,8 @@ func shouldContinueAsNew(ctx workflow.Context, handled int) bool {
 	return handled >= messagesPerRun || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
-// failurePause is the pause before a workflow repeats an activity that failed with an error that Temporal does not
-// retry, although the activity should always succeed.
+// failurePause is the pause before a workflow repeats an activity that has failed with an error that Temporal does not
+// retry. Such an error is unexpected: the workflow repeats only activities that should succeed in the end.
 const failurePause = time.Minute
 
 // changedSignals returns the channel of the signal "changed".
