@@ -1,7 +1,7 @@
 // Package agentreport signs the reports that an agent sends to the workflow of a port over Temporal. With BERTH_AGENT_SIGNATURES=required,
-// berth applies a report only if the report is signed with a private key of its host. An administrator registers the public key of this
-// private key with the command `starter agent key`. An agent sends the signed report as the argument of the signal or update whose name is
-// the constant Message.
+// berth applies a report only if the report is signed with a private key of its host. An administrator registers the matching public key
+// with the command `starter agent key`. An agent sends the signed report as the argument of the signal or update whose name is the
+// constant Message.
 package agentreport
 
 import (
@@ -14,7 +14,8 @@ import (
 // Message is the name of the signal and of the update that carry a Report.
 const Message = contract.SignalProvisioningComplete
 
-// MaxLifetime is the maximum time after which a signed report may expire.
+// MaxLifetime is the maximum lifetime of a signed report: berth refuses a report that expires later than MaxLifetime
+// after the moment when berth reads it.
 const MaxLifetime = contract.MaxReportLifetime
 
 // Report is an agent's report about a port.
