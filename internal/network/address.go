@@ -64,7 +64,7 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 }
 
 // routerInterfaceOwners are the device owners of router interfaces. In an auto-address subnet (SLAAC or stateless DHCPv6), berth allocates
-// the address of a router interface and does not derive it from the MAC, as Neutron does (ROUTER_INTERFACE_OWNERS_SNAT).
+// the address of a router interface, like Neutron (ROUTER_INTERFACE_OWNERS_SNAT), instead of deriving the address from the MAC.
 var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
 
 // RouterInterfaceOwners returns the device owners of router interfaces. The ports of router interfaces get no address
@@ -78,7 +78,8 @@ func (p Port) HasAutoAddressIn(s Subnet) bool {
 
 // CandidateSubnets returns the subnets of the network from which the port may get addresses: the subnets without service types, and the
 // subnets one of whose service types is the device owner of the port. A DHCP port also gets addresses from every subnet with DHCP. The
-// subnets with service types come first. CandidateSubnets returns a fault if the network has subnets but none of these.
+// subnets with service types come first. CandidateSubnets returns a fault if the network has subnets, but the port may get addresses
+// from none of them.
 func (p Port) CandidateSubnets(subnets []Subnet) ([]Subnet, error) {
 	var typed, untyped []Subnet
 	for _, s := range subnets {
@@ -152,8 +153,9 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// firstSearchWindow is the size of the window, at the start of a pool, from which RandomAddresses draws the first random address, in
-// addresses. RandomAddresses draws each further random address from a window that is sixteen times larger than the window before.
+// firstSearchWindow is the number of addresses in the window from which RandomAddresses draws the first random address. The window
+// begins at the start of the pool. RandomAddresses draws each further random address from a window that is sixteen times larger than
+// the window before.
 const firstSearchWindow = 1 << 16
 
 // RandomAddresses returns up to `n` random addresses of the pool. The first address is near the start of the pool; the later addresses

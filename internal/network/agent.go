@@ -25,7 +25,8 @@ type AvailabilityZone struct {
 	Available bool   // an agent in the zone is enabled
 }
 
-// AgentDownTime is Neutron's agent_down_time: an agent counts as alive if its last report is at most AgentDownTime old.
+// AgentDownTime is Neutron's agent_down_time: an agent counts as alive if its last heartbeat (report_state) is at most
+// AgentDownTime old.
 const AgentDownTime = 75 * time.Second
 
 // Agent is a Neutron agent: a process on a host that configures ports or networks on this host.
@@ -37,8 +38,8 @@ type Agent struct {
 	Topic          string
 	Description    string
 	AdminUp        bool
-	Alive          bool   // the last report is younger than AgentDownTime
-	Zone           string // availability zone; empty: the agent reports none
+	Alive          bool   // the last heartbeat is at most AgentDownTime old
+	Zone           string // availability zone; empty: the agent's heartbeats contain none
 	Configurations json.RawMessage
 	CreatedAt      time.Time
 	StartedAt      time.Time
@@ -53,9 +54,9 @@ type AgentState struct {
 	Host             string
 	Binary           string
 	Topic            string
-	Zone             string // availability zone; empty: the report contains none
+	Zone             string // availability zone; empty: the heartbeat contains none
 	Configurations   json.RawMessage
-	ResourceVersions map[string]string // versions of the RPC objects that the agent accepts; nil if the report does not contain the versions
+	ResourceVersions map[string]string // versions of the RPC objects that the agent accepts; nil: the heartbeat contains none
 }
 
 // Results of an agent's heartbeat.

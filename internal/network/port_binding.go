@@ -127,7 +127,7 @@ func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now t
 }
 
 // BindToNewHost returns the port with a new binding to Port.Host, whose VIF type follows from the agents on that host. BindToNewHost
-// deletes an INACTIVE binding to the same host.
+// deletes an INACTIVE binding to the same host, and the bindings that the port had as a distributed port.
 func (p Port) BindToNewHost(agents []HostAgent) Port {
 	p = p.BindWith(agents)
 	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings), func(b Binding) bool { return b.Host == p.Host || b.Status != BindingInactive })

@@ -164,7 +164,8 @@ func (p Port) RetryBinding(pc PortContext, revision int64, now time.Time) Port {
 }
 
 // UpdateStatus returns the port with its current status: ACTIVE if and only if the port is bound, is administratively up and has no block.
-// A port with a block is ERROR after the deadline of a fatal block, otherwise BUILD while an agent is working on the port, otherwise DOWN.
+// A distributed port must also be wired on at least one host (see distributedStatus). A port with a block is ERROR after the deadline of a
+// fatal block, otherwise BUILD while an agent is working on the port, otherwise DOWN.
 func (p Port) UpdateStatus(now time.Time) Port {
 	was := p.Status
 	p.Status = Down

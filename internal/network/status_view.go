@@ -18,8 +18,8 @@ type Report struct {
 	Entity   string // DHCP, L2 …
 	Host     string // host of the agent
 	Event    string // ReportComplete, ReportBegun, ReportLost, ReportBlock or ReportUnblock; empty means ReportComplete
-	Revision int64  // revision of the port that the agent acted on; 0: not given
-	RPC      bool   // the report came over Neutron's RPC, so its agent cannot name a revision; see Port.NeedsDetailsAgain
+	Revision int64  // revision_number of the port on which the agent acted; 0: not given
+	RPC      bool   // the report came over Neutron's RPC, so it names no revision; see Port.NeedsDetailsAgain
 	HostOnly bool   // the sender may act only for Host: the report cannot affect what waits only for other hosts
 	Owner    string // who adds the block; only with ReportBlock
 	// TimeoutSeconds is how long the added block may exist; 0: no limit; only with ReportBlock.
