@@ -10,7 +10,7 @@ import (
 type HostBooking struct {
 	Host     int64
 	From, To time.Time
-	Stuck    bool // the reservation failed to release the host, so its end is unknown
+	Stuck    bool // the reservation failed to release the host, so the end of the booking is unknown
 }
 
 // StartingAt returns the draft with all dates of the draft shifted by the same duration, so that the lease starts at the given time.
@@ -40,7 +40,7 @@ func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []H
 	}
 	for _, all := range byHost {
 		slices.SortFunc(all, func(a, b HostBooking) int { return a.To.Compare(b.To) })
-		for i := len(all) - 2; i >= 0; i-- { // several instances can use a host at the same time
+		for i := len(all) - 2; i >= 0; i-- { // bookings can overlap, because several instances can use a host at the same time
 			all[i].From = earlierOf(all[i].From, all[i+1].From)
 		}
 	}

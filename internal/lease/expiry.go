@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// hasStuckBlocker reports whether another lease holds a host of the lease for an unknown time.
+// hasStuckBlocker reports whether another lease holds a host that the lease needs, and it is unknown for how long.
 func (l Lease) hasStuckBlocker() bool {
 	return slices.ContainsFunc(l.Blockers, func(b Blocker) bool { return b.Stuck })
 }

@@ -18,7 +18,7 @@ const (
 	MalformedParameter    Kind = "malformed parameter"
 	MalformedRequirements Kind = "malformed requirements"
 	UnsupportedType       Kind = "unsupported resource type"
-	NotAuthorized         Kind = "not authorized" // before_end_date is outside of the lease
+	NotAuthorized         Kind = "not authorized" // before_end_date is outside of the lease, or a new lease is too long
 	UnknownReservation    Kind = "unknown reservation"
 	UnknownHost           Kind = "unknown host"
 	AmbiguousHost         Kind = "ambiguous host"

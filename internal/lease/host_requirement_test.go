@@ -65,10 +65,10 @@ func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 		{Requirement{"==", "vcpus", "8.0"}, true},
 		{Requirement{">=", "n", "9"}, true}, // numbers compare as numbers
 		{Requirement{"<", "n", "9"}, false},
-		{Requirement{">", "gpu", "9"}, true}, // text as text
+		{Requirement{">", "gpu", "9"}, true}, // other values compare as text
 		{Requirement{"!=", "gpu", "b"}, true},
 		{Requirement{"<=", "gpu", "a100"}, true},
-		{Requirement{"!=", "missing", "b"}, false}, // a missing property never matches
+		{Requirement{"!=", "missing", "b"}, false}, // without the property, a host meets only requirements with null
 		{Requirement{"==", "status", "null"}, true},
 		{Requirement{"!=", "vcpus", "null"}, true},
 		{Requirement{"==", "vcpus", "null"}, false},

@@ -20,7 +20,7 @@ func TestFindHypervisor_ByHostnameIDServiceAndPart(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"cmp-1.example.org": "1", "2": "2", "cmp-1": "1", "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01": "3", "ironic-1": "3", "node-a": "4",
-		"7":  "6", // the hostname precedes the ID
+		"7":  "6", // the hypervisor with this hostname precedes the one with this ID
 		"-b": "5",
 	} {
 		if h, err := lease.FindHypervisor(all, name); h.ID != want || err != nil {

@@ -77,7 +77,7 @@ func (f Flavor) Traits() (required, forbidden []string) {
 // String returns the flavor as JSON.
 func (f Flavor) String() string {
 	text, err := json.Marshal(f)
-	if err != nil { // it contains only strings and numbers
+	if err != nil { // impossible: a flavor contains only strings and numbers
 		panic(err)
 	}
 	return string(text)
@@ -202,7 +202,7 @@ func FreeSlots(capacity, used, each map[string]int64) int {
 type SlotCandidate struct {
 	Host         int64
 	FreeSlots    int
-	UsedByOthers bool // hosts instances of other reservations
+	UsedByOthers bool // instances of other reservations are on the host
 	OwnInstances int  // instances of this reservation on the host
 }
 

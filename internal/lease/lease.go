@@ -74,7 +74,7 @@ type Lease struct {
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
-	Rank            int           `json:"Ahead"` // number of leases that are due at the same instant and start before this one
+	Rank            int           `json:"Ahead"` // number of leases that are due at the same instant and ordered before this one
 	Blockers        []Blocker     // leases that must release a host before this lease can start
 	CloudRetryTime  time.Duration `json:"Patience"` // how long failed Nova and Neutron calls are retried; 0: the default
 }
