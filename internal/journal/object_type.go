@@ -79,7 +79,7 @@ var objectTypes = []objectType{
 	{typ: "listener", collection: "lbaas/listeners",
 		needs:    []reference{{attribute: "loadbalancer_id", typ: "loadbalancer"}, {attribute: "loadbalancers", typ: "loadbalancer"}},
 		mentions: []reference{{attribute: "default_pool_id", typ: "pool"}}},
-	{typ: "pool", collection: "lbaas/pools", neverSent: []string{"members"}, // see NestedType
+	{typ: "pool", collection: "lbaas/pools", neverSent: []string{"members"}, // see NestedType for the members
 		needs: []reference{{attribute: "loadbalancer_id", typ: "loadbalancer"}, {attribute: "loadbalancers", typ: "loadbalancer"},
 			{attribute: "listener_id", typ: "listener"}, {attribute: "listeners", typ: "listener"}}},
 	{typ: "member", collection: "members", parent: "pool",

@@ -18,7 +18,7 @@ func TestDecideRecovery_ByControllerAndDatabase(t *testing.T) {
 	}{
 		{Create, fresh, fresh, false, true, "", ""},
 		{Create, old, fresh, false, false, "update", fresh},
-		{Create, old, fresh, true, true, "", ""}, // the later entry sends the rest
+		{Create, old, fresh, true, true, "", ""}, // the later entry sends the newer data
 		{Create, `{"id":"id1","name":"strange"}`, fresh, true, false, "update", old},
 		{Create, fresh, "", true, true, "", ""},
 		{Create, fresh, "", false, false, "delete", old},
@@ -36,7 +36,7 @@ func TestDecideRecovery_ByControllerAndDatabase(t *testing.T) {
 		{Update, "", "", false, true, "", ""},
 		{Delete, old, "", false, false, "delete", old},
 		{Delete, old, "", true, false, "delete", old},
-		{Delete, old, fresh, true, false, "delete", old}, // the later entry creates it again
+		{Delete, old, fresh, true, false, "delete", old}, // the later entry creates the object again
 		{Delete, old, fresh, false, true, "", ""},
 		{Delete, "", "", false, true, "", ""},
 		{Delete, "", fresh, false, true, "", ""},

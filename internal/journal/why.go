@@ -84,8 +84,8 @@ type Waiting struct {
 	Since time.Time
 }
 
-// WaitingFor lists the parties that an entry waits for: an administrator if the entry failed, otherwise its blockers, or the controller if
-// it has none. While the journal is paused, an entry without blockers waits for an administrator.
+// WaitingFor lists the parties that an entry waits for: an administrator if the entry has failed, otherwise the entry's blockers, or the
+// controller if the entry has no blockers. While the journal is paused, an entry without blockers waits for an administrator.
 func WaitingFor(e Entry, blockers []Blocker, pause *Pause) []Waiting {
 	since := e.CreatedAt
 	if e.TakenAt != nil {
