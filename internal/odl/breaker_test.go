@@ -81,7 +81,7 @@ func TestBreaker_ProbesAgainAfterLostProbe(t *testing.T) {
 	b, c := openBreaker(t)
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Fatal("admit a probe after probeInterval: got a wait, want none") // its sender dies and reports no result
+		t.Fatal("admit a probe after probeInterval: got a wait, want none") // the sender of this probe dies and reports no result
 	}
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {

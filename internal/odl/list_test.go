@@ -56,7 +56,7 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer  string
 		status  int
-		then    string // cut or hang
+		then    string // what the server does after `answer`: cut or hang the response
 		trouble odl.Failure
 		foreign bool
 		objects int

@@ -164,7 +164,7 @@ func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 			t.Errorf("reject 1000 callers: %d of them retry in second %d, want at most one per returnSpacing", n, second)
 		}
 	}
-	for range 10 * many { // more callers than retry times
+	for range 10 * many { // more callers than there are retry times within maxWait
 		if wait, _ := all[0].wait(); wait < probeInterval || wait > maxWait {
 			t.Fatalf("reject more callers than there are retry times: got wait %s, want from probeInterval to maxWait", wait)
 		}
