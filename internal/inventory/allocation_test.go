@@ -56,7 +56,7 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 		}
 		return writes
 	}
-	fractional := inventoryWith(func(i *inventory.Inventory) { i.AllocationRatio = 0.55 }) // 5.5
+	fractional := inventoryWith(func(i *inventory.Inventory) { i.AllocationRatio = 0.55 }) // the capacity is 5.5
 	for name, tc := range map[string]struct {
 		capacity inventory.Capacity
 		writes   []inventory.ConsumerWrite

@@ -64,7 +64,7 @@ type Explainer struct {
 	query   CandidateQuery
 	search  *Search // only its slots and sharing providers are used; Explainer does not run the search
 	sharing []*Tree
-	spread  []*Node // providers that can serve a slot of the group without a suffix in the present tree
+	spread  []*Node // providers that can serve a slot of the group without a suffix for the tree in AddTree
 	steps   int     // remaining steps of all searches
 }
 
