@@ -44,8 +44,9 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	return n, r.settle(ctx, all)
 }
 
-// begin claims as many due notes as the limiter allows further calls, and begins their deliveries. The channel
-// `results` receives one result for each claimed note. The result `full` is true if more notes may be due.
+// begin claims at most as many due notes as the limiter allows calls to start now, and begins the deliveries of the
+// claimed notes. The channel `results` receives one result for each claimed note. The result `full` is true if more
+// notes may be due.
 func (r *Relay) begin(ctx context.Context, results chan<- result) (claimed int, full bool, err error) {
 	free, _ := r.limiter.free(time.Now())
 	if free == 0 {

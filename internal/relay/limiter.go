@@ -15,8 +15,8 @@ const (
 	// repetition makes a slow server slower. Temporal's SDK gives up a call after ten seconds at the latest.
 	minDeadline = 5 * time.Second
 	maxDeadline = 10 * time.Second
-	// claimMargin is the time between the deadline of a call with minDeadline and the end of the note's claim; in this time the
-	// relay writes the result.
+	// claimMargin is how long the claim of a note lasts beyond the deadline of the call; in this time the relay writes the
+	// result.
 	claimMargin = outbox.ClaimDuration - minDeadline
 	// maxBackoff is the longest pause before the next attempt to deliver a
 	// note, and the longest pause of the relay while Temporal is overloaded.
