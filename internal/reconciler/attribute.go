@@ -16,8 +16,7 @@ const deletedPort = "DELETED"
 // could not repair a difference. The row of a deleted port has neither project nor host, but the port's workflow keeps both attributes.
 //
 // BerthWaitingFor is not compared: the value is not in the row, but follows from the blocks of a port, or from the events and reservations
-// of a lease and the time. A workflow writes BerthWaitingFor together with the other attributes, so if a write is lost, the other
-// attributes differ, too.
+// of a lease and the time. A workflow writes BerthWaitingFor in the same update as the other attributes.
 func differs(row contract.Attributes, execution *common.SearchAttributes) bool {
 	if row.Status == "" {
 		return false

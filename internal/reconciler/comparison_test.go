@@ -169,7 +169,7 @@ func TestComparison_TellsAnExecutionWithoutRow(t *testing.T) {
 	orphan := contract.PortID(uuid.NewString())
 	f.start(t, contract.Port, orphan)
 
-	for got := f.compare(t, f.namespace.Client); got.Orphans != 1; got = f.compare(t, f.namespace.Client) { // visibility is late
+	for got := f.compare(t, f.namespace.Client); got.Orphans != 1; got = f.compare(t, f.namespace.Client) { // until visibility is up to date
 		if got.Orphans > 1 || t.Context().Err() != nil {
 			t.Fatalf("comparison with one execution without a row: got %+v, want 1 orphan", got)
 		}
