@@ -277,7 +277,8 @@ type PortStatus struct {
 	// Attributes has the port's project, host and resource type for the search attributes of the workflow. Attributes is nil if the port is
 	// deleted, and in results that an earlier version of berth has recorded; the workflow then keeps its search attributes.
 	Attributes *Attributes `json:"attributes,omitempty"`
-	// Refused says for each of the applied reports why it was refused, or is empty if none was refused.
+	// Refused says, for each report that the workflow passed to the activity, why berth refused it; Refused is empty if
+	// berth refused none.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
