@@ -15,7 +15,7 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-const always = 1_000_000 // requests
+const always = 1_000_000 // number of requests to which a fault applies
 
 // The controller answers 5xx for one object, or breaks the connection, but accepts all other objects. Only the
 // entry of this object fails, after the maximum number of failures. The failed entry shows the controller's

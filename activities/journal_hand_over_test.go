@@ -34,7 +34,7 @@ func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		free   int
-		status int // the controller's answer; 0: the real one
+		status int // status that the controller answers; 0: no fault
 		want   []string
 		state  journal.State
 	}{

@@ -44,7 +44,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	return p, classify(err)
 }
 
-// pauseInterval is the pause before a run checks again whether the journal is paused.
+// pauseInterval is how long a run waits before it checks again whether the journal is paused.
 const pauseInterval = 10 * time.Second
 
 // pausedRun returns the progress of a run that waits for the end of the pause of the journal.
