@@ -251,7 +251,7 @@ func TestRealServer_PortIsNeverFullWhileTheDatabaseIsAway(t *testing.T) {
 	s.signal(contract.SignalChanged, nil)
 	s.finishAndRecord("port-database-full", first)
 
-	if want := hosts + 2; len(got) != want { // cmp-1 and elsewhere, too
+	if want := hosts + 2; len(got) != want { // the hosts of the signals, and the hosts cmp-1 and elsewhere
 		t.Errorf("reports during the outage: got reports from %d hosts, want %d", len(got), want)
 	}
 	s.checkRuns(first)

@@ -44,7 +44,7 @@ type pendingReport struct {
 
 // Port waits until every agent has configured the port. The workflow Port runs until the port's row is deleted. Agents
 // report to the workflow through the signal or the update "provisioning-complete". One call to the activity
-// ApplyPortReports applies all reports that have arrived since the last call.
+// ApplyPortReports applies all reports that have arrived since the last call, up to maxReportsSize bytes.
 func Port(ctx workflow.Context, in contract.Input) error {
 	p := &port{key: in.Key, mustRead: true, novaFailed: in.FailedAttempt, refused: in.RefusedReport}
 	for _, r := range in.Reports {
