@@ -18,7 +18,8 @@ const (
 // L3Agent is the type of the agents that serve routers. berth has no routers, but shows the availability zones of these agents.
 const L3Agent = "L3 agent"
 
-// AvailabilityZone is an availability zone of networks or routers. The agents that report the zone serve the objects in it.
+// AvailabilityZone is an availability zone of networks or routers. The agents that report the zone serve the networks or
+// routers in the zone.
 type AvailabilityZone struct {
 	Name      string
 	Resource  string // "network" or "router"

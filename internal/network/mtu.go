@@ -11,8 +11,8 @@ const tunnelOverhead = 50
 // minMTU are the smallest MTUs of a network with a subnet, in bytes, by IP version (RFC 791, RFC 8200).
 var minMTU = map[int]int{4: 68, 6: 1280}
 
-// ResolveMTU gives a network with the MTU 0 the largest MTU of its network type, and returns a fault if the
-// network's MTU is larger. The parameter `physical` is the MTU of the physical networks in bytes; 0 means 1500.
+// ResolveMTU gives a network with the MTU 0 the largest MTU of its network type, and returns a fault if the network's
+// MTU is larger than that. The parameter `physical` is the MTU of the physical networks in bytes; 0 means 1500.
 func (n Network) ResolveMTU(physical int) (Network, error) {
 	largest := cmp.Or(physical, defaultPhysicalMTU)
 	if n.Type == VXLAN {
