@@ -167,8 +167,8 @@ func enter(l Lease, step Step, status Status, event EventType, now time.Time) (L
 
 func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(ClockSkew)) }
 
-// FinishStep returns the lease in the stable status after a step, for example ACTIVE. The parameter `failed` maps each reservation for
-// which the step failed to the text of the error. If FinishStep is called again with the same result, FinishStep changes nothing.
+// FinishStep returns the lease in the stable status after a step, for example ACTIVE. The parameter `failed` contains the error text
+// of each reservation for which the step has failed. If FinishStep is called again with the same result, FinishStep changes nothing.
 // FinishStep returns ErrTransition if the step has not begun yet.
 //
 // If a reservation of the lease fails to start or end, FinishStep sets the lease and all its reservations to ERROR. If the start of a lease
