@@ -121,7 +121,8 @@ func OwnedTypes(typ string) []string { return byType[typ].owns }
 
 // NestedType returns the type whose collections are nested in the objects of a type, for example `member` for the type
 // `pool`. For most types NestedType returns "". An update of a pool makes the controller drop the members of the pool,
-// whatever the body of the request contains. berth therefore creates them again after the update, in the same attempt.
+// whatever the body of the request contains. berth therefore creates the members again after the update, in the same
+// attempt.
 func NestedType(typ string) string {
 	for _, k := range objectTypes {
 		if k.parent == typ {
