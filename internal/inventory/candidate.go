@@ -15,7 +15,7 @@ const TraitSharesViaAggregate = "MISC_SHARES_VIA_AGGREGATE"
 type CandidateQuery struct {
 	Groups             []Group
 	GroupPolicyIsolate bool       // group_policy=isolate: each group with a suffix gets a different provider
-	SameSubtrees       [][]string // same_subtree: suffixes of groups; one of their providers must be an ancestor of the others, or the same
+	SameSubtrees       [][]string // same_subtree: suffixes of groups; one of their providers must be the only one or an ancestor of the rest
 	RootTraits         Rule       // root_required: traits of the root provider
 	Limits             SearchLimits
 
