@@ -88,9 +88,10 @@ func (n foundNetwork) isOn(s lease.Segment) bool {
 	return n.NetworkType == s.NetworkType && n.PhysicalNetwork == s.PhysicalNetwork && n.SegmentationID == strconv.Itoa(s.ID)
 }
 
-// networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has stored comes first. Other networks
-// belong to the reservation only if they are in its project and on its segment, because every user can set the name and the tags of a
-// network. If the reservation has ended, its segment is not known any more, and networksOf does not compare the segment.
+// networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has stored comes first. Another
+// network belongs to the reservation only if it is in the reservation's project and on the reserved segment, because every user can give a
+// network the reservation's name and tag. After the end of the reservation, networksOf does not compare the segment, because it is not
+// known any more.
 func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]foundNetwork, error) {
 	filters := []networks.ListOpts{{Tags: reservationName(c), ProjectID: c.Project}, {Name: reservationName(c), ProjectID: c.Project}}
 	if c.NetworkID != "" {
