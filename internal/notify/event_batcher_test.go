@@ -13,8 +13,8 @@ import (
 	"berth/internal/notify"
 )
 
-// blockingSender is a send function for an EventBatcher that replaces the requests to
-// Nova. Each call to blockingSender.send waits until the test lets the call continue.
+// blockingSender replaces the requests of an EventBatcher to Nova. Each call to the method send waits until the test
+// lets the call continue.
 type blockingSender struct {
 	mu       sync.Mutex
 	requests [][]string

@@ -67,8 +67,8 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record returns the next fault of the stub. record stores the notification, unless this fault makes the request fail before the stub
-// executes it.
+// record returns the next fault of the stub, and stores the notification unless this fault makes the request fail before the stub has
+// executed it.
 func (h *Webhook) record(m ReceivedNotification) Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
