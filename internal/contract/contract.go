@@ -189,9 +189,9 @@ type Report struct {
 	Owner          string `json:"owner,omitempty"`
 	TimeoutSeconds int64  `json:"timeout_seconds,omitempty"`
 	Fatal          bool   `json:"fatal,omitempty"`
-	// Revision is the port's revision_number that the agent acted on. The revision distinguishes a report about an earlier binding to the
-	// same host from a report about the current binding of the port. For a report without a revision, berth compares only the report's host
-	// with the host of the port's binding.
+	// Revision is the revision_number that the port had in the state on which the agent acted. The revision distinguishes a report about an
+	// earlier binding to the same host from a report about the current binding of the port. For a report without a revision, berth compares
+	// only the report's host with the host of the port's binding.
 	Revision int64 `json:"revision,omitempty"`
 	// Signature is the Ed25519 signature of SignedText by a key of the host, in Base64. ExpiresAt is the time until which the signature is
 	// valid, in seconds since 1970 in UTC. Both are empty in a report that is not signed; see Sign.
