@@ -13,8 +13,9 @@ import (
 const advanceWait = 2 * time.Second
 
 // AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls to AdvanceLeases
-// share this work, in rounds: a round advances a batch of leases, and the last round finds none. AdvanceLeases returns how many
-// leases the rounds have advanced so far. Rounds that take longer than advanceWait continue after their callers have returned.
+// share this work, in rounds: a round advances a batch of leases, and the last round is the one that finds no due lease.
+// AdvanceLeases returns how many leases the rounds have advanced so far. Rounds that take longer than advanceWait continue
+// after their callers have returned.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	left, err := a.Store.Lease.TimeUntil(ctx, at)
 	if err != nil {
