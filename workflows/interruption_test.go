@@ -55,8 +55,8 @@ func (s *scenario) signalUntilAnswer(name string, arg any) error {
 const messagesPerBurst = 600
 
 // sendConcurrently sends signals 0 to n-1 in bursts. After each burst, sendConcurrently waits until the workflow has continued
-// as new: Temporal handles new signals before the task of the workflow that receives them, so signals without a pause can
-// delay the workflow task until the last signal has arrived. sendConcurrently fails the test if Temporal refuses a signal.
+// as new, because Temporal handles new signals before the workflow task that receives them: signals without a pause could
+// delay this workflow task until the last signal has arrived. sendConcurrently fails the test if Temporal refuses a signal.
 func (s *scenario) sendConcurrently(n int, name string, arg func(i int) any) {
 	s.t.Helper()
 	for from := 0; from < n; from += messagesPerBurst {

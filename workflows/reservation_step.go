@@ -80,9 +80,9 @@ func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Leas
 		workflow.GetVersion(ctx, "begin again when dates move", workflow.DefaultVersion, 1) == 1
 }
 
-// runForEach performs a task for all reservations of a lease. The first attempt for each reservation is a local
-// activity, one reservation after another. For the reservations whose local activity failed, runForEach retries the
-// task concurrently with regular activities. runForEach returns the final error texts by reservation ID, or
+// runForEach performs a task for all reservations of a lease. runForEach first makes one attempt for each reservation,
+// one reservation after another, in local activities. For the reservations whose local activity failed, runForEach
+// retries the task concurrently with regular activities. runForEach returns the final error texts by reservation ID, or
 // errSuperseded if the step must stop.
 func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservationTask) (map[string]string, error) {
 	failed, retry := map[string]string{}, []lease.Reservation{}
