@@ -327,7 +327,8 @@ func (l *clientLoad) renameNetwork(network string) bool {
 	return l.send("PUT", "/networking/v2.0/networks/"+network, servertest.Object{"network": servertest.Object{"name": name}}, func(servertest.Object) { l.names[network] = name })
 }
 
-// expectNamePrefix records that only the beginning of an object's name is certain until the next answer arrives.
+// expectNamePrefix records that the object's name must begin with the prefix. The rest of the name is uncertain until berth acknowledges
+// the request that renames the object.
 func (l *clientLoad) expectNamePrefix(id, prefix string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,9 +37,9 @@ var requestsWithoutWrite = []string{
 var requiredQueries = map[string]string{"/placement/allocation_candidates": "?resources=VCPU:1", "/placement/usages": "?project_id=demo",
 	"/operator/v1/candidates/explain": "?resources=VCPU:1"}
 
-// expectUnavailable sends an example request to each route, or only to the routes whose method is not GET. Each route must answer 503 in
-// the format of its API; the answer must have the header Retry-After, or say that the change may have been made. expectUnavailable returns
-// the routes that gave another answer, each with the status of that answer.
+// expectUnavailable sends an example request to each route or, if onlyWrites is true, to each route whose method is not GET. Each route
+// must answer 503 in the format of its API; the answer must have the header Retry-After, or say that the change may have been made.
+// expectUnavailable returns the routes that gave another answer, each with the status of that answer.
 func expectUnavailable(h *hostileClient, onlyWrites bool) (others []string) {
 	h.t.Helper()
 	var mu sync.Mutex
@@ -100,7 +100,7 @@ func TestUnavailableDatabase_EveryRouteAnswers503(t *testing.T) {
 			end()
 			allowed := routesWithoutDatabase
 			if outage.Reads {
-				allowed = requestsWithoutWrite // on a busy machine, their reads can exceed the request timeout, which is 503 also
+				allowed = requestsWithoutWrite // these requests can also get 503, if their reads exceed the request timeout on a busy machine
 			}
 			for _, other := range others {
 				if !slices.Contains(allowed, other) {
@@ -174,7 +174,7 @@ func TestLockedTable_OtherTablesAndOperatorsAreServed(t *testing.T) {
 		})
 	}
 	rival.AwaitWaiter()
-	if status := <-results; status != http.StatusServiceUnavailable { // the clients hold as many connections as one kind of request may use
+	if status := <-results; status != http.StatusServiceUnavailable { // the waiting requests already use all database connections that requests of this kind may use
 		t.Errorf("create a port while the table is locked: got status %d, want 503", status)
 	}
 	for _, a := range []attack{
@@ -230,7 +230,7 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 			defer cancel()
 			a.path, a.body = h.fill(a.path), h.fill(a.body)
 			var clients sync.WaitGroup
-			for range 3 { // several clients, so that the requests that share a transaction are covered, too
+			for range 3 { // several clients, so that the test also covers requests that berth handles in one transaction
 				clients.Go(func() { _, _, _, _ = h.send(ctx, a) })
 			}
 			rival.AwaitWaiter()

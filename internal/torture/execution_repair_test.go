@@ -17,8 +17,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestWorkflowsEndedByHand_RunAgain terminates, cancels and resets the workflows of ports. The sweep is paused, so that only the reconciler
-// can start the workflows again.
+// TestWorkflowsEndedByHand_RunAgain terminates, cancels and resets the workflows of ports. The sweep, a job that restarts ended workflows
+// every minute, is paused, so that only the reconciler (the comparison of the rows with Temporal's executions) can start the workflows
+// again.
 func TestWorkflowsEndedByHand_RunAgain(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
@@ -226,7 +227,8 @@ func databaseName(s *servertest.Deployment) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// copyDatabase makes the database `to` a copy of the database `from`, which no process of berth may use. The database `to` may exist.
+// copyDatabase makes the database `to` a copy of the database `from`. No process of berth may use the database `from` meanwhile. If the
+// database `to` exists, copyDatabase replaces it.
 func copyDatabase(s *servertest.Deployment, from, to string) {
 	s.Helper()
 	admin, err := url.Parse(s.Database)

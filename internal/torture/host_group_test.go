@@ -23,8 +23,7 @@ type hostGroup struct {
 	hostIDs []string
 }
 
-// newHostGroup registers the number `hosts` of new hosts for reservations. Each host in the group has an inventory of 8
-// VCPU.
+// newHostGroup registers new hosts for reservations; `hosts` is their number. Each host in the group has an inventory of 8 VCPU.
 func (d *leaseDeployment) newHostGroup(t *testing.T, hosts int) *hostGroup {
 	t.Helper()
 	g := &hostGroup{leaseDeployment: d, T: t, name: "row-" + uuid.NewString()[:8]}
@@ -103,9 +102,9 @@ func (g *hostGroup) expectStatus(code int, method, path string, body any) {
 	}
 }
 
-// hostAggregates lists each of Nova's aggregates with the numbers of the group's hosts that belong to it, for example "a:1,2
-// freepool:3". hostAggregates calls the aggregate of the first given reservation a, the aggregate of the second reservation b,
-// and so on.
+// hostAggregates lists each of Nova's aggregates with the numbers of the group's hosts that belong to it, for example "a:1,2 freepool:3".
+// In this list, hostAggregates writes "a" for the aggregate of the first given reservation, "b" for the aggregate of the second
+// reservation, and so on.
 func (g *hostGroup) hostAggregates(reservations ...string) string {
 	var all []string
 	for _, a := range g.Nova.ComputeState().Aggregates {

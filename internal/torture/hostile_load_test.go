@@ -182,7 +182,7 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 	if httpServer.ReadHeaderTimeout == 0 || httpServer.ReadTimeout == 0 || httpServer.WriteTimeout == 0 || httpServer.IdleTimeout == 0 || httpServer.MaxHeaderBytes == 0 {
 		t.Errorf("NewHTTPServer: a timeout or the header size limit is zero, want all set: %+v", httpServer)
 	}
-	httpServer.ReadHeaderTimeout, httpServer.ReadTimeout, httpServer.IdleTimeout = 300*time.Millisecond, time.Second, time.Second // a shorter timeout than in production, so that the test is quick
+	httpServer.ReadHeaderTimeout, httpServer.ReadTimeout, httpServer.IdleTimeout = 300*time.Millisecond, time.Second, time.Second // shorter timeouts than in production, so that the test is quick
 	listener, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ var (
 	writeProjectObject = expectedStatuses{401, 404, 403, 403, 0, 0, 0} // change an object of a project
 	readVisibleObject  = expectedStatuses{401, 403, 403, 0, 0, 0, 0}   // read an object whose existence is no secret
 	writeVisibleObject = expectedStatuses{401, 403, 403, 403, 0, 0, 0}
-	readHiddenObject   = expectedStatuses{401, 404, 403, 404, 404, 0, 0} // read an object that exists only for administrators
+	readHiddenObject   = expectedStatuses{401, 404, 403, 404, 404, 0, 0} // read an object that only administrators and services may see
 	writeHiddenObject  = expectedStatuses{401, 404, 403, 403, 404, 0, 0}
 )
 

@@ -11,7 +11,7 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// invalidValues are JSON values that most fields reject.
+// invalidValues are JSON values that are invalid for most fields.
 var invalidValues = []string{
 	`null`, `true`, `-1`, `0`, `0.5`, `1e400`, `-1e400`, `9223372036854775807`, `9223372036854775808`, `2147483648`, `99999999999999999999999`, `""`, `" "`, `"x"`,
 	`"` + strings.Repeat("x", 300) + `"`, `"` + strings.Repeat("☃", 255) + `"`, `"` + strings.Repeat("y", 70000) + `"`, `"\u0000"`, `"\ud800"`, "\"\xff\xfe\"",
@@ -31,9 +31,9 @@ var oversizedBodies = []string{
 	strings.Repeat("[", 100000), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
 }
 
-// mutations returns changed copies of a JSON document. In each copy of the document, one field has an invalid value or is left
-// out, or an unknown field is added. To save time, mutations tries only every second of the invalid values for a field, and tries
-// the other half of the invalid values for the next field. Only some fields get the very long value.
+// mutations returns changed copies of a JSON document. In each copy of the document, one field has an invalid value or is left out, or an
+// unknown field is added. To save time, mutations tries only every second of the invalid values for a field, and tries the other half of
+// the invalid values for the next field. It tries the very long values for a quarter of the fields.
 func mutations(document string) []string {
 	if document == "" {
 		return nil
@@ -171,7 +171,7 @@ func TestHostilePath_Rejected(t *testing.T) {
 			return
 		}
 		for _, k := range append(queryKeys[""], queryKeys[api.Prefix]...) {
-			for range 6 { // each list gets different words
+			for range 6 { // the list of each route gets other words
 				turn++
 				h.attack(attack{method: r.Method, path: api.Prefix + r.Path + "?" + k + "=" + hostileWords[turn%len(hostileWords)]})
 			}

@@ -58,7 +58,7 @@ func (h *hostileClient) checkHistories(maxEvents int) {
 			events++
 			switch cause := event.GetWorkflowTaskFailedEventAttributes().GetCause(); {
 			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
-				// The server repeats a workflow task if a signal arrives during the task.
+				// These two causes are no errors of berth: the server repeats a workflow task if a signal arrives during the task.
 			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
 				h.t.Errorf("a workflow task of the workflow %s failed, want none to fail: %v", e.Execution.WorkflowId, event)
 			}
@@ -94,7 +94,7 @@ func TestLongNames_AcceptedByTemporal(t *testing.T) {
 	h.checkHistories(100)
 }
 
-// hostileReports returns payloads that are no reports of a port's agents.
+// hostileReports returns payloads of signals that are not valid reports of a port's agents.
 func hostileReports() []any {
 	raw := func(encoding, data string) converter.RawValue {
 		return converter.NewRawValue(&common.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(data)})
@@ -111,7 +111,7 @@ func hostileReports() []any {
 	}
 }
 
-// Where signatures are required, an invalid report is ignored before its fields are checked.
+// If the setting BERTH_AGENT_SIGNATURES is `required`, berth ignores an unsigned report before it checks the report's fields.
 func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
 	t.Parallel()
 	h := newHostileClientOn(t, storetest.URL(t), "api,relay,temporal", "BERTH_AGENT_SIGNATURES=required")
@@ -224,11 +224,11 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		}
 		cancel()
 	}
-	h.checkHistories(100) // a workflow that repeats its work without a pause has thousands; the audit had 35 on a busy machine
+	h.checkHistories(100) // a workflow that repeats its work without a pause has thousands of events; the workflow of an audit had 35 events on a busy machine
 }
 
-// addManyBlocks adds more blocks with long names than a port can have, and removes the blocks. The names must fit into the search attribute
-// BerthWaitingFor, otherwise each workflow task of the port would fail.
+// addManyBlocks reports more blocks than a port can have, all with long names, and then removes the blocks. The names must fit into the
+// search attribute BerthWaitingFor, otherwise each workflow task of the port would fail.
 func addManyBlocks(h *hostileClient, id string) {
 	h.t.Helper()
 	entities := make([]string, 40)

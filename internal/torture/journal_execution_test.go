@@ -103,7 +103,7 @@ func create(api *servertest.Worker, typ string, attributes servertest.Object) (s
 	return answer[typ].(servertest.Object)["id"].(string), nil
 }
 
-// createChain records updates of one network, each of which waits for the one before.
+// createChain updates one network several times. The journal entry of each update waits for the entry of the update before it.
 func createChain(s *servertest.Deployment, api *servertest.Worker, updates int) {
 	s.Helper()
 	network := api.CreateNetwork("chain")
@@ -112,7 +112,7 @@ func createChain(s *servertest.Deployment, api *servertest.Worker, updates int) 
 	}
 }
 
-// createBurst records entries that wait for nothing, in one request.
+// createBurst creates several networks in one request, so that berth records entries that wait for no other entry.
 func createBurst(s *servertest.Deployment, api *servertest.Worker, networks int) {
 	s.Helper()
 	all := make([]servertest.Object, networks)
@@ -169,7 +169,7 @@ func listExecutions(s *servertest.Deployment, temporal client.Client) (ended, op
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' and ExecutionStatus != 'ContinuedAsNew'", contract.JournalEntry), PageSize: 1000}
 	for {
 		page, err := temporal.ListWorkflow(s.Context(), request)
-		if err != nil { // a busy Temporal answers the next attempt
+		if err != nil { // if Temporal is too busy to answer, the test tries again
 			return nil, []string{"unknown, because listing them failed: " + err.Error()}
 		}
 		for _, e := range page.GetExecutions() {

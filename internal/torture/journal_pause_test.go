@@ -53,8 +53,9 @@ func TestJournal_PauseHoldsEntriesUntilResume(t *testing.T) {
 	}
 }
 
-// recordWhilePaused creates a network with a subnet and renames an existing network twice. It returns the workflows of the entries that only
-// the pause holds, and of the entries that wait for other entries.
+// recordWhilePaused creates a network with a subnet and renames an existing network twice. It returns the workflow IDs of the new entries:
+// `free` are those of the entries that wait only for the end of the pause, and `blocked` are those of the entries that also wait for other
+// entries.
 func recordWhilePaused(s *servertest.Deployment, api *servertest.Worker, existing string) (free, blocked []string) {
 	s.Helper()
 	last := s.Rows(`select max(seq)::text from journal_entry`)[0]

@@ -20,8 +20,8 @@ import (
 
 type controllerRequest = odltest.Request
 
-// controllerWrites lists the HTTP requests with the given method that the stub of the controller received, except requests for
-// the check network and for event subscriptions.
+// controllerWrites lists the HTTP requests with the given method that the stub of the controller received, except requests for event
+// subscriptions and for the check network, with which berth notices that the controller has lost its data.
 func controllerWrites(s *servertest.Deployment, method string) []controllerRequest {
 	return slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool {
 		return w.Method != method || w.ID == servertest.Canary || isEventSubscription(w.Path)
@@ -60,7 +60,8 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-c
 
 func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	// Each case writes an object, and then writes again; the second write must reach the controller after the first one.
+	// In each case, the function `write` changes an object, and the function `next` changes it again. The second change must reach the
+	// controller after the first one.
 	for _, c := range []struct {
 		method string
 		given  func(api *servertest.Worker) (network, subnet string)

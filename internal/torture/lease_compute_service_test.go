@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// A hypervisor often has an FQDN or the UUID of an Ironic node as its hostname, and Nova's aggregates accept only the host of its compute
-// service.
+// The hostname of a hypervisor is often an FQDN or the UUID of an Ironic node, but Nova adds a host to an aggregate only by the host name
+// of the hypervisor's compute service.
 func TestLease_HostsInAggregatesByComputeService(t *testing.T) {
 	t.Parallel()
 	d := newLeaseDeployment(t)
@@ -46,7 +46,8 @@ func TestLease_HostsInAggregatesByComputeService(t *testing.T) {
 		t.Errorf("servers on the hosts of a lease that has ended: got %d, want 0", n)
 	}
 
-	// The host was registered with its hostname as its compute service. The lease starts when berth has learnt the compute service.
+	// Now the row of the host has the wrong compute service, as if the host had been registered with its hostname as its compute service.
+	// The lease starts when berth has learnt the right compute service.
 	storetest.Exec(t, d.Database, `update host set service_name = hostname where hostname = 'cmp-3.example.org'`)
 	l = g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 1, "max": 1,
 		"hypervisor_properties": `["=","$hypervisor_hostname","cmp-3.example.org"]`, "resource_properties": ""})

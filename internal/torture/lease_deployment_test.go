@@ -147,8 +147,8 @@ func leaseStatusIs(api *servertest.Worker, path, want string) func() string {
 	}
 }
 
-// notificationTypes returns the types of the notifications about a lease, in the order in which the first notification
-// of each type arrived at the webhook.
+// notificationTypes returns the types of the notifications about a lease, in the order in which the notifications arrived at the webhook.
+// If a notification arrived more than once, only its first arrival counts.
 func notificationTypes(listener *notifytest.Webhook, lease any) (types []string) {
 	ids := map[string]bool{}
 	for _, n := range listener.Notifications() {

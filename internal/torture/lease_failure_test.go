@@ -50,8 +50,8 @@ func startRetriedAfterNovaError(g *hostGroup) {
 	l.awaitAggregates("a:1")
 }
 
-// oneHostFailsToStart makes the start of a lease fail on one of the lease's three hosts until the lease has ended. The two hosts
-// on which the start did not fail must become free again.
+// oneHostFailsToStart makes the start of a lease fail on one of the lease's three hosts until the lease has ended. Then all three hosts
+// must be free again.
 func oneHostFailsToStart(g *hostGroup) {
 	g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError) // list of the servers on the host
 	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
@@ -115,7 +115,8 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 }
 
 // failedEndBlocksOnlyItsHosts makes the end of lease a fail on host 1. A second lease needs the hosts 1 and 2, so it waits for lease a, and
-// fails at its own end. The next lease of host 2 must start, and a lease of host 1 that can use another host must move there.
+// gets the status ERROR at its own end, because it never started. The next lease of host 2 must start. A lease that was planned on host 1,
+// but can use any host, must start on another host.
 func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	hostsUpTo := func(n int) servertest.Object {
 		r := g.hostReservation(n, n)
@@ -167,7 +168,7 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	if got := quarantine(); !strings.Contains(got, "lease "+g.name+" ("+a.id+")") || !strings.Contains(got, "Nova has failed since") {
 		g.Errorf("quarantine of the host that the lease has not released: got %q, want the lease and Nova's call", got)
 	}
-	removeFault() // berth continues to clear the host
+	removeFault() // now berth can remove host 1 from the aggregate of lease a
 	g.await("Nova's aggregates are clean", func() string {
 		got := g.hostAggregates(a.reservations[0], last.reservations[0], movable.reservations[0])
 		return waitingFor("they are "+got, got == "b:2 c:3 freepool:1")

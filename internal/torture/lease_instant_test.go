@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal lets 250 leases start at one instant. In that instant, clients delete a third of the
-// leases and move the ends of another third, while each answer of Temporal takes 200 to 400 ms.
+// TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal lets 250 leases start at one instant. At that instant, clients delete a third of the
+// leases and change the end dates of another third. Meanwhile, each answer of Temporal takes 200 to 400 ms.
 func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 	t.Parallel()
 	_, settings := servertest.NewNamespace(t)
@@ -36,7 +36,7 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	instant := time.Now().Add(creation + 5*time.Second) // a change of a lease takes a fraction of the time of its creation
+	instant := time.Now().Add(creation + 5*time.Second) // all changes are done before this instant, because a change of a lease takes less time than its creation
 	eachOf(t, leases, func(i int) error {
 		return accepted(api, http.MethodPut, leases[i], servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)})
 	})
@@ -75,7 +75,8 @@ func eachOf(t *testing.T, all []string, f func(i int) error) {
 	}
 }
 
-// accepted sends a request until the API accepts it. The API refuses a change of a lease whose start or end is in progress with 409.
+// accepted sends a request until the API accepts it. The API answers 409 to a change of a lease while the start or the end of the lease is
+// in progress.
 func accepted(c *servertest.Worker, method, path string, body any) error {
 	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		code, answer, err := c.Do(method, path, body)

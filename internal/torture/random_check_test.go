@@ -46,7 +46,8 @@ func checkPromises(l *ledger, w *observation) (findings []finding) {
 	return findings
 }
 
-// checkNames checks that no request has taken effect twice: each request to create an object has a unique name.
+// checkNames checks that no two objects have the same name. If two objects had the same name, a request would have taken effect twice,
+// because each request to create an object contains a unique name.
 func checkNames(_ *ledger, w *observation) (findings []finding) {
 	first := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(w.rows)) {
@@ -62,8 +63,8 @@ func checkNames(_ *ledger, w *observation) (findings []finding) {
 	return findings
 }
 
-// checkReports checks that every acknowledged report has taken effect: a port for which all agents have reported is ACTIVE, and Nova
-// knows that.
+// checkReports checks that every acknowledged report has taken effect: a port for which all agents have reported is ACTIVE, and Nova has
+// received the event network-vif-plugged for it.
 func checkReports(l *ledger, w *observation) (findings []finding) {
 	for _, key := range slices.Sorted(maps.Keys(l.promises)) {
 		p := l.promises[key]
@@ -175,12 +176,12 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 	return findings
 }
 
-// checkAggregates checks that each host that no ACTIVE lease has is in Nova's aggregate freepool, and that no other aggregate is left when
-// no lease is ACTIVE.
+// checkAggregates checks that every host is in Nova's aggregate freepool and that Nova has no other aggregate. If a lease has not ended
+// yet, checkAggregates checks nothing.
 func checkAggregates(_ *ledger, w *observation) (findings []finding) {
 	for key, r := range w.rows {
 		if strings.HasPrefix(key, "lease/") && r.status != endedLease {
-			return nil // a running lease has hosts in its aggregate
+			return nil // the lease may have hosts in an aggregate of its own
 		}
 	}
 	for _, a := range w.aggregates {

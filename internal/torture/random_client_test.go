@@ -32,7 +32,7 @@ func (d *randomDeployment) newClient(l *ledger, seed, number uint64) *randomClie
 type verdict int
 
 const (
-	unknown      verdict = iota // no answer, or a server error: the request has taken effect, will do so later, or never
+	unknown      verdict = iota // no answer, or a server error: the request has taken effect, will take effect later, or will never take effect
 	acknowledged                // 2xx
 	refused                     // 4xx: no effect
 )
@@ -107,7 +107,7 @@ func (c *randomClient) exchange(ctx context.Context, method, path string, body a
 	return a, err
 }
 
-// wait pauses between two operations.
+// wait pauses for a random time of at most `longest`.
 func (c *randomClient) wait(ctx context.Context, longest time.Duration) {
 	pause(ctx, time.Duration(c.random.Int64N(int64(longest))))
 }

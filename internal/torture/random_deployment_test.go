@@ -171,7 +171,7 @@ func (p *berthProcess) awaitServing() {
 	})
 }
 
-// writeOutput writes the output of the last process into a file that stays after the test.
+// writeOutput writes the output of the latest operating system process of p into a file that stays after the test.
 func (d *randomDeployment) writeOutput(p *berthProcess) {
 	name := fmt.Sprintf("berth-torture-%d-%s.log", os.Getpid(), strings.ReplaceAll(strings.TrimPrefix(p.url, "http://"), ":", "-"))
 	path := filepath.Join(os.TempDir(), name)

@@ -92,8 +92,8 @@ func noop() error { return nil }
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
-// drawServerFault returns a fault of Nova or the controller. A fault with an error status meets all requests. If the controller refused an
-// entry five times and accepted other writes, the entry would fail and need an operator.
+// drawServerFault returns a fault of Nova or the controller. A fault with an error status hits all requests. Otherwise the controller could
+// refuse one journal entry five times and accept other entries meanwhile; then the refused entry would fail and need an operator.
 func drawServerFault(r *rand.Rand) serverFault {
 	return pick(r, []serverFault{
 		{share: 1, status: 500},
@@ -152,8 +152,8 @@ func (d *randomDeployment) restoreTemporalData() error {
 	return d.temporal.CopyData(d.Context())
 }
 
-// startTemporalAfterDataLoss starts Temporal with other data. The signals that no workflow has handled are lost with the earlier data, so the
-// clients send all reports again, as agents do when they start.
+// startTemporalAfterDataLoss starts Temporal after a fault has replaced or deleted Temporal's data. The signals that no workflow has
+// handled are lost with this data, so the clients send all reports again, as agents do when they start.
 func (d *randomDeployment) startTemporalAfterDataLoss() error {
 	err := d.startTemporal()
 	d.ledger.forgetReports()
@@ -170,7 +170,7 @@ func (d *randomDeployment) startTemporal() error {
 	}
 }
 
-// terminateWorkflow terminates a random open workflow, and with it the signals that it has not handled.
+// terminateWorkflow terminates a random open workflow. The signals that this workflow has not handled are lost.
 func (d *randomDeployment) terminateWorkflow(r *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(d.Context(), 10*time.Second)
 	defer cancel()

@@ -57,7 +57,7 @@ func readRandomOptions(t *testing.T) randomOptions {
 
 // TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck sends mixed requests through all interfaces of several processes of berth, while
 // random faults hit the processes and the servers on which they depend. After the last fault, all work must end, and every write that berth
-// has acknowledged must be in the rows. `make torture` runs it for ten minutes.
+// has acknowledged must be in the rows. `make torture` runs this test for ten minutes.
 func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	t.Parallel()
 	o := readRandomOptions(t)
@@ -82,7 +82,8 @@ func TestRandomFaults_NothingLostDoubledOutOfOrderOrStuck(t *testing.T) {
 	}
 }
 
-// runClients starts the clients. The returned function stops them and returns the histories of the registers.
+// runClients starts the clients. The returned function stops the clients and returns the histories of the registers. A register is the data
+// that one Placement generation protects.
 func (d *randomDeployment) runClients(l *ledger, o randomOptions) (stop func() [][]porcupine.Operation) {
 	d.Helper()
 	ctx, cancel := context.WithCancel(d.Context())

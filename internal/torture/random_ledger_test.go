@@ -25,7 +25,7 @@ type promise struct {
 	kind, id string
 	values   map[string]promisedValue // by attribute
 	deletion deletion
-	reports  map[string]string // by entity: the host from which berth has acknowledged a report about the present binding
+	reports  map[string]string // by entity, for each acknowledged report about the present binding: the host of this binding
 	at       time.Time         // of the last acknowledgement
 }
 
@@ -169,8 +169,8 @@ func (l *ledger) reportsOf(p *promise) map[string]string {
 	return maps.Clone(p.reports)
 }
 
-// forgetReports forgets the acknowledged reports, as if every agent had restarted, so that the clients send all reports again. Temporal
-// holds the signals that no workflow has handled yet, so they are lost with the data of Temporal.
+// forgetReports forgets the acknowledged reports, as if every agent had restarted, so that the clients send all reports again. Only
+// Temporal stores the signals that no workflow has handled yet, so these signals are lost with Temporal's data.
 func (l *ledger) forgetReports() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

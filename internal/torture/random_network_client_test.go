@@ -62,7 +62,8 @@ func (c *networkClient) step(ctx context.Context) {
 	}
 }
 
-// pickOwned returns a random owned object of the kind that is not deleted; an empty kind means any kind. It returns nil if there is none.
+// pickOwned returns a random object of the given kind that this client owns and has not deleted; an empty kind means any kind. It returns
+// nil if there is no such object.
 func (c *networkClient) pickOwned(kind string) *promise {
 	c.owned = slices.DeleteFunc(c.owned, func(p *promise) bool { return p.deletion == deleted })
 	var found []*promise
@@ -117,7 +118,7 @@ func collection(kind string) string {
 
 func path(p *promise) string { return collection(p.kind) + "/" + p.id }
 
-// readValues returns the attributes of an object that the ledger contains.
+// readValues returns those attributes of an object that the ledger records.
 func readValues(o servertest.Object) map[string]string {
 	values := map[string]string{"name": fmt.Sprint(o["name"])}
 	if host, ok := o["binding:host_id"]; ok {

@@ -53,8 +53,8 @@ const rowsQuery = `
 	union all select 'security_group_rule/' || id, '', '', '', '{}' from security_group_rule
 	union all select 'lease/' || id, name, '', case when ` + leaseHasEnded + ` then '` + endedLease + `' else status end, '{}' from lease`
 
-// endedLease is the status that an observation gives a lease without a further step: the lease is TERMINATED, or is in ERROR and holds no
-// hosts and no floating IPs.
+// endedLease is the status in an observation of a lease on which no work is left: the lease is TERMINATED, or it is in ERROR, its end has
+// been tried, and it holds no hosts, floating IPs, network segments or devices.
 const endedLease = "ended"
 
 const leaseHasEnded = `(status = 'TERMINATED' or status = 'ERROR'

@@ -76,7 +76,8 @@ func (a *rpcAgents) connect() (err error) {
 	return a.receiveCasts("dhcp_agent.net-1")
 }
 
-// receiveCasts receives the notifications for an agent and drops them. While an agent has no queue, berth does not send its notifications.
+// receiveCasts receives the notifications for an agent and drops them. While an agent has no queue, berth does not send the notifications
+// for this agent.
 func (a *rpcAgents) receiveCasts(topic string) error {
 	if err := a.channel.ExchangeDeclare("neutron", "topic", false, false, false, false, nil); err != nil {
 		return err

@@ -18,11 +18,11 @@ type faultyServer struct {
 
 // serverFault is a fault of an HTTP server that lasts until `over` is closed.
 type serverFault struct {
-	status     int           // answer with this status, without any effect; 0: another fault
+	status     int           // answer with this status, without any effect; 0: another field says what the fault is
 	hang       bool          // no answer, and no effect
 	loseAnswer bool          // the request takes effect, but the connection ends without an answer
 	delay      time.Duration // before the answer
-	share      float64       // of the requests that meet the fault
+	share      float64       // fraction of the requests that the fault hits, from 0 to 1
 	over       chan struct{}
 }
 

@@ -75,8 +75,8 @@ func TestSearchAttributes_HostFollowsThePort(t *testing.T) {
 	}
 }
 
-// TestSearchAttributes_OutdatedHostIsFoundAndRepaired changes the host of a port in the database, so that the workflow of the port gets no
-// signal and keeps the old host.
+// TestSearchAttributes_OutdatedHostIsFoundAndRepaired changes the host of a port directly in the database, so that the workflow of the port
+// gets no signal and its search attribute keeps the old host.
 func TestSearchAttributes_OutdatedHostIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)

@@ -12,8 +12,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestSetAsideNote_EveryVerbOfStarterNote lets Temporal refuse the notes of two ports, whose search attribute is too long. The processes
-// stay ready, `starter doctor` and `starter note list` show the notes, and `starter note retry` delivers a note after its cause has ended.
+// TestSetAsideNote_EveryVerbOfStarterNote makes Temporal refuse the notes of two ports, because a search attribute in these notes is too
+// long, so that the relay sets the notes aside. The processes stay ready, `starter doctor` and `starter note list` show the notes, and
+// `starter note retry` delivers a note after its cause has ended.
 func TestSetAsideNote_EveryVerbOfStarterNote(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)

@@ -21,9 +21,9 @@ import (
 )
 
 // sendStorm sends signals to a workflow: 600 signals, or 50 signals per round of `make soak`. sendStorm sends the signals in bursts. A
-// burst has more signals than the number after which the workflow interrupts a delivery. After each burst, sendStorm waits until the
-// workflow has continued as new. Temporal prefers signals to the workflow task of the same workflow, so signals without a pause could
-// delay the workflow task until the last signal. sendStorm returns the number of signals.
+// burst has so many signals that the workflow interrupts the activity that it is running and continues as new. After each burst, sendStorm
+// waits until the workflow has continued as new. This wait is necessary because Temporal handles signals before a workflow task of the same
+// workflow, so that signals without a pause could delay the workflow task until the last signal. sendStorm returns the number of signals.
 func sendStorm(t *testing.T, s *servertest.Deployment, c client.Client, id, name string, arg any) int {
 	t.Helper()
 	const burst = 600

@@ -35,7 +35,7 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	}
 
 	plug(10)
-	temporal.Kill() // before all notes and entries are processed
+	temporal.Kill() // while some notes and journal entries are still pending
 	plug(10)
 	for _, p := range ports {
 		c.Must("POST", "/agent/v1/reports", servertest.ReportsBody(p))

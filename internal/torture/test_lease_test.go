@@ -105,8 +105,8 @@ func (l *testLease) awaitBlockedBy(other *testLease) {
 	})
 }
 
-// aggregates lists Nova's aggregates of the group's hosts. aggregates calls the Nova aggregate of the lease's first reservation
-// a, the aggregate of the second reservation b, and so on.
+// aggregates lists Nova's aggregates of the group's hosts. In this list, "a" is the aggregate of the lease's first reservation, "b" is the
+// aggregate of the second reservation, and so on.
 func (l *testLease) aggregates() string { return l.hostAggregates(l.reservations...) }
 
 // awaitAggregates waits until the method aggregates returns the wanted list.
