@@ -207,7 +207,7 @@ datapath_type = netdev
 tunnel_types = vxlan
 [securitygroup]
 firewall_driver = openvswitch
-`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // a random loopback address, because another process could take a free port
+`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // the agent listens on a fixed port of a random loopback address; if it used a free port, another process could take this port first
 }
 
 func (h *agentHost) writeFile(name, text string) {

@@ -14,7 +14,8 @@ import (
 )
 
 // TestAudit_ReportsExactlyThePlantedDifferences plants 100 differences in the controller: missing, changed and additional objects of all
-// types. `starter odl audit` lists exactly these, `starter odl repair` repairs them, and another audit finds nothing.
+// types. `starter odl audit` must list exactly these differences, `starter odl repair` must repair them, and another audit must find
+// nothing.
 func TestAudit_ReportsExactlyThePlantedDifferences(t *testing.T) {
 	t.Parallel()
 	const differences = 100

@@ -11,8 +11,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestLease_NetworkAtBerthsOwnNetworkingAPI reserves a VLAN with berth's own Networking API as Neutron. The network belongs to the project
-// of the lease, no other network gets its VLAN, and the end of the lease deletes the network as soon as no server uses it.
+// TestLease_NetworkAtBerthsOwnNetworkingAPI reserves a VLAN while berth's own Networking API takes the place of Neutron. The network of the
+// lease must belong to the project of the lease, and no other network may get the reserved VLAN. After the end of the lease, berth must
+// delete the network as soon as no server uses it.
 func TestLease_NetworkAtBerthsOwnNetworkingAPI(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)

@@ -11,7 +11,6 @@ import (
 )
 
 // TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ.
-// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ.
 // TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ and the role rpc one after the other while ports change.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
@@ -162,7 +161,7 @@ func (c *agentScenario) deleteAll() {
 	c.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// checkAgentLogs checks that the agents logged no errors, except errors about RabbitMQ's outage.
+// checkAgentLogs checks that the agents logged no errors, except errors that RabbitMQ's outage caused.
 func (c *agentScenario) checkAgentLogs() {
 	c.Helper()
 	away := []string{"impl_rabbit", "MessagingTimeout", "Timeout in RPC method"}

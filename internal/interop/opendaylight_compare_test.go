@@ -74,8 +74,8 @@ func knownDifference(request string) (name, reason string) {
 	return rest, knownDifferences[rest]
 }
 
-// normalize decodes a body by its meaning: a number equals its decimal text, and a list is a set, because the real controller returns it in
-// no particular order.
+// normalize decodes a body by its meaning: a number equals its decimal text, and the order of a list does not count, because the real
+// controller returns lists in no particular order.
 func normalize(body string) any {
 	d := json.NewDecoder(bytes.NewReader([]byte(body)))
 	d.UseNumber()

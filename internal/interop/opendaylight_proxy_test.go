@@ -67,7 +67,7 @@ func (o *openDaylight) tellObserver(phase requestPhase) {
 	}
 }
 
-// requestBody is the key of a request's body in its context.
+// requestBody is the key under which the context of a request holds the body of the request.
 type requestBody struct{}
 
 func startOpenDaylight(t *testing.T) *openDaylight {
@@ -84,7 +84,7 @@ func startOpenDaylight(t *testing.T) *openDaylight {
 	o := &openDaylight{received: map[string]int{}}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = o.keepExchange
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // a killed worker ends its requests
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // without this, the proxy would log each request that a killed worker has not finished
 	o.url = servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

@@ -15,7 +15,8 @@ type collection struct {
 // tenant is the tenant of all objects. The controller returns it without dashes.
 const tenant = "99999999-0000-4000-8000-000000000099"
 
-// sharedID returns the ID of an object that other objects refer to. All of them exist before the requests about the single collections.
+// sharedID returns the ID of an object that other objects refer to. The test creates all these objects before it sends the requests about
+// each collection.
 func sharedID(n int) string { return fmt.Sprintf("88888888-0000-4000-8000-%012d", n) }
 
 // collections lists the collections of all types except member, because a member only exists in a pool.
@@ -60,7 +61,7 @@ var collections = []collection{
 		`"type":"PING","delay":6,"timeout":5,"max_retries":2,"admin_state_up":false,"pools":[]`},
 }
 
-// northboundRequest is a request of the comparison. Its name is unique.
+// northboundRequest is a request that the test sends to the real controller and to the stub, to compare their answers. Its name is unique.
 type northboundRequest struct{ name, method, path, body string }
 
 // requestList collects requests.
@@ -70,7 +71,7 @@ func (l *requestList) add(name, method, path, body string) {
 	*l = append(*l, northboundRequest{name, method, path, body})
 }
 
-// northboundRequests returns the requests of the comparison in their order.
+// northboundRequests returns all requests of the comparison, in the order in which the test sends them.
 func northboundRequests() []northboundRequest {
 	var l requestList
 	l.addSharedObjects()
@@ -284,7 +285,7 @@ func (l *requestList) addMemberRequests() {
 	l.add("update a member of the deleted pool", "PUT", in(pool)+"/"+member(6), body(6, ""))
 }
 
-// addListRequests adds filters and pages.
+// addListRequests adds requests that list networks with filters and in pages.
 func (l *requestList) addListRequests() {
 	for n := range 5 {
 		l.add(fmt.Sprint("network ", n, " of a list"), "POST", "/networks", object("network", fmt.Sprintf("33333333-0000-4000-8000-%012d", n), fmt.Sprintf(`"name":"listed","admin_state_up":%v`, n%2 == 0)))

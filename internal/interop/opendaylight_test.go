@@ -29,8 +29,8 @@ func startOpenDaylightStory(t *testing.T, roles string) *openDaylightStory {
 	o := startOpenDaylight(t)
 	d, _ := servertest.SharedDeployment(t)
 	d.Settings = append(d.Settings, "BERTH_ODL_URL="+o.url)
-	// The controller has the check network (canary) from the beginning. Otherwise the scheduled check could start a full sync during the
-	// test.
+	// The controller has the check network (canary) from the beginning. berth regularly looks for this network; if it were missing, berth
+	// would start a full sync during the test.
 	if status, answer := sendJSON(t, http.MethodPost, o.url+"/networks", `{"network":`+string(journal.Canary().Data)+`}`); status != http.StatusCreated {
 		t.Fatalf("create the check network: got %d %s, want 201", status, answer)
 	}

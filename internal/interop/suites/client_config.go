@@ -59,7 +59,7 @@ func (c *cloud) userEnv() []string {
 		"OS_USER_DOMAIN_ID=default", "OS_PROJECT_DOMAIN_ID=default", "OS_REGION_NAME=RegionOne"}
 }
 
-// cloudsYAML returns the configuration of openstacksdk and of the openstack client. The functional tests expect the names of the clouds.
+// cloudsYAML returns the configuration of openstacksdk and of the openstack client. The functional tests expect clouds with these names.
 func (c *cloud) cloudsYAML() string {
 	text := "clouds:\n"
 	for _, one := range []struct{ cloud, user, scope string }{

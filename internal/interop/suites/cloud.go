@@ -121,7 +121,8 @@ func (c *cloud) await(ready func() bool) error {
 	return nil
 }
 
-// startBerth builds and starts `worker --dev`, which brings PostgreSQL, Temporal and a stub of OpenDaylight, and registers it in Keystone.
+// startBerth builds and starts `worker --dev`, which brings PostgreSQL, Temporal and a stub of OpenDaylight, and registers berth's APIs in
+// Keystone.
 func (c *cloud) startBerth() error {
 	programs, err := devstack.Programs(c.ctx, c.dir)
 	if err != nil {
@@ -164,7 +165,8 @@ var stubs = map[string]string{
 
 const hypervisors = `{"hypervisors": [{"id": 1, "hypervisor_hostname": "cmp-1", "state": "up", "status": "enabled"}]}`
 
-// startProxy starts a proxy between the suites and berth, which answers the requests of stubs itself.
+// startProxy starts a proxy between the suites and berth, and returns its URL. The proxy itself answers the requests that the variable
+// stubs lists.
 func (c *cloud) startProxy() (url string, err error) {
 	target, err := neturl.Parse(c.berth)
 	if err != nil {
@@ -205,7 +207,8 @@ func (c *cloud) listExtensions() error {
 	return err
 }
 
-// sendHeartbeats sends the first heartbeat of every agent, and from then on several heartbeats in the time in which an agent counts as alive.
+// sendHeartbeats sends the first heartbeat of every agent, and then sends further heartbeats so often that berth always regards the agents
+// as alive.
 func (c *cloud) sendHeartbeats() error {
 	send := func() error {
 		for _, agent := range agents {

@@ -56,7 +56,7 @@ func (c *cloud) startKeystone() error {
 	return c.await(c.login)
 }
 
-// login requests a token of the administrator. It reports whether Keystone has answered with one.
+// login requests a token of the administrator. It reports whether Keystone has answered with a token.
 func (c *cloud) login() bool {
 	domain := object{"id": "default"}
 	body, _ := json.Marshal(object{"auth": object{

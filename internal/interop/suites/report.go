@@ -9,7 +9,7 @@ import (
 // counts is a row of the table: the numbers of a suite's tests.
 type counts struct{ tests, run, passed, failed, outOfScope int }
 
-// count counts the tests of a suite. The tests that the scope does not exclude have a result.
+// count counts the tests of a suite. Every test that the scope (the list of tests to leave out) does not exclude has a result.
 func count(name string, tests []string, s scope, r results) (c counts) {
 	for _, test := range tests {
 		if !strings.HasPrefix(test, name+".") {

@@ -13,7 +13,8 @@ import (
 // results has the problem of each test that has run, or "" if the test has passed.
 type results map[string]string
 
-// outcome is a line of output of Tempest and stestr that tells the outcome of a test. They print much more about a failed test.
+// outcome is a line of output of Tempest and stestr that tells the outcome of a test. About a failed test, Tempest and stestr print many
+// other lines.
 var outcome = regexp.MustCompile(`^\{\d+\} .* \.\.\. `)
 
 // printOutcomes prints the outcome of every test as soon as it is known.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// suite is a row of the table.
+// suite is a test suite. The printed table of results has a row for each suite.
 type suite struct {
 	name string // the prefix of the tests' names
 	pkg  string // the Python package of the suite, or the package that the suite uses

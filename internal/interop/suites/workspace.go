@@ -24,7 +24,8 @@ type testRun struct {
 
 func (r testRun) command(program string, arguments ...string) *exec.Cmd {
 	cmd := r.python.command(program, arguments...)
-	// Tempest lists its workspaces in a file in the home folder. The functional tests run the program openstack of the folder bin.
+	// HOME is a folder of this run, because Tempest writes a list of its workspaces into the home folder. PATH begins with the folder bin,
+	// because the functional tests must run the program openstack of this folder.
 	cmd.Env = append(cmd.Env, "HOME="+r.cloud.dir, "PATH="+filepath.Join(r.cloud.dir, "bin")+":"+os.Getenv("PATH"),
 		"OS_CLIENT_CONFIG_FILE="+filepath.Join(r.cloud.dir, "clouds.yaml"))
 	if r.env != nil {
@@ -103,7 +104,7 @@ func (r testRun) runTests(tests []string, found results) error {
 	read, write := io.Pipe()
 	command.Stdout, command.Stderr = write, os.Stderr
 	go printOutcomes(read)
-	// The program also exits with an error if a test fails.
+	// The error is ignored, because the program also exits with an error if only a test has failed; parseResults reads the results below.
 	_ = devstack.Run(ctx, command)
 	_ = write.Close()
 	if err := context.Cause(ctx); err != nil {
