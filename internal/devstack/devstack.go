@@ -149,7 +149,7 @@ func (p *process) await(ctx context.Context, what string, ready func(context.Con
 	for {
 		last := ready(ctx)
 		select {
-		case <-p.done: // another server answers on the port
+		case <-p.done: // checked before the result of ready, because another server may have answered on the port
 			return fmt.Errorf("%s %w: %w", what, errEnded, p.err)
 		default:
 		}

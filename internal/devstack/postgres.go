@@ -80,7 +80,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 // Ended returns a channel that is closed after the end of the server process.
 func (p *Postgres) Ended() <-chan struct{} { return p.proc.done }
 
-// Stop shuts the server down. A stopped server closes its open connections.
+// Stop shuts the server down; the server does not wait until its clients disconnect.
 func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
 
 // Restart kills all processes of the server with SIGKILL and starts the server on the same port.

@@ -113,7 +113,7 @@ func (t *Temporal) run(ctx context.Context) error {
 		if !errors.Is(err, errEnded) || attempt == attempts {
 			return err
 		}
-		if _, taken := Port(t.options.Port); taken != nil { // another attempt would fail too
+		if _, taken := Port(t.options.Port); taken != nil { // another process uses the frontend's port, so another attempt would fail, too
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (t *Temporal) devReady(ctx context.Context) error {
 	return hasSearchAttributes(out)
 }
 
-// hasSearchAttributes checks that the CLI's list of search attributes contains all that berth uses.
+// hasSearchAttributes checks that the CLI's list of search attributes contains all search attributes that berth uses.
 func hasSearchAttributes(list []byte) error {
 	var listed struct {
 		Custom map[string]string `json:"customAttributes"`

@@ -17,7 +17,7 @@ type TestTemporal struct {
 	postgres *Postgres
 }
 
-// copySuffix ends the names of the databases that hold a copy of Temporal's data.
+// copySuffix is the end of the names of those databases that hold a copy of Temporal's data.
 const copySuffix = "_copy"
 
 // StartTestTemporal builds and starts a Temporal server and its PostgreSQL server. The folder `dir` holds their data. The server makes new
@@ -112,8 +112,8 @@ func (t *TestTemporal) eachDatabase(ctx context.Context, f func(c *pgx.Conn, nam
 	return errors.Join(f(c, temporalDatabase), f(c, visibilityDatabase))
 }
 
-// replaceDatabase replaces a database, if it exists, by a copy of another one. Sessions of a killed server would prevent that, so
-// replaceDatabase ends them.
+// replaceDatabase replaces a database, if it exists, by a copy of another one. Open sessions of a killed server would make the copy fail,
+// so replaceDatabase ends these sessions.
 func replaceDatabase(ctx context.Context, c *pgx.Conn, name, original string) error {
 	for _, statement := range []string{
 		`select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = '` + original + `'`,
