@@ -26,12 +26,12 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 }
 
 // allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each round of the figure
-// `allocations` creates new providers, so that no provider has more allocations than a real host.
+// (benchmark measurement) `allocations` creates new providers, so that no provider has more allocations than a real host.
 const allocationProviders = 256
 
-// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. openAllocations
-// runs the Placement API in the process of bench. The baseline of the figure (one transaction of the PostgreSQL driver) also runs in this
-// process, and requests to another process would take as much time as the API itself.
+// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. openAllocations runs
+// the Placement API in the process of bench. The reason is that the baseline (one transaction of the PostgreSQL driver) also runs in this
+// process, and that requests to another process would take as much time as the API itself.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	rows, err := store.Open(ctx, s.postgres.URL, store.Config{})
 	if err != nil {

@@ -51,9 +51,9 @@ func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error 
 // createFunc is a function that creates a network, subnet or port and returns the ID of the new object.
 type createFunc func(ctx context.Context, kind string, with attributes) (id string, err error)
 
-// openEntries measures journal entries, from the POST of an object until the object's journal entry is completed. The function
-// `createObjects` creates the objects of one operation; the parameter `delay` is the time that the OpenDaylight stub waits before each
-// answer.
+// openEntries measures journal entries, from the POST request that creates an object until the object's journal entry is completed. The
+// function `createObjects` creates the objects of one operation; the parameter `delay` is the time that the OpenDaylight stub waits before
+// each answer.
 func openEntries(createObjects func(context.Context, createFunc) ([]string, error), delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)
@@ -188,7 +188,7 @@ func (s *stack) awaitMirrored(ctx context.Context) error {
 	}
 }
 
-// checkMirror compares the number of objects at the controller with the number of journaled creations.
+// checkMirror compares the number of objects at the controller with the number of journal entries that create an object.
 func (s *stack) checkMirror(ctx context.Context) error {
 	objects, err := s.controllerObjects(ctx)
 	if err != nil {
@@ -212,7 +212,8 @@ type controllerObjects struct {
 }
 
 // check returns an error if the OpenDaylight stub does not have exactly `created` objects. check also returns an error if the stub did not
-// receive exactly one create request for each object, or received it before the create requests of the object's parents.
+// receive exactly one create request for each object, or if it received the create request of an object before the create requests of the
+// object's parents.
 func (c controllerObjects) check(created int) error {
 	if len(c.Violations) > 0 {
 		return fmt.Errorf("the controller received requests out of order: %s", strings.Join(c.Violations, "; "))

@@ -24,7 +24,7 @@ type figure struct {
 // subject holds the functions of an open figure; a nil function does nothing. The function that opens a figure registers the figure's
 // cleanup with stack.onClose.
 type subject struct {
-	agents       *api                                        // berth that gets the agents' heartbeats during each round and during details; nil: no heartbeats
+	agents       *api                                        // the berth process to which bench sends the agents' heartbeats during each round and during details; nil: no heartbeats
 	setUp        func(context.Context) error                 // runs before each round
 	op           operation                                   // the clients repeat op during the window
 	measureRound func(context.Context, pace) (sample, error) // measures a round in its own way, instead of op

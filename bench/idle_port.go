@@ -30,7 +30,7 @@ type footprint struct {
 }
 
 // openIdle measures ports that wait for their agents: the memory of the processes and the size of the databases. openIdle then kills and
-// restarts berth, and measures how soon the new process handles agents' reports. During the figure `idle` berth does not process journal
+// restarts berth, and measures how soon the new process handles agents' reports. During this measurement, berth does not process journal
 // entries, because openIdle defers their notes (outbox rows).
 func openIdle(ctx context.Context, s *stack) (*subject, error) {
 	d := &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), count: s.idlePorts}

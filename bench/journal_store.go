@@ -66,7 +66,7 @@ func sequentialScans(ctx context.Context, c *pgx.Conn) (n int, err error) {
 	return n, err
 }
 
-// completeEntry creates a network, and makes the same calls of the database as the workflow of the network's journal entry would make.
+// completeEntry creates a network, and makes the same database calls as the workflow of the network's journal entry would make.
 func completeEntry(ctx context.Context, rows *store.Store) error {
 	project, name := "bench", "bench"
 	made, err := rows.Network.CreateNetworks(ctx, []network.NetworkChange{{Project: &project, Name: &name}})

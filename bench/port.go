@@ -50,7 +50,7 @@ func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Dur
 
 // openPorts measures ports from their creation until they are ACTIVE. The measured time includes the transaction that creates the port's
 // row, the start of the port's workflow and the reports of both agents. Until the window has closed, openPorts defers the notes (outbox
-// rows) of the journal entries, because the figure `entries` measures the journal.
+// rows) of the journal entries, because another measurement, the figure `entries`, measures the journal.
 func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{

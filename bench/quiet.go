@@ -10,7 +10,7 @@ import (
 const (
 	quietCPU     = 0.25             // share of one core; servers that use less are quiet
 	quietProbe   = time.Second      // duration of one observation
-	quietTimeout = 90 * time.Second // after it, the measurement starts on busy servers
+	quietTimeout = 90 * time.Second // after this time, the measurement starts although the servers are busy
 )
 
 // awaitQuiet waits until the components of the benchmark use less than quietCPU, and returns the share of one core that they used in the

@@ -13,10 +13,11 @@ import (
 // count. The parameter `client` is the number of the concurrent client that calls the operation.
 type operation func(ctx context.Context, client int) (count int, err error)
 
-// pace holds the number of clients, the warm-up and the window of a measurement.
+// pace holds the number of clients, the warm-up and the window of a measurement. The window is the time after the warm-up in which measure
+// counts operations.
 type pace struct {
 	InFlight int           // concurrent clients
-	Warmup   time.Duration // operations that end in it are not counted
+	Warmup   time.Duration // operations that end during the warm-up are not counted
 	Window   time.Duration
 }
 

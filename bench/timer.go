@@ -15,8 +15,8 @@ const (
 	timerName  = "Timer"
 )
 
-// timerFigure measures timers. timerFigure runs workflows that wait for a timer and do nothing else; these workflows are the baseline of
-// the lease figures.
+// timerFigure measures timers. timerFigure runs workflows that wait for a timer and do nothing else; these workflows are the baseline with
+// which bench compares the starts and ends of leases.
 type timerFigure struct {
 	*stack
 	n       int
