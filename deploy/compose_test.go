@@ -1,6 +1,6 @@
-// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The tests of package deploy need
-// no container engine, because they only parse the deployment files and check that berth's programs know every name and setting in these
-// files.
+// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The tests check that berth's
+// programs know every name and setting in these files, and run berth's services of the Compose file. They need no container engine, because
+// they run these services as processes of this machine.
 package deploy_test
 
 import (
@@ -142,7 +142,7 @@ var imageVariables = map[string][]string{
 	"temporalio/ui":          {"TEMPORAL_ADDRESS", "TEMPORAL_DEFAULT_NAMESPACE"},
 }
 
-// pinnedTag matches an image with a tag that has at least a minor version.
+// pinnedTag matches the tag of an image if the tag names at least a minor version.
 var pinnedTag = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?$`)
 
 // checkImages checks that third-party images are known and pinned, and that Temporal's images are pinned to the version that the tests run.

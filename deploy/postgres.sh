@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates the roles of berth and Temporal and their databases. The postgres image runs it when its volume is new.
+# Creates the roles of berth and Temporal and their databases. The postgres image runs this script when the volume with its data is new.
 # Neither role can connect to the databases of the other.
 set -eu
 

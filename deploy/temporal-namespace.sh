@@ -1,13 +1,13 @@
 #!/bin/sh
-# Creates berth's namespace and its search attributes. It is safe to repeat.
-# The temporal CLI reads TEMPORAL_ADDRESS itself, but `operator namespace` does not read TEMPORAL_NAMESPACE.
+# Creates berth's namespace and its search attributes. It is safe to run this script again. The temporal CLI reads TEMPORAL_ADDRESS itself,
+# but `operator namespace` does not read TEMPORAL_NAMESPACE.
 set -eu
 
 temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/dev/null 2>&1 ||
 	temporal operator namespace create --namespace "$TEMPORAL_NAMESPACE" --retention 72h \
 		--description "berth: ports, leases and journal entries"
 
-# The frontend sees a new namespace only after its namespace cache is refreshed.
+# Repeat the command, because the frontend sees a new namespace only after it has refreshed its cache of namespaces.
 attempt=0
 until temporal operator search-attribute create --namespace "$TEMPORAL_NAMESPACE" \
 	--name BerthStatus --type Keyword \

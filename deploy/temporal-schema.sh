@@ -1,5 +1,5 @@
 #!/bin/sh
-# Updates Temporal's schemas to the version of this image. It is safe to repeat; a newer image upgrades them.
+# Updates Temporal's schemas to the version of this image. It is safe to run this script again; with a newer image, it upgrades the schemas.
 # temporal-sql-tool reads SQL_PLUGIN, SQL_HOST, SQL_PORT, SQL_USER and SQL_PASSWORD.
 set -eu
 

@@ -54,5 +54,5 @@ install() {
 
 [ -z "$missing" ] || install
 "$here/opendaylight.sh" >/dev/null
-# Last, because it downloads only packages that are not installed.
+# agents.sh runs last, because it downloads only those packages that are not installed.
 "$here/agents.sh" >/dev/null

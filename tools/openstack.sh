@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints the path of a Python with the OpenStack clients that the tests run: that of `openstack` on PATH, /usr/bin/python3, or a
-# virtual environment in the user's cache with the versions of tools/openstack.txt. The script creates this environment once,
-# unless -n is given.
+# Prints the path of a Python with the OpenStack clients that the tests run: the Python of the program `openstack` on PATH,
+# /usr/bin/python3, or that of a virtual environment in the user's cache with the versions of tools/openstack.txt. The script creates this
+# environment once, unless -n is given.
 set -eu
 cd "$(dirname "$0")"
 

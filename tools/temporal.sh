@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the path of the temporal CLI: $BERTH_TEMPORAL_CLI, the one on PATH, or the version of tools/temporal/go.mod. Go builds
-# that once and keeps it in its cache. The build takes minutes, so the script reports its progress.
+# Prints the path of the temporal CLI: $BERTH_TEMPORAL_CLI, the one on PATH, or the version of tools/temporal/go.mod. Go builds this version
+# once and keeps it in Go's build cache. The build takes minutes, so the script reports its progress.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ if command -v temporal; then
 	exit
 fi
 
-# Without cgo, so that the installation of a C compiler does not invalidate the cached build.
+# The build does not use cgo, so that the installation of a C compiler does not invalidate the cached build.
 export CGO_ENABLED=0
 path=$(mktemp)
 errors=$(mktemp)

@@ -6,7 +6,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// publicDomain is the licence classifier's name of a text that puts sources into the public domain. SPDX has no such name.
+// publicDomain is the name that the licence classifier gives to a text that puts sources into the public domain. SPDX has no such name.
 const publicDomain = "XZ"
 
 // writeBOM writes a software bill of materials in the CycloneDX format. The output for the same modules is always the same.

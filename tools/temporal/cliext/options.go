@@ -88,7 +88,7 @@ func (o *ClientOptions) BuildFlags(f *pflag.FlagSet) {
 	o.flags = own
 }
 
-// HideFlags removes the flags from the help of single commands. The command options shows them.
+// HideFlags removes the flags from the help of single commands. The command `options` shows these flags.
 func (o *ClientOptions) HideFlags() {
 	o.flags.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 }
