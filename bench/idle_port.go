@@ -137,11 +137,11 @@ func (d *idleFigure) takeFootprint(ctx context.Context) error {
 // kill, Temporal may still send tasks to the killed process.
 const reportPeriod = 10 * time.Second
 
-// killAndReport kills the berth process while it activates ports, starts a new berth process, and then sends agents' reports for some of
-// the ports. The reported ports are spread evenly over all ports.
+// killAndReport activates the newest ports, kills the berth process immediately afterwards, starts a new berth process, and then sends
+// agents' reports for some of the other ports. The reported ports are spread evenly over these other ports.
 func (d *idleFigure) killAndReport(ctx context.Context) error {
 	reported := min(int(reportPeriod.Seconds()*arrivalRate), len(d.ports)/2)
-	for i := range min(reported, arrivalRate) { // the newest ports, so that the kill interrupts running work
+	for i := range min(reported, arrivalRate) { // ports that become ACTIVE just before the kill, so that the kill interrupts work that still runs
 		if _, err := d.activate(ctx, d.ports[len(d.ports)-1-i]); err != nil {
 			return err
 		}

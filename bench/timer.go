@@ -40,8 +40,9 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// waitForTimer is the workflow function of the timer figures. waitForTimer waits for its timer and records when the timer fired.
-// waitForTimer can store the time in a variable of the bench process, because only the bench process runs a worker for this workflow.
+// waitForTimer is the workflow function of the workflows that timerFigure measures. waitForTimer waits for its timer and records when the
+// timer fired. waitForTimer can store the time in a variable of the bench process, because only the bench process runs a worker for this
+// workflow.
 func (t *timerFigure) waitForTimer(ctx workflow.Context, i int) error {
 	if err := workflow.Sleep(ctx, t.current.deadlines[i].Sub(workflow.Now(ctx))); err != nil || workflow.IsReplaying(ctx) {
 		return err

@@ -1,6 +1,6 @@
 // Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The tests check that berth's
-// programs know every name and setting in these files, and run berth's services of the Compose file. They need no container engine, because
-// they run these services as processes of this machine.
+// programs know every name and setting in these files, and run the services migrate, temporal-namespace, api and worker. They need no
+// container engine, because they run these services as processes of this machine.
 package deploy_test
 
 import (

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints the root folder of Debian's Neutron agents and Open vSwitch, which the tests run unchanged: / if they are installed, otherwise a
-# folder in the user's cache. The script fills this folder once with the missing packages. It only unpacks the packages and does not install
-# them: no service starts, no account is created, and no root privileges are needed.
+# Prints the root folder of Debian's Neutron agents and Open vSwitch, which the tests run unchanged: / if they are installed,
+# otherwise a folder in the user's cache. The script fills that once with the missing packages. It unpacks them and installs
+# nothing: no service starts, no account is created, and no root privileges are needed.
 set -eu
 cd "$(dirname "$0")"
 

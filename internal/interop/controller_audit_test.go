@@ -34,8 +34,8 @@ func TestAudit_ReportsExactlyThePlantedDifferences(t *testing.T) {
 	s.Same("output of `starter odl audit` after the repair", []string{}, auditWithStarter(api))
 }
 
-// createObjectsOfAllTypes creates networks with subnets, ports and security groups, and records objects of the types that berth has no API
-// for.
+// createObjectsOfAllTypes creates networks with subnets, ports and security groups, and records journal entries for objects of the types
+// that berth has no API for.
 func createObjectsOfAllTypes(api *servertest.Worker) {
 	api.T.Helper()
 	for i := range 10 {

@@ -61,7 +61,8 @@ func TestDocs_CommandsRun(t *testing.T) {
 	worker, addresses := start()
 	s := newShell(t, bin, data, addresses)
 
-	// The test pauses the sweep, because the sweep would retry the failed journal entries before the commands of the page retry them.
+	// The test pauses the sweep, because the sweep would retry the failed journal entries before the commands of docs/controller.md retry
+	// these entries.
 	s.run("temporal schedule toggle --schedule-id maintenance/sweep --pause --reason docs")
 	for _, name := range allPages(t) {
 		if prepare := preparations[name]; prepare != nil {

@@ -42,7 +42,7 @@ func networkingPackages() (all []string) {
 func TestGophercloud_EveryFunctionIsTested(t *testing.T) {
 	t.Parallel()
 	for _, trial := range gophercloudTrials {
-		used := map[string]bool{} // package.Name, and .Name of methods
+		used := map[string]bool{} // the used functions and types as package.Name, and the used methods as .Name
 		for _, name := range trial.files {
 			useOf(t, name, used)
 		}

@@ -20,7 +20,7 @@ type instant struct {
 	delay   time.Duration // time from the phase to the kill
 }
 
-// killer kills the worker that mirrors the journal at given instants.
+// killer kills, at given instants, the worker that sends the journal entries to the controller.
 type killer struct {
 	story *openDaylightStory
 
@@ -82,8 +82,8 @@ func (k *killer) left() int {
 }
 
 // TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant kills the worker at random instants while the worker sends journal entries to a real
-// controller. An instant is the arrival of a request at the controller, the departure of its answer, or up to 100 ms after one of these.
-// Afterwards an audit finds no difference.
+// controller. An instant is the arrival of a request at the controller, the controller's answer to a request, or a moment up to 100 ms
+// after one of these two. Afterwards an audit must find no difference.
 func TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	s := startOpenDaylightStory(t, "api")

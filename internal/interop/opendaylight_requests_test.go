@@ -158,7 +158,7 @@ func (l *requestList) addCollection(i int, c collection) {
 	add("DELETE of the collection", "DELETE", "", "")
 	add("PATCH", "PATCH", one, object(c.envelope, id(1), c.changed))
 	add("POST to an object", "POST", one, object(c.envelope, id(1), c.changed))
-	for _, n := range []int{10, 6} { // objects that a later list could not show
+	for _, n := range []int{10, 6} { // incomplete objects, which the controller could not show in the lists below
 		add(fmt.Sprint("delete object ", n), "DELETE", "/"+id(n), "")
 	}
 	add("list", "GET", "", "")

@@ -39,8 +39,8 @@ func startOpenDaylightStory(t *testing.T, roles string) *openDaylightStory {
 	return s
 }
 
-// TestOpenDaylight_MirrorsNetworkStory creates, binds, changes and deletes the objects of a server's network, in a project whose ID is not a
-// UUID. A real controller accepts every request, and an audit finds no difference after each step.
+// TestOpenDaylight_MirrorsNetworkStory creates, binds, changes and deletes the objects of a server's network, in a project whose ID is not
+// a UUID. A real controller must accept every request, and an audit must find no difference after each step.
 func TestOpenDaylight_MirrorsNetworkStory(t *testing.T) {
 	t.Parallel()
 	s := newOpenDaylightStory(t)
@@ -81,8 +81,8 @@ func TestOpenDaylight_MirrorsNetworkStory(t *testing.T) {
 	s.checkMirror("the objects are deleted")
 }
 
-// TestOpenDaylight_MirrorsRecordedTypes records objects of all types that berth has no API for. A real controller accepts every request, and
-// an audit finds no difference after the creates and after the updates.
+// TestOpenDaylight_MirrorsRecordedTypes records journal entries for objects of all types that berth has no API for. A real controller must
+// accept every request, and an audit must find no difference after the creates and after the updates.
 func TestOpenDaylight_MirrorsRecordedTypes(t *testing.T) {
 	t.Parallel()
 	s := newOpenDaylightStory(t)

@@ -11,8 +11,8 @@ import (
 )
 
 // keystoneCommands are commands of the openstack client that need Keystone: for the login, the service catalogue, or projects given by
-// name. A line with the prefix "old: " is only for clients whose command `quota show` has no option --network. A line with the prefix "new:
-// " is only for clients whose command `quota show` has the option --network.
+// name. A line that begins with `old:` is only for clients whose command `quota show` has no option --network. A line that begins with
+// `new:` is only for clients whose command `quota show` has this option.
 var keystoneCommands = []struct {
 	user, project string
 	story         []commandCase

@@ -79,7 +79,8 @@ type leaseClient struct {
 
 var placeholder = regexp.MustCompile(`\{(\w+)(?: ([^}]*))?\}`)
 
-// fill replaces the placeholders {NAME}, {lease NAME}, {reservation LEASE} and {address IP} in a command by IDs.
+// fill replaces the placeholders in a command by IDs: {sea} by the ID of the network sea, and {lease NAME}, {reservation LEASE} and
+// {address IP} by IDs that fill reads from the database.
 func (n leaseClient) fill(line string) string {
 	return placeholder.ReplaceAllStringFunc(line, func(hole string) string {
 		parts := placeholder.FindStringSubmatch(hole)
@@ -96,8 +97,8 @@ func (n leaseClient) fill(line string) string {
 	})
 }
 
-// runCommand runs a command and compares the output of the command with the expected output. If the expected output has the prefix "until:
-// ", runCommand repeats the command until the output equals the rest of the expected output.
+// runCommand runs a command and compares the output of the command with the expected output. If the expected output begins with `until:`,
+// runCommand repeats the command until the output equals the rest of the expected output.
 func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, string)) {
 	n.Helper()
 	line := n.fill(s.line)

@@ -101,7 +101,8 @@ func (s versionedCommand) changesState() bool {
 	return !strings.HasPrefix(s.want, "error: ") && !strings.Contains(s.line, " list") && !strings.Contains(s.line, " show")
 }
 
-// versionsOfCommands maps each command to the microversions that change the options, the output or the effect of the command.
+// versionsOfCommands maps each command to the newest microversion, and to the microversions that change the options, the output or the
+// effect of the command.
 func versionsOfCommands(story []versionedCommand, commands []string) map[string]map[int]bool {
 	turns := map[string]map[int]bool{}
 	for _, command := range commands {

@@ -31,9 +31,9 @@ func controllerWrites(s *servertest.Deployment, method string) []controllerReque
 // isEventSubscription reports whether a request subscribes to change events of the controller.
 func isEventSubscription(path string) bool { return strings.HasPrefix(path, "/restconf/") }
 
-// lockEntryDuringRequest waits for berth's next request with the given HTTP method to the controller, and locks the row of the
-// request's journal entry before the request reaches the controller. berth cannot complete the locked journal entry until the
-// test calls `unlock`. The returned channel `locked` receives nil when the row is locked, or the error if it cannot be locked.
+// lockEntryDuringRequest intercepts berth's next request with the given HTTP method to the controller, and locks the row of the request's
+// journal entry before the request reaches the controller. berth cannot complete the locked journal entry until the test calls `unlock`.
+// The returned channel `locked` receives nil when the row is locked, or the error if it cannot be locked.
 func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-chan error, unlock func()) {
 	s.Helper()
 	c := storetest.Connect(s.T, s.Database)

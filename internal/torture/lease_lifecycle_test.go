@@ -66,8 +66,8 @@ func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario
 	}
 }
 
-// hostLeaseLifecycle starts a lease of two hosts on which other projects have servers. hostLeaseLifecycle checks that berth takes
-// snapshots of the servers before the end of the lease, and then ends the lease.
+// hostLeaseLifecycle starts a lease of two hosts, and then ends it. At the start, berth must delete a server of another project from the
+// hosts. Before the end, berth must take snapshots of the lease's own servers, and at the end, it must delete these servers.
 func hostLeaseLifecycle(g *hostGroup) {
 	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
 		"resource_properties": g.hostFilter(), "before_end": "snapshot"})

@@ -65,7 +65,7 @@ func (s *faultyServer) set(f serverFault) (end func() error) {
 	})
 }
 
-// clientFault makes clients lose answers of berth, or disconnect before the answer.
+// clientFault makes clients lose answers of berth, or disconnect time before the server handles the request.
 type clientFault struct{ share atomic.Int64 } // percentage of the requests
 
 func (c *clientFault) hits() bool { return rand.Int64N(100) < c.share.Load() }
