@@ -68,8 +68,8 @@ func TestWorkflowsEndedByHand_RunAgain(t *testing.T) {
 	}
 }
 
-// TestReportsToATerminatedWorkflow_AreNotLost terminates the workflow of a port that has accepted reports, but has not applied them because
-// no worker runs.
+// TestReportsToATerminatedWorkflow_AreNotLost terminates a port's workflow that has received reports as signals, but has not applied them
+// because no worker runs. When a worker runs again, the port must become ACTIVE.
 func TestReportsToATerminatedWorkflow_AreNotLost(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)

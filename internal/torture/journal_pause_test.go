@@ -15,8 +15,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestJournal_PauseHoldsEntriesUntilResume pauses the journal with `starter`, records entries, and kills the worker. No request reaches the
-// controller, and the workflow of each entry says what it waits for. After the resumption all entries are sent in order.
+// TestJournal_PauseHoldsEntriesUntilResume pauses the journal with `starter`, records entries, and kills the worker. During the pause, no
+// request may reach the controller, and the workflow of each entry must say what the entry waits for. After the resumption, berth must send
+// all entries in order.
 func TestJournal_PauseHoldsEntriesUntilResume(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)

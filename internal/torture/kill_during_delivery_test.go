@@ -60,8 +60,8 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-c
 
 func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	// In each case, the function `write` changes an object, and the function `next` changes it again. The second change must reach the
-	// controller after the first one.
+	// In each case, the function `write` makes a change, and the function `next` makes a second change that must reach the controller after
+	// the first one.
 	for _, c := range []struct {
 		method string
 		given  func(api *servertest.Worker) (network, subnet string)

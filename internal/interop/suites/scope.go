@@ -40,7 +40,7 @@ func parseScope(text string) (scope, error) {
 	return s, nil
 }
 
-// excludes reports whether a line matches the test.
+// excludes reports whether a line of out_of_scope.txt matches the test.
 func (s scope) excludes(test string) bool {
 	for _, e := range s {
 		if e.pattern.MatchString(test) {
