@@ -146,7 +146,8 @@ func (t *Temporal) launch(ctx context.Context) error {
 	return nil
 }
 
-// awaitPredecessor waits until an earlier server, which was killed, has ended. awaitPredecessor locks the server's folder.
+// awaitPredecessor waits until an earlier server in the same folder, which was killed, has ended. Then awaitPredecessor locks the folder
+// for the next server, and returns the lock file.
 func (t *Temporal) awaitPredecessor(ctx context.Context) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(t.options.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

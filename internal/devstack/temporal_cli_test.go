@@ -16,7 +16,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// Each command must reach the server. A command must fail if it uses the namespace `wrong`, or an address at which no server listens.
+// Each command must reach the server. Only if the field `fails` is not empty, the command must fail with an error that contains the text of
+// this field.
 func TestTemporalCLI_ReadsFlagsBeforeVariables(t *testing.T) {
 	t.Parallel()
 	cli, err := devstack.TemporalCLI(t.Context(), func(string) {})

@@ -21,7 +21,7 @@ type TestTemporal struct {
 const copySuffix = "_copy"
 
 // StartTestTemporal builds and starts a Temporal server and its PostgreSQL server. The folder `dir` holds their data. The server makes new
-// search attributes visible to the next request. While StartTestTemporal builds the server, it passes messages to `progress`.
+// search attributes visible to the next request. StartTestTemporal passes messages about the build to `progress`.
 func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (*TestTemporal, error) {
 	programs, err := TemporalServer(ctx, progress)
 	if err != nil {

@@ -121,8 +121,8 @@ func (c *cloud) await(ready func() bool) error {
 	return nil
 }
 
-// startBerth builds and starts `worker --dev`, which brings PostgreSQL, Temporal and a stub of OpenDaylight, and registers berth's APIs in
-// Keystone.
+// startBerth builds and starts `worker --dev`, which starts PostgreSQL, Temporal and a stub of OpenDaylight. Then startBerth registers
+// berth's APIs in Keystone.
 func (c *cloud) startBerth() error {
 	programs, err := devstack.Programs(c.ctx, c.dir)
 	if err != nil {
