@@ -82,8 +82,8 @@ func (t *TestTemporal) EraseData(ctx context.Context) error {
 	return t.dropVisibilityIndexes(ctx)
 }
 
-// dropVisibilityIndexes removes the secondary indexes of the visibility database, one for each predefined search attribute. Writing them
-// takes most of PostgreSQL's CPU time for a workflow, and a test's namespace has so few workflows that its lists need no index.
+// dropVisibilityIndexes removes the secondary indexes of the visibility database, one for each predefined search attribute. Writing these
+// indexes takes most of PostgreSQL's CPU time for a workflow, and a test's namespace has so few workflows that its lists need no index.
 func (t *TestTemporal) dropVisibilityIndexes(ctx context.Context) error {
 	c, err := t.postgres.connect(ctx, visibilityDatabase)
 	if err != nil {

@@ -129,7 +129,7 @@ func requestKey(r *http.Request, body string) string {
 }
 
 // failures returns the exchanges in which the controller refused a request. failures leaves out reads of objects that the controller does
-// not have. It also leaves out second creations of an object, because berth sends a request again if the controller is slow.
+// not have. failures also leaves out second creations of an object, because berth sends a request again if the controller is slow.
 func (o *openDaylight) failures() []controllerExchange {
 	o.mu.Lock()
 	defer o.mu.Unlock()

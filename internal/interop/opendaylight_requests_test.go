@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// collection is a collection of the northbound API with a body for each request about one of its objects.
+// collection describes a collection of the northbound API, and an object that the test creates and updates in this collection.
 type collection struct {
 	path, envelope, plural string
 	attributes             string // attributes of a valid object, without id and tenant_id
 	changed                string // attributes of a valid update
 }
 
-// tenant is the tenant of all objects. The controller returns it without dashes.
+// tenant is the tenant of all objects. The controller returns this ID without dashes.
 const tenant = "99999999-0000-4000-8000-000000000099"
 
 // sharedID returns the ID of an object that other objects refer to. The test creates all these objects before it sends the requests about
@@ -92,7 +92,7 @@ func (l *requestList) addSharedObjects() {
 	l.add("shared network", "POST", "/networks", object("network", sharedID(4), `"name":"shared"`))
 }
 
-// object returns the body with one object of the tenant.
+// object returns a request body with one object of the tenant.
 func object(envelope, id, attributes string) string {
 	return fmt.Sprintf(`{%q:{"id":%q,"tenant_id":%q,%s}}`, envelope, id, tenant, attributes)
 }

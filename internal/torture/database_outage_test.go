@@ -25,7 +25,7 @@ var routesWithoutDatabase = []string{
 	"GET /reservation/: 300", "GET /reservation/versions: 300",
 }
 
-// requestsWithoutWrite are the routes whose example request berth refuses before it writes a row, because the tag does not exist or the
+// requestsWithoutWrite are the routes whose example request berth refuses before berth writes a row, because the tag does not exist or the
 // generation is not the current one. Each route has the status of its answer.
 var requestsWithoutWrite = []string{
 	"DELETE /networking/v2.0/networks/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/ports/{id}/tags/{tag}: 404",

@@ -156,7 +156,7 @@ func TestScheduleDeletedByHand_IsCreatedAgain(t *testing.T) {
 }
 
 // TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd restores the database from a backup. The restored database lacks a port whose
-// workflow exists. It also gives new journal entries numbers for which Temporal already has a completed workflow.
+// workflow exists. In the restored database, new journal entries also get numbers for which Temporal already has a completed workflow.
 func TestPostgreSQLRestoredFromBackup_ExecutionsWithoutRowsEnd(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)

@@ -36,10 +36,9 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 	return why
 }
 
-// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the workflow's history has at
-// most `maxEvents` events. checkHistories allows workflow tasks to time out, because that happens on a busy machine. If a
-// workflow task times out again and again, checkHistories finds the workflow, because its history becomes longer than
-// `maxEvents`.
+// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the workflow's history has at most
+// `maxEvents` events. checkHistories allows workflow tasks to time out, because that happens on a busy machine. If a workflow task times
+// out again and again, checkHistories finds the workflow, because the workflow's history becomes longer than `maxEvents`.
 func (h *hostileClient) checkHistories(maxEvents int) {
 	h.t.Helper()
 	c := h.app.Temporal

@@ -107,16 +107,16 @@ func nextLeaseWaitsForSlowEnd(g *hostGroup) {
 	}
 	next.startNow()
 	next.awaitBlockedBy(a)
-	a.awaitStatus("ERROR") // the retry timeout is over; the next lease waits until lease a is deleted
+	a.awaitStatus("ERROR") // the retry timeout is over; the next lease waits until the first lease is deleted
 	next.awaitBlockedBy(a)
 	g.Nova.RemoveServers(g.hosts[0])
 	g.api.Must("DELETE", a.path, nil)
 	next.awaitStatus("ACTIVE")
 }
 
-// failedEndBlocksOnlyItsHosts makes the end of lease a fail on host 1. A second lease needs the hosts 1 and 2, so it waits for lease a, and
-// gets the status ERROR at its own end, because it never started. The next lease of host 2 must start. A lease that was planned on host 1,
-// but can use any host, must start on another host.
+// failedEndBlocksOnlyItsHosts makes the end of the first lease fail on host 1. A second lease needs the hosts 1 and 2, so it waits for the
+// first lease, and gets the status ERROR at its own end, because it never started. The next lease of host 2 must start. A lease that was
+// planned on host 1, but can use any host, must start on another host.
 func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	hostsUpTo := func(n int) servertest.Object {
 		r := g.hostReservation(n, n)
@@ -168,7 +168,7 @@ func failedEndBlocksOnlyItsHosts(g *hostGroup) {
 	if got := quarantine(); !strings.Contains(got, "lease "+g.name+" ("+a.id+")") || !strings.Contains(got, "Nova has failed since") {
 		g.Errorf("quarantine of the host that the lease has not released: got %q, want the lease and Nova's call", got)
 	}
-	removeFault() // now berth can remove host 1 from the aggregate of lease a
+	removeFault() // now berth can remove host 1 from the aggregate of the first lease
 	g.await("Nova's aggregates are clean", func() string {
 		got := g.hostAggregates(a.reservations[0], last.reservations[0], movable.reservations[0])
 		return waitingFor("they are "+got, got == "b:2 c:3 freepool:1")

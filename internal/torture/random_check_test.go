@@ -128,7 +128,7 @@ func checkController(_ *ledger, w *observation) (findings []finding) {
 	return findings
 }
 
-// checkUnfinished checks that no work is left.
+// checkUnfinished checks that no work is left, and that every metric in driftGauges is 0.
 func checkUnfinished(_ *ledger, w *observation) (findings []finding) {
 	for _, u := range w.unfinished {
 		object, detail, _ := strings.Cut(u, ":")

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// faultKind is a kind of fault. The function begin starts one fault of the kind and returns the function that ends it.
+// faultKind is a kind of fault. The function begin starts one fault of this kind and returns the function that ends this fault.
 type faultKind struct {
 	name    string
 	weight  int

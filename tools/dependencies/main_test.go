@@ -12,7 +12,7 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// The texts of licences, as files of the licence classifier.
+// The names of the licence classifier's files that contain the texts of licences.
 const (
 	mit    = "MIT/pristine.txt"
 	apache = "Apache-2.0/pristine.txt"

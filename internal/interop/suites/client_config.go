@@ -42,7 +42,7 @@ func (c *cloud) createProjects() error {
 		os.CopyFS(c.dir, libraries))
 }
 
-// libraries are the tests that use libraries of other projects.
+// libraries holds tests that call berth through the libraries of other projects.
 //
 //go:embed libraries
 var libraries embed.FS
@@ -106,7 +106,7 @@ func (c *cloud) startClient() error {
 	})
 }
 
-// tempestConf returns Tempest's configuration file. It switches on the tests of the extensions that berth lists.
+// tempestConf returns Tempest's configuration file. The file switches on the tests of the extensions that berth lists.
 func (c *cloud) tempestConf() string {
 	return strings.NewReplacer("KEYSTONE", c.keystone, "PASSWORD", password, "EXTERNAL", c.external, "DIR", c.dir,
 		"EXTENSIONS", strings.Join(c.extensions, ",")).Replace(`

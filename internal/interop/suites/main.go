@@ -1,8 +1,8 @@
-// Suites runs test suites of OpenStack that call berth's APIs: the suites of Tempest and its plugins, and the functional tests of openstacksdk
-// and of the openstack client. It starts berth with all servers that berth needs, a Keystone, and agents that only send heartbeats. All
-// servers listen on free ports of the loopback interface, and all files are in a private folder. The file out_of_scope.txt lists the tests
-// that need a feature that berth does not have. The program prints a table of the results. It exits with the code 1 if a test fails, if a
-// suite skips a test that the file does not list, or if a line of the file matches no test.
+// Suites runs test suites of OpenStack that call berth's APIs: the suites of Tempest and its plugins, and the functional tests of
+// openstacksdk and of the openstack client. It starts berth with all servers that berth needs, a Keystone, and agents that only send
+// heartbeats. All servers listen on free ports of the loopback interface, and all files are in a private folder. The file out_of_scope.txt
+// lists the tests that need a feature that berth does not have. The program prints a table of the results. It exits with the code 1 if a
+// test fails, if a suite skips a test that out_of_scope.txt does not list, or if a line of out_of_scope.txt matches no test.
 package main
 
 import (
