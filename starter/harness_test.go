@@ -23,7 +23,7 @@ func portWorkflow(ctx workflow.Context, _ contract.Input) error {
 	since := workflow.Now(ctx)
 	complete := func(r contract.Report) {
 		switch {
-		case r.Revision == 1: // the workflow treats revision 1 as a report for an earlier binding
+		case r.Revision == 1: // this replacement treats a report with revision 1 as a report for an earlier binding
 			return
 		case r.Event == "begun" || r.Event == "lost":
 			if !slices.Contains(remaining, r.Entity) {

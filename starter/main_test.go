@@ -70,7 +70,7 @@ func TestCommandLine(t *testing.T) {
 			// polled [list] [port] waits until the command in the background has read the list of ports, a single port, or both
 			// two more times. After the second read, the command has printed the state that it got from the first read.
 			"polled": func(ts *testscript.TestScript, _ bool, args []string) { polled(ts, stubOf(ts), args) },
-			// requested TEXT checks that the API got a request that contains TEXT.
+			// requested TEXT checks that the API got a request that contains TEXT; `! requested TEXT` checks that it got no such request.
 			"requested": func(ts *testscript.TestScript, neg bool, args []string) {
 				if s := stubOf(ts); s.requested(args[0]) == neg {
 					ts.Fatalf("requested: the requests do not match the expectation of the script; the stub got these requests: %s", strings.Join(s.requests, "\n"))

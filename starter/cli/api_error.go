@@ -66,7 +66,7 @@ func (a *Client) errorOf(res *http.Response, raw []byte) error {
 	return t
 }
 
-// parseAPIError parses an error answer in the formats of Neutron, Placement, Blazar, the agent gateway and /readyz.
+// parseAPIError parses an error answer in the formats of Neutron, Placement, Blazar, the HTTP API for agents (/agent/v1) and /readyz.
 func parseAPIError(res *http.Response, raw []byte) *APIError {
 	r := &APIError{Status: res.StatusCode, RequestID: res.Header.Get("X-Openstack-Request-Id")}
 	var shapes struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // Environment is the environment of the process. If the process does not have a variable, Environment takes the variable from the
-// address file of a development run. Environment implements envconfig.EnvLookup.
+// address file of a development run ($BERTH_DATA/env, which `make run` writes). Environment implements envconfig.EnvLookup.
 type Environment struct {
 	process map[string]string
 	file    map[string]string

@@ -124,8 +124,8 @@ func (r *Resource) wrapBody(body Object) Object {
 	return Object{r.SingularKey: body}
 }
 
-// takesBareBody reports whether the bodies of requests have no envelope. The bodies of Blazar's requests have no envelope,
-// although the bodies of Blazar's answers have one.
+// takesBareBody reports whether the bodies of requests have no envelope (an outer object whose only key is SingularKey).
+// The bodies of Blazar's requests have no envelope, although the bodies of Blazar's answers have one.
 func (r *Resource) takesBareBody() bool { return strings.HasPrefix(r.Path, "/reservation/") }
 
 // Unwrap returns the object in the envelope of an answer.

@@ -23,8 +23,8 @@ type Session struct {
 	Now           func() time.Time // the clock of the session; tests set another clock
 
 	temporalLock   sync.Mutex
-	temporalClient client.Client // nil until the first call to Temporal
-	temporalError  error         // the result of a failed connection
+	temporalClient client.Client // nil until the method Temporal has connected
+	temporalError  error         // error of the attempt to connect, if the attempt failed
 }
 
 // Open prepares the session after the flags were parsed.
@@ -50,9 +50,8 @@ func (s *Session) Close() {
 	}
 }
 
-// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. If
-// the address of Temporal comes from the address file of a development run, starter does not read the user's own
-// Temporal profile.
+// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. In
+// this case, starter does not read the user's own Temporal profile.
 func (s *Session) usesDevelopmentServer() bool {
 	return s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
 }

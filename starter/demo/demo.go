@@ -84,8 +84,8 @@ func checkFailed(format string, args ...any) error {
 // waitLimit is the maximum time that the demo waits for a result. Results usually take milliseconds.
 const waitLimit = time.Minute
 
-// waitUntil calls the function `condition` repeatedly until `condition` returns true or an error. An error about an unavailable
-// service, for example a slow Temporal server, ends the wait only after the time `limit`. When the time `limit` has passed,
+// waitUntil calls the function `condition` repeatedly until `condition` returns true or an error. An error that says that a service is
+// unavailable, for example because Temporal is slow, ends the wait only after the time `limit`. When the time `limit` has passed,
 // waitUntil returns an error that contains the text `what`.
 func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what string, condition func(context.Context) (bool, error)) error {
 	started := time.Now()

@@ -19,7 +19,8 @@ func baseURL(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// queryStandIn reads what a stub has recorded. ok is false if the program that answers at the URL is not a stub.
+// queryStandIn reads the requests or events that a stub of an external service has recorded. ok is false if the program that answers
+// at the URL is not a stub.
 func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error) {
 	a := &cli.Client{BaseURL: url, HTTP: &http.Client{Timeout: waitLimit}}
 	err = a.Do(ctx, "GET", "", nil, &raw)

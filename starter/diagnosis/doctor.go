@@ -23,11 +23,12 @@ type check struct {
 	run  func(ctx context.Context, s *cli.Session) (found string, err error)
 }
 
-// errNotConfigured means that the settings do not name a service. The command doctor does not report this as a failure.
+// errNotConfigured means that a check is not possible, for example because the settings do not name the service, or because the token may
+// not read the path. The command doctor does not report this as a failure.
 var errNotConfigured = errors.New("not checked")
 
-// errWarning means that a service works in an unusual way, for example because of a decision of an administrator. The command doctor does
-// not report this as a failure.
+// errWarning means that berth works but needs attention, or that an administrator has chosen the state that the check has found, for example
+// a paused journal. The command doctor does not report this as a failure.
 var errWarning = errors.New("attention")
 
 const doctorHelp = "The result of a check is ok, WARN or FAIL, or - if the check was not possible. The exit code is 0 if no check is FAIL;\n" +

@@ -13,8 +13,8 @@ import (
 	"berth/starter/cli"
 )
 
-// apiAnswers starts an API that answers each path with a JSON body, other paths with 404, and every request with the header Date of the
-// given time. It returns the URL of the API.
+// apiAnswers starts an API that answers each path in `bodies` with the JSON body of the path, and every other path with 404. The header Date
+// of each answer contains the given time. apiAnswers returns the URL of the API.
 func apiAnswers(t *testing.T, at time.Time, bodies map[string]string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,8 @@ func checkClocks(ctx context.Context, s *cli.Session) (string, error) {
 		if err != nil {
 			continue // the check of this service reports the error
 		}
-		// The service read its clock between the request and the answer.
+		// The service read its clock at an unknown time between the request and the answer. Only a time of its clock that is before the
+		// request or after the answer shows a difference.
 		ahead := at.Sub(s.Now())
 		if behind := at.Sub(sent); ahead < 0 {
 			ahead = min(behind, 0)

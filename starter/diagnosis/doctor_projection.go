@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxComparisonAge is the age at which the last comparison of a projection with the rows is too old.
+	// maxComparisonAge is the age from which on doctor reports FAIL for the last comparison of a projection with the rows.
 	maxComparisonAge = 30 * time.Minute
-	// maxLateness is the longest time that due work may be late.
+	// maxLateness is the longest time that due work may be late without a FAIL of doctor.
 	maxLateness = time.Minute
 )
 

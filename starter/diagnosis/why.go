@@ -19,12 +19,12 @@ announce/NETWORK (notifications of a network to its agents), pool/HOST (the host
 odl/full-sync, odl/recovery, odl/audit, odl/repair, or maintenance/sweep (the job that restarts lost workflows). If such a
 workflow has ended, the command says what starts it again. If Temporal does not know the workflow, the exit code is 3.`
 
-// explanation is a contract.Why, with the source from which it was read.
+// explanation is a contract.Why (it says what an object waits for), with the source from which the command has read it.
 type explanation struct {
 	contract.Why
 	Source string `json:"source"`         // workflow, api, or temporal for a closed workflow
 	Note   string `json:"note,omitempty"` // why the source is not the workflow
-	// Agents are the agents that block the port.
+	// Agents are the agents that block the port, or the warning that the L2 agent of an ACTIVE port is silent.
 	Agents []blockingAgent `json:"agents,omitempty"`
 }
 
@@ -50,8 +50,8 @@ func whyCommand(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// explain asks the workflow of an object what the object waits for. If the workflow is closed or Temporal is unavailable, explain asks the
-// API.
+// explain asks the workflow of an object what the object waits for. If this query fails, for example because the workflow is closed or
+// Temporal is unavailable, explain asks the API.
 func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (explanation, error) {
 	w, queryErr := QueryWhy(ctx, s, resource.WorkflowID(r, id))
 	if queryErr == nil && r == resource.Leases && w.LastError != "" { // the API knows the latest attempt, the workflow knows only the first

@@ -13,11 +13,12 @@ import (
 	"berth/starter/resource"
 )
 
-// blockingAgent is an agent whose report a port waits for, or the reason why no such agent exists.
+// blockingAgent is an agent whose report a port waits for, or the reason why no such agent exists, or the warning that the L2 agent of an
+// ACTIVE port is silent.
 type blockingAgent struct {
 	For        string     `json:"for"`
 	Sentence   string     `json:"sentence"`
-	Agent      string     `json:"agent,omitempty"` // ID of the agent; empty if no such agent exists
+	Agent      string     `json:"agent,omitempty"` // ID of the agent; empty if no such agent exists, and in a warning
 	LastReport *time.Time `json:"last_report,omitempty"`
 }
 

@@ -50,7 +50,7 @@ func printAttempts(s *cli.Session, w contract.Why) error {
 	return err
 }
 
-// sinceText formats the time since when an object waits, and how long ago that was.
+// sinceText formats the time at which an object began to wait, and how long ago that was.
 func sinceText(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "-"
@@ -58,7 +58,7 @@ func sinceText(t *time.Time, now time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.Local().Format("15:04:05"), now.Sub(*t).Round(time.Second))
 }
 
-// deadlineText formats the time until when an object waits.
+// deadlineText formats the deadline in an object's explanation.
 func deadlineText(t *time.Time) string {
 	if t == nil {
 		return "no deadline"

@@ -69,7 +69,8 @@ func startsWhen(workflow string) string {
 	}
 }
 
-// explainWorkflow prints what a workflow without an object in the API waits for. A closed workflow has no more work.
+// explainWorkflow prints what a workflow without an object in the API waits for. If the workflow is closed, explainWorkflow prints what
+// starts it.
 func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error {
 	if workflow == sweepID {
 		return explainSweep(ctx, s)

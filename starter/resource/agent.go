@@ -68,7 +68,7 @@ func SendHeartbeat(ctx context.Context, s *cli.Session, agentType, host string) 
 	return o, nil
 }
 
-// postReports sends provisioning reports to the agent gateway and prints the results.
+// postReports sends provisioning reports to the HTTP API for agents (/agent/v1) and prints the results.
 func postReports(ctx context.Context, s *cli.Session, reports []cli.Object) error {
 	var answer cli.Object
 	if err := s.API.Do(ctx, "POST", "/agent/v1/reports", cli.Object{"reports": reports}, &answer); err != nil {

@@ -15,7 +15,7 @@ import (
 	"berth/starter/cli"
 )
 
-// AgentTokens is the cli.Resource for the tokens with which agents use the HTTP gateway.
+// AgentTokens is the cli.Resource for the tokens with which agents use the HTTP API for agents (/agent/v1).
 var AgentTokens = &cli.Resource{
 	Name: "agent token", Path: "/operator/v1/agent-tokens", PluralKey: "agent_tokens", IDKey: "id", NameKey: "id", IsID: cli.IsUUID,
 	Columns: []string{"id", "host", "created_at", "last_used_on"},

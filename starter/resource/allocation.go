@@ -41,7 +41,7 @@ func listAllocations(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// consumerAllocations makes the object that the commands print for the allocations of a consumer.
+// consumerAllocations is the cli.Resource with which commands print the allocations of a consumer. No command sends a request with it.
 var consumerAllocations = &cli.Resource{Name: "allocation", IDKey: "consumer", NameKey: "consumer",
 	Columns: []string{"consumer", "consumer_generation", "consumer_type", "project_id", "user_id"}}
 

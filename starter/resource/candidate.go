@@ -79,7 +79,7 @@ func resourceList(v any) string {
 	return strings.Join(all, ",")
 }
 
-// candidatesSentence says how much was examined and whether the list of candidates is cut.
+// candidatesSentence says how many providers and trees the API has examined, and whether the list of candidates is cut.
 func candidatesSentence(o cli.Object) string {
 	examined, _ := o["examined"].(cli.Object)
 	candidates, _ := o["candidates"].(cli.Object)

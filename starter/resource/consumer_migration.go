@@ -14,8 +14,8 @@ const migrateConsumersHelp = `Allocations that were imported from an old Placeme
 creates the records in batches, with the project and the user of BERTH_INCOMPLETE_CONSUMER_PROJECT_ID and _USER_ID,
 while the API serves other requests. You can stop it at any time: finished batches stay, and the next run continues.`
 
-// migrationPause is how long the command waits after a batch that migrated no consumer. Such a batch means that other writers
-// have locked the remaining consumers.
+// migrationPause is how long the command waits after a batch that migrated no consumer although some remain. Such a batch means that
+// other writers have locked the remaining consumers.
 const migrationPause = 200 * time.Millisecond
 
 func migrateConsumers(f *pflag.FlagSet) cli.Action {

@@ -19,8 +19,8 @@ func parseInstantFlag(_ context.Context, s *cli.Session, values []string) (any, 
 	return parseInstant(values[0], s.Now())
 }
 
-// parseInstant parses the word `now`, a duration from now such as +90m, a date with a time zone, or a date in one of the API's
-// formats. parseInstant returns a date in one of the formats that the API accepts.
+// parseInstant converts a duration from now such as +90m, or a date with a time zone, to a date in one of the formats that the API
+// accepts. parseInstant returns the word `now` and any other word that begins with a digit unchanged; the API checks these words.
 func parseInstant(word string, now time.Time) (any, error) {
 	if after, relative := strings.CutPrefix(word, "+"); relative {
 		d, err := parseDuration(after)
@@ -111,7 +111,7 @@ func parseZone(name string) (*time.Location, error) {
 // FormatSecond formats an instant for the API, truncated to the second.
 func FormatSecond(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// endAfter returns the start plus the length, in one of the API's formats.
+// endAfter returns the date that is `length` after the start, in one of the API's formats.
 func endAfter(start any, length string, now time.Time) (string, error) {
 	d, err := parseDuration(length)
 	if err != nil {

@@ -165,7 +165,8 @@ func (w calendarWindow) draw(p *cli.Printer, names []string, reservations []host
 	return p.PrintList(legend, calendarColumns)
 }
 
-// fillCells writes the letter of a lease into every cell of the line whose time overlaps with the lease's reservation.
+// fillCells writes the letter of a lease into those cells of a host's line whose time overlaps with the lease's reservation of the host.
+// A cell that already has the letter of another lease gets a star.
 func (w calendarWindow) fillCells(line []string, r hostReservation, letter string) {
 	for i := range line {
 		begins, ends := w.cellStart(i), w.cellStart(i+1)
