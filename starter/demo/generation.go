@@ -22,7 +22,7 @@ type writeResult struct {
 
 // raceWriters lets two writers send a write with the same generation at the same time. raceWriters returns the result of the
 // writer whose write succeeded, and the result of the writer whose write was rejected. If not exactly one write succeeded, or if
-// the other write was not rejected because of the generation, raceWriters returns an error.
+// the other write was rejected for another reason than its generation, raceWriters returns an error.
 func raceWriters(success int, write func(writer int) (int, error)) (won, lost writeResult, err error) {
 	var attempts [2]writeResult
 	var ready, done sync.WaitGroup

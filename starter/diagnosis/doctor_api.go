@@ -78,7 +78,8 @@ func checkNotes(ctx context.Context, s *cli.Session) (string, error) {
 	return "no note waits longer than 10 seconds", nil
 }
 
-// checkSetAsideNotes checks that no note is set aside because Temporal refuses it for a reason that concerns only this note.
+// checkSetAsideNotes checks that no note is set aside. berth sets a note aside if Temporal refuses it for a reason that concerns only this
+// note.
 func checkSetAsideNotes(ctx context.Context, s *cli.Session) (string, error) {
 	var o struct {
 		SetAside int `json:"set_aside"`

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// leaseGrace is the time after which a due lease that has not changed its status is late.
+	// leaseGrace is how long the start or end of a lease may be overdue before doctor counts the lease as late.
 	leaseGrace = 10 * time.Second
 	// maxLateLeases is the maximum number of late leases whose executions one run of doctor reads.
 	maxLateLeases = 20
@@ -24,7 +24,7 @@ const (
 	leaseDate = "2006-01-02T15:04:05.000000"
 )
 
-// lateLease has those attributes of a lease that doctor reads.
+// lateLease has those attributes of a lease that doctor reads to find out whether the lease is late.
 type lateLease struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`

@@ -41,7 +41,8 @@ func listAllocations(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// consumerAllocations is the cli.Resource with which commands print the allocations of a consumer. No command sends a request with it.
+// consumerAllocations is the cli.Resource with which commands print the allocations of a consumer. Commands use it
+// only for their output.
 var consumerAllocations = &cli.Resource{Name: "allocation", IDKey: "consumer", NameKey: "consumer",
 	Columns: []string{"consumer", "consumer_generation", "consumer_type", "project_id", "user_id"}}
 
