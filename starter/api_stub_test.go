@@ -112,7 +112,7 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	return 404, nil
 }
 
-// explanation answers the explanation of a query for candidates, with a limit if the query has one.
+// explanation answers requests for the explanation of a query for allocation candidates. The answer contains a limit if the query has one.
 func (s *apiStub) explanation(r *http.Request) (int, any) {
 	filter := func(name string, removed int, reason string) cli.Object {
 		return cli.Object{"filter": name, "providers": removed, "trees": removed, "examples": []cli.Object{{"uuid": "1", "name": "cmp-1", "reason": reason}}[:min(removed, 1)]}
