@@ -37,8 +37,8 @@ func TemporalError(s *Settings, workflow string, err error) error {
 // ErrNoWorkflow means that Temporal has no workflow with the requested ID, neither open nor closed.
 var ErrNoWorkflow = errors.New("the workflow never started, or has not started yet")
 
-// ErrClosedWorkflow means that the workflow with the requested ID has ended. If the object of the workflow still exists, berth starts the workflow
-// again.
+// ErrClosedWorkflow means that the workflow with the requested ID has ended. If the object of the
+// workflow still exists, berth starts the workflow again.
 var ErrClosedWorkflow = errors.New("its object is deleted, or the workflow was terminated or cancelled")
 
 // isClosed reports whether the error means that the workflow exists but is closed. Temporal returns the error type NotFound both

@@ -17,7 +17,8 @@ import (
 	"berth/starter/cli"
 )
 
-// newSession makes a session from an environment. The session's clock always shows the time `now`, and the output of the session goes to the buffer.
+// newSession makes a session from an environment. The session's clock always shows the time `now`, and the output
+// of the session goes to the buffer.
 func newSession(t *testing.T, now time.Time, environ ...string) (*cli.Session, *bytes.Buffer) {
 	t.Helper()
 	settings, err := cli.ReadSettings(append(environ, "BERTH_DATA="+t.TempDir(), "TEMPORAL_ADDRESS=127.0.0.1:1"))
