@@ -43,9 +43,8 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
 	for _, p := range c.Parents {
-		// When the controller updates a parent with a nested collection, for example a pool with members, it drops the
-		// objects in the collection, and berth creates them again. The delete of such an object therefore waits for the
-		// update of its parent.
+		// When the controller updates a parent with a nested collection (a pool with members), it drops the objects in the
+		// collection, and berth creates them again. So the delete of such an object waits for the update of its parent.
 		if c.Operation != journal.Delete || p.Type == journal.ParentType(c.Object.Type) {
 			types, ids = append(types, p.Type), append(ids, p.ID)
 		}
