@@ -128,8 +128,10 @@ func TestHostileSignal_UnsignedReportsAreIgnored(t *testing.T) {
 	if !waitsForAgents(why) {
 		t.Errorf("send unsigned reports to a port that waits for its agents: got `why` %+v, want the port still waiting for both agents", why)
 	}
-	h.must(attack{method: http.MethodPut, path: h.fill("/networking/v2.0/ports/{port}"), body: `{"port":{"admin_state_up":false}}`})
-	h.awaitWhy(id, func(w contract.Why) bool { return !waitsForAgents(w) })
+	h.must(attack{method: http.MethodDelete, path: h.fill("/networking/v2.0/ports/{port}")})
+	if err := h.app.Temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
+		t.Errorf("the workflow after the deletion of its port: got error %v, want it to complete", err)
+	}
 	h.checkHistories(500)
 }
 
