@@ -26,7 +26,7 @@ func TestSignal_AckAnswersWithTheRemainingBlocks(t *testing.T) {
 	h.expect(t, 0, "DOWN, still blocked by DHCP, L2", signalL2("web-1", "--revision", "1", "--ack")...)
 	h.expect(t, 0, "DOWN, still blocked by DHCP", signalL2("web-1", "--revision", "2", "--ack")...)
 	h.expect(t, 0, "DOWN, still blocked by DHCP, L2", signalL2("web-1", "--event", "lost", "--ack")...)
-	h.expect(t, 0, "L2 on cmp-1 is reported", signalL2(h.portID, "--event", "complete")...)
+	h.expect(t, 0, "sent the event complete of L2 on cmp-1", signalL2(h.portID, "--event", "complete")...)
 	h.expect(t, 0, "waiting for DHCP (from its workflow)", "why", "port/web-1")
 	h.expect(t, 0, `"remaining": []`, "signal", "port/web-1", "--entity", "DHCP", "--host", "cmp-1", "--ack", "-o", "json")
 	if err := h.namespace.Client.GetWorkflow(t.Context(), contract.PortID(h.portID), "").Get(t.Context(), nil); err != nil {
