@@ -61,6 +61,7 @@ func TestOpenDaylight_MirrorsNetworkStory(t *testing.T) {
 
 	binding := servertest.PortBody(network)
 	delete(binding, "network_id")
+	s.api.RegisterAgents() // on a busy machine, the first heartbeats are too old by now
 	s.change("ports/"+port, "port", binding)
 	s.api.Must("POST", "/agent/v1/reports", servertest.ReportsBody(port))
 	s.AwaitActive(s.api, []string{port})
