@@ -186,7 +186,7 @@ func (p *Postgres) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300",
+	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=1000",
 		"shared_buffers=256MB", "max_wal_size=2GB", "log_min_messages=warning"}
 	if p.options.Unsafe {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=256MB")
