@@ -98,7 +98,8 @@ func (n leaseClient) fill(line string) string {
 }
 
 // runCommand runs a command and compares the output of the command with the expected output. If the expected output begins with `until:`,
-// runCommand repeats the command until the output equals the rest of the expected output.
+// runCommand repeats the command until the output equals the rest of the expected output. After the deletion of a lease, runCommand waits until
+// no lease is left that is being deleted, because a deletion that takes longer than the API waits for it goes on after the answer.
 func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, string)) {
 	n.Helper()
 	line := n.fill(s.line)
@@ -108,5 +109,10 @@ func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, st
 	}
 	if problem := s.differs(run(line)); problem != "" {
 		n.Errorf("run the command openstack %s: %s", s.line, problem)
+	}
+	if strings.HasPrefix(s.want, "Deleted lease") {
+		n.Await("the lease of the command "+s.line+" is deleted", func() string {
+			return strings.Join(n.Rows(`select name from lease where delete_requested_at is not null`), " ")
+		})
 	}
 }
