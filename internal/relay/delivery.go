@@ -166,6 +166,7 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	options := client.StartWorkflowOptions{
 		ID:                       n.ID,
 		TaskQueue:                contract.TaskQueue(n.Workflow),
+		WorkflowTaskTimeout:      taskTimeout(n.Workflow),
 		WorkflowIDReusePolicy:    reusePolicy(n),
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            n.Summary,
@@ -183,6 +184,18 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 		return nil // the workflow has completed and is not started again
 	}
 	return err
+}
+
+// leaseTaskTimeout is the timeout of a workflow task of a lease. When the process that runs a step of a lease is killed, Temporal gives the
+// step to another process after this timeout. A local activity that takes longer than this timeout extends the task.
+const leaseTaskTimeout = 4 * time.Second
+
+// taskTimeout returns the timeout of a workflow task of the workflow type. 0 selects Temporal's default, which is 10 s.
+func taskTimeout(workflow string) time.Duration {
+	if workflow == contract.Lease {
+		return leaseTaskTimeout
+	}
+	return 0
 }
 
 // reusePolicy says whether a note starts the workflow again if the workflow has already completed.

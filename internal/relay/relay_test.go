@@ -131,6 +131,25 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	}
 }
 
+func TestDeliver_OtherProcessesContinueALeaseAfterFourSeconds(t *testing.T) {
+	t.Parallel()
+	s, n := storetest.New(t), temporaltest.New(t)
+	id := contract.LeaseID("1")
+	enqueue(t, s, contract.Lease, id)
+
+	if _, err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	d, err := n.Client.DescribeWorkflowExecution(t.Context(), id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.GetExecutionConfig().GetDefaultWorkflowTaskTimeout().AsDuration(); got != 4*time.Second {
+		t.Errorf("start the workflow of a lease: got the workflow task timeout %s, want 4s", got)
+	}
+}
+
 func TestRun_DeliversNotesOfADeadRelay(t *testing.T) {
 	t.Parallel()
 	s, n := storetest.New(t), temporaltest.New(t)
