@@ -99,7 +99,7 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	return env
 }
 
-// command returns the command of a service so that it runs as a process on this machine. The command is one of berth's programs or a
+// command returns the command of a service in a form that runs as a process on this machine. The command is one of berth's programs or a
 // script in the folder deploy.
 func (h *serviceHost) command(t *testing.T, words []string, env map[string]string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()

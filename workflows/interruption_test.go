@@ -71,6 +71,7 @@ func (s *scenario) sendConcurrently(n int, name string, arg func(i int) any) {
 // sendBurst sends the signals from `from` to end-1 from 8 senders. Each sender sends its signals in order.
 func (s *scenario) sendBurst(from, end int, name string, arg func(i int) any) {
 	s.t.Helper()
+	s.isFlooded = true
 	const senders = 8
 	var wait sync.WaitGroup
 	for sender := range senders {

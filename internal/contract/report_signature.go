@@ -73,7 +73,7 @@ func (r Report) Sign(key ed25519.PrivateKey, workflowID string, expires time.Tim
 // Verify returns why a report to a workflow is refused at the time `now`. The parameter `keys` contains the public keys of the report's host.
 func (r Report) Verify(workflowID string, keys []ed25519.PublicKey, now time.Time) Refusal {
 	if r.Entity == "" || strings.ContainsFunc(workflowID+r.Host+r.Entity, unicode.IsControl) {
-		return RefusedMalformed // in particular, no field contains the end of a line
+		return RefusedMalformed // a line feed in a field could shift the lines of the signed text, so that the signature also fits another report
 	}
 	switch {
 	case r.Event == "block" || r.Event == "unblock":

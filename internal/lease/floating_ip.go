@@ -22,7 +22,7 @@ type ReservableFloatingIP struct {
 // FloatingIPCandidate is a floating IP, with the information whether the floating IP is free in the time window of a reservation.
 type FloatingIPCandidate struct {
 	ReservableFloatingIP
-	Booked bool // reserved at any time
+	Booked bool // another reservation has it, in the window or at another time
 	Free   bool // not reserved in the window
 }
 

@@ -90,7 +90,7 @@ func (h Host) Properties() map[string]string {
 // HostCandidate is a host, with the information whether the host is free in the time window of a reservation.
 type HostCandidate struct {
 	Host
-	Booked bool // reserved at any time
+	Booked bool // another reservation has it, in the window or at another time
 	Free   bool // not reserved in the window
 	Late   bool // a lease that is past its end has not released the host yet
 }
@@ -225,8 +225,8 @@ type AllocationFilter struct {
 	Host               int64
 }
 
-// ResourceProperty is the name of a property of hosts, networks or devices, together with all values that registered resources of the type have
-// for this property.
+// ResourceProperty is the name of a property of hosts, networks or devices, together with all values that registered resources of the type
+// have for this property.
 type ResourceProperty struct {
 	ID        uuid.UUID
 	Name      string

@@ -183,7 +183,7 @@ func (r ReservableResource) RegisteredFault() error {
 // ResourceCandidate is a resource, with the information whether the resource is free in the time window of a reservation.
 type ResourceCandidate struct {
 	ReservableResource
-	Booked bool // reserved at any time
+	Booked bool // another reservation has it, in the window or at another time
 	Free   bool // not reserved in the window
 }
 

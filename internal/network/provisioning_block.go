@@ -77,8 +77,9 @@ func AutoDeletedPortOwners() []string {
 	return []string{DeviceOwnerDHCP, "network:distributed", "network:floatingip_agent_gateway"}
 }
 
-// ownersWithoutAgents are the device owners of ports for which no agent reports.
-var ownersWithoutAgents = []string{
+// ownersWithoutBlocks are the device owners of ports that do not wait for agents. Such a port gets no DHCP block, and gets an L2 block only
+// after an L2 agent has reported the event `begun` or `lost` for the port.
+var ownersWithoutBlocks = []string{
 	"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface",
 	"network:router_gateway", "network:router_centralized_snat", DeviceOwnerDHCP,
 	"network:floatingip_agent_gateway", "network:router_ha_interface", "network:floatingip",
@@ -88,7 +89,7 @@ var ownersWithoutAgents = []string{
 // If an agent has begun its work for a port or has lost the finished work, the agent must complete the work, whatever the device owner of
 // the port is.
 func (p Port) needsBlock(entity, state string, pc PortContext) bool {
-	exempt := slices.Contains(ownersWithoutAgents, p.DeviceOwner) || p.VIF == VIFPhysical
+	exempt := slices.Contains(ownersWithoutBlocks, p.DeviceOwner) || p.VIF == VIFPhysical
 	switch entity {
 	case L2:
 		return p.Bound() && !p.Distributed() && (!exempt || state != "") && !p.controllerReportsNothing(pc.HostAgents)

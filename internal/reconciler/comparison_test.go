@@ -114,7 +114,7 @@ func TestComparison_LateVisibilityRestartsNoOpenWorkflow(t *testing.T) {
 	}
 	got = f.compare(t, lateVisibility{f.namespace.Client})
 	if d := cmp.Diff(outbox.Projection{Name: outbox.Executions, Compared: int64(len(rows)), Unattended: 1, Examples: f.ids[:1]}, got); d != "" {
-		t.Errorf("comparison after the end of one workflow (-want +got):\n%s", d)
+		t.Errorf("comparison after the deletion of one execution (-want +got):\n%s", d)
 	}
 	if notes := storetest.ClaimNotes(t, f.store); len(notes) != 1 || notes[0].ID != f.ids[0] || !notes[0].Restart {
 		t.Errorf("notes after the comparison: got %+v, want one that restarts %s", notes, f.ids[0])
@@ -156,7 +156,7 @@ func TestComparison_ExecutionOnlyInVisibilityIsStartedAgain(t *testing.T) {
 	got := f.compare(t, outdated)
 
 	if d := cmp.Diff(outbox.Projection{Name: outbox.Executions, Compared: int64(len(rows)), Unattended: 1, Examples: f.ids[:1]}, got); d != "" {
-		t.Errorf("comparison after the end of one workflow (-want +got):\n%s", d)
+		t.Errorf("comparison after the deletion of one execution (-want +got):\n%s", d)
 	}
 	if notes := storetest.ClaimNotes(t, f.store); len(notes) != 1 || notes[0].ID != f.ids[0] || !notes[0].Restart {
 		t.Errorf("notes after the comparison: got %+v, want one that restarts %s", notes, f.ids[0])

@@ -12,8 +12,8 @@ import (
 // databaseStartTimeout is how long a starting process waits until the database answers.
 const databaseStartTimeout = 30 * time.Second
 
-// checkSchema returns an error if the database lacks migrations that this program contains. checkSchema accepts a database with a newer
-// schema, to which more migrations are applied than this program contains.
+// checkSchema returns an error if the database lacks migrations that this program contains. checkSchema accepts a database to which
+// more migrations are applied than this program contains.
 func checkSchema(ctx context.Context, url string) error {
 	all, err := readMigrations(ctx, url)
 	if err != nil {

@@ -74,7 +74,7 @@ func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 			if err == nil || ctx.Err() != nil {
 				return
 			}
-			slog.WarnContext(ctx, "applying block deadlines to waiting ports failed; retrying", "error", err)
+			slog.WarnContext(ctx, "applying the settings of provisioning blocks to waiting ports failed; retrying", "error", err)
 			select {
 			case <-ctx.Done():
 				return

@@ -27,7 +27,7 @@ func routes(t *testing.T) []osapi.Route {
 	return all[1:] // without the root path
 }
 
-// patterns returns the API's routes. The paths of the routes contain parameters such as {uuid}, as in the table of endpoints.
+// patterns returns the API's routes as patterns: the paths of the routes contain parameters such as {uuid}, as in the table of endpoints.
 func patterns(t *testing.T) []osapi.Route {
 	t.Helper()
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)

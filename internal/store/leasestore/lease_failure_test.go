@@ -90,7 +90,7 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 	}
 	e.beginStep(after.ID, lease.StepStart) // a worker that ignores the blockers
 	if err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("add a host to Placement that another lease still has: got error %v, want a fault of kind HostInUse", err)
+		t.Errorf("add a host, which another lease still has, to Placement: got error %v, want a fault of kind HostInUse", err)
 	}
 	storetest.Exec(t, e.url, `
 		with l as (update lease set status = 'PENDING' where id = $1)

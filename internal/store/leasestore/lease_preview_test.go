@@ -100,7 +100,7 @@ func TestLeasePreview_SkipsHostsWithAFailedEnd(t *testing.T) {
 	latest := hour(9)
 	got := e.planLease(hostsDraft(1, 2, 1, 1), &latest)
 	if !got.StartAt.Equal(hour(3)) {
-		t.Errorf("earliest possible start beside a host with a failed end: got %s, want hour 3", got.StartAt)
+		t.Errorf("earliest possible start if one host's lease has failed to end and the other host is leased until hour 3: got %s, want hour 3", got.StartAt)
 	}
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 2, 2), &latest); faultKind(err) != lease.NotEnoughHosts {
 		t.Error(err)

@@ -50,7 +50,7 @@ func TestBinding_LiveMigration(t *testing.T) {
 	fx.updateStatus(p.ID, l2OnCmp1)
 	both := fx.createBinding(p, cmp2)
 	if d := cmp.Diff([]string{"cmp-1 ACTIVE ovs", "cmp-2 INACTIVE ovs"}, bindingSummaries(both)); d != "" || both.Status != network.Active {
-		t.Fatalf("create an INACTIVE binding: got status %s, want ACTIVE; bindings (-want +got): %s", both.Status, d)
+		t.Fatalf("create an INACTIVE binding: got the port status %s, want ACTIVE; bindings (-want +got): %s", both.Status, d)
 	}
 
 	// Nova waits for one event about the wiring at the destination. The agent's report about the inactive binding at
@@ -64,7 +64,7 @@ func TestBinding_LiveMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(moved)); d != "" || moved.Status != network.Down {
-		t.Fatalf("activate the binding: got status %s, want DOWN; bindings (-want +got): %s", moved.Status, d)
+		t.Fatalf("activate the binding: got the port status %s, want DOWN; bindings (-want +got): %s", moved.Status, d)
 	}
 	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.IgnoredReports != 3 || s.Status != network.Down {
 		t.Errorf("late reports of the source after the move: got %+v, want DOWN and 3 ignored reports", s)
