@@ -2,12 +2,15 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 
-	"go.temporal.io/api/enums/v1"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
@@ -15,29 +18,53 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestSweep_RestartsTerminatedWorkflow(t *testing.T) {
+// TestSweep_RestartsWorkflowsThatEndedAbnormally runs a process without the role relay, so that no relay delivers the notes and the
+// reconciler does not run.
+func TestSweep_RestartsWorkflowsThatEndedAbnormally(t *testing.T) {
 	t.Parallel()
-	a := servertest.StartApp(t, "api,relay,temporal")
+	a := servertest.StartApp(t, "api,temporal")
 	servertest.AwaitReady(t, a)
 	base := "http://" + a.Address() + "/networking/v2.0/"
 	var network struct{ Network struct{ ID string } }
 	post(t, base+"networks", map[string]any{"network": map[string]any{"name": "blue"}}, &network)
-	var port struct{ Port struct{ ID string } }
-	post(t, base+"ports", map[string]any{"port": map[string]any{"network_id": network.Network.ID}}, &port)
-	id := contract.PortID(port.Port.ID)
-	servertest.Await(t, "the port has a workflow", func() bool { return running(t, a.Temporal, id) })
-
-	if err := a.Temporal.TerminateWorkflow(t.Context(), id, "", "by mistake"); err != nil {
+	createPort := func() (key, id string) {
+		var port struct{ Port struct{ ID string } }
+		post(t, base+"ports", map[string]any{"port": map[string]any{"network_id": network.Network.ID}}, &port)
+		return port.Port.ID, contract.PortID(port.Port.ID)
+	}
+	start := func(id, key string) client.WorkflowRun {
+		run, err := a.Temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: contract.TaskQueue(contract.Port)}, contract.Port, contract.Input{Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	key, terminated := createPort()
+	start(terminated, key)
+	if err := a.Temporal.TerminateWorkflow(t.Context(), terminated, "", "by mistake"); err != nil {
 		t.Fatal(err)
 	}
+	_, failed := createPort()
+	if err := start(failed, "no UUID").Get(t.Context(), nil); err == nil {
+		t.Fatal("run the workflow of a port with a key that is no UUID: got no error, want one")
+	}
+	_, waiting := createPort() // its workflow has never started
+	storetest.Exec(t, a.DatabaseURL(), `update note set restart = false`)
 
 	sweep := a.Temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
-	servertest.Await(t, "the sweep restarts the workflow", func() bool {
+	want := []string{failed, terminated}
+	slices.Sort(want)
+	var got []string
+	servertest.Await(t, "the sweep requests the restart of both workflows", func() bool {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)
 		}
-		return running(t, a.Temporal, id)
+		got = queryTexts(t, a.DatabaseURL(), `select workflow_id from note where restart order by workflow_id`)
+		return len(got) >= len(want)
 	})
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("workflows that the sweep restarts, without %s (-want +got):\n%s", waiting, d)
+	}
 }
 
 func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
@@ -86,9 +113,21 @@ func post(t *testing.T, url string, body, answer any) {
 	}
 }
 
-// running reports whether the workflow with the given ID is running.
-func running(t *testing.T, c client.Client, id string) bool {
+// queryTexts returns the first column of the rows that a query of the database with the given URL finds.
+func queryTexts(t *testing.T, url, sql string) []string {
 	t.Helper()
-	d, err := c.DescribeWorkflowExecution(t.Context(), id, "")
-	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	rows, err := c.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
 }
