@@ -25,7 +25,7 @@ func messagesDuringOutage(t *testing.T) int {
 	t.Helper()
 	rounds, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS"))
 	if err != nil {
-		rounds = 24
+		rounds = messagesPerBurst / 50
 	}
 	return 50 * rounds
 }
