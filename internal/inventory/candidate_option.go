@@ -32,7 +32,7 @@ func (s *Search) newWalk(t *Tree) *walk {
 		return nil
 	}
 	if s.query.Limits.Seed != 0 {
-		s.shuffle(w, t)
+		s.shuffleOptions(w, t)
 	}
 	slices.SortStableFunc(w.choices, func(a, b choice) int { return len(a.options) - len(b.options) })
 	w.lastSpread = -1
@@ -123,9 +123,9 @@ func (s *Search) hasEnoughProviders(w *walk) bool {
 	return nodes >= groups
 }
 
-// shuffle reorders the options of a walk. The order after shuffle depends only on the seed of the query and on the root provider of the
-// tree.
-func (s *Search) shuffle(w *walk, t *Tree) {
+// shuffleOptions reorders the options of a walk within one tree; the order of the trees comes from the database. The order of the options
+// depends only on the seed of the query and on the root provider of the tree.
+func (s *Search) shuffleOptions(w *walk, t *Tree) {
 	r := rand.New(rand.NewPCG(s.query.Limits.Seed, uint64(t.Root.ID)))
 	for i := range w.choices {
 		options := w.choices[i].options

@@ -14,7 +14,7 @@ type SearchLimits struct {
 	Choices    int    // maximum number of providers in all candidates together; the size of the response grows with it
 	Steps      int    // maximum number of providers that are tried
 	DepthFirst bool   // finish the search in a tree before the next tree; otherwise the trees take turns
-	Seed       uint64 // seed for a random order of the providers; 0: keep their order
+	Seed       uint64 // seed for a random order of the trees, and of the providers in each tree; 0: keep the order
 }
 
 // Default limits. They are high: a candidate with three resource classes has only three choices, and a search needs about ten steps to find

@@ -7,7 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultBeforeEndLead is the default time between a before_end_lease event and the end of the lease.
+// DefaultBeforeEndLead is the time between a before_end_lease event and the end of the lease in tests. It equals the default of the setting
+// BERTH_LEASE_BEFORE_END, which processes use.
 const DefaultBeforeEndLead = 60 * time.Minute
 
 // RequestedDate is a date in an API request: a point in time, or "now".

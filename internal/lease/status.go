@@ -18,6 +18,8 @@ var transitions = map[Status][]Status{
 	Deleting:    {Error},
 }
 
+// reservationTransitions lists, for each reservation status, the statuses to which the status may change. Only a test reads
+// reservationTransitions and eventTransitions: it compares every sequence of steps with them.
 var reservationTransitions = map[ReservationStatus][]ReservationStatus{
 	ReservationPending: {ReservationActive, ReservationDeleted, ReservationError},
 	ReservationActive:  {ReservationDeleted, ReservationError},

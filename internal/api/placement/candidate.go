@@ -15,7 +15,7 @@ import (
 type Candidates struct {
 	Max        int  // upper bound of every request's limit; 0 means none
 	DepthFirst bool // list all candidates of a provider tree before the next tree; otherwise list one candidate of each tree in turn
-	Random     bool // search the trees in random order
+	Random     bool // return candidates of a random choice of trees, and a random choice of providers in each tree
 }
 
 // searchBounds returns the limits of a search: the configured limits and the limit in the request. The value 0 means that a search has no
