@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -209,9 +210,11 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 		var s subject
 		err = tokens.Get(ctx, k.client(own), token).ExtractInto(&s)
 		switch {
+		case err == nil && s.User.ID == "":
+			return subject{}, fmt.Errorf("%w: validate a token: the answer describes no user, so it does not come from Keystone: check OS_AUTH_URL", ErrUnavailable)
 		case err == nil:
 			return s, nil
-		case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
+		case isTokenMissing(err):
 			return subject{}, fmt.Errorf("%w: the token is not valid", ErrUnauthenticated)
 		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && rejected == "":
 			rejected = own
@@ -221,6 +224,21 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 			return subject{}, unavailable("validate a token", err)
 		}
 	}
+}
+
+// isTokenMissing reports whether Keystone has answered that a token does not exist. A 404 without Keystone's JSON error says nothing about
+// the token: a proxy in front of Keystone, or another service at OS_AUTH_URL, has sent it.
+func isTokenMissing(err error) bool {
+	var answer gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &answer) || answer.Actual != http.StatusNotFound {
+		return false
+	}
+	var body struct {
+		Error struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	return json.Unmarshal(answer.Body, &body) == nil && body.Error.Code == http.StatusNotFound
 }
 
 // Fresh returns a valid token of the service user, for requests to other OpenStack services. The parameter `rejected` is a token that a

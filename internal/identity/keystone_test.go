@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,6 +138,49 @@ func TestKeystone_InvalidTokenIs401AndOutageIs503(t *testing.T) {
 	s.Fail(0)
 	expect(t, k, good, nil) // an ErrUnavailable is not cached
 	expect(t, k, "other", identity.ErrUnauthenticated)
+}
+
+func TestKeystone_AnswerOfAnotherServiceIs503(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   error
+	}{
+		"404 of Keystone":           {404, `{"error":{"code":404,"message":"Could not find token.","title":"Not Found"}}`, identity.ErrUnauthenticated},
+		"404 of a proxy":            {404, `<html><h1>404 Not Found</h1></html>`, identity.ErrUnavailable},
+		"404 without a body":        {404, ``, identity.ErrUnavailable},
+		"404 of a router":           {404, `{"message":"The requested URL was not found on the server."}`, identity.ErrUnavailable},
+		"404 of Nova":               {404, `{"itemNotFound":{"code":404,"message":"not found"}}`, identity.ErrUnavailable},
+		"404 with another error":    {404, `{"error":{"code":500,"message":"oops","title":"Internal Server Error"}}`, identity.ErrUnavailable},
+		"404 whose error is a text": {404, `{"error":"not found"}`, identity.ErrUnavailable},
+		"200 of a web page":         {200, `<html>It works!</html>`, identity.ErrUnavailable},
+		"200 with an empty object":  {200, `{}`, identity.ErrUnavailable},
+		"200 with an empty token":   {200, `{"token":{}}`, identity.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := start(t)
+			target, err := url.Parse(s.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keystone := httputil.NewSingleHostReverseProxy(target)
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost { // the login of the service user
+					keystone.ServeHTTP(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			t.Cleanup(front.Close)
+			as := service(s)
+			as.AuthURL = front.URL
+			expect(t, connect(t, s, as), "token", c.want)
+		})
+	}
 }
 
 func TestKeystone_UnreachableIsUnavailable(t *testing.T) {
