@@ -36,6 +36,7 @@ const (
 // Config has all settings of a process.
 type Config struct {
 	Listen             string // host:port of the HTTP listener
+	TLS                TLS
 	DatabaseURL        string
 	RequestTimeout     time.Duration
 	TrustedProxies     []netip.Prefix // reverse proxies whose X-Forwarded headers count
@@ -59,6 +60,12 @@ type Config struct {
 	Service            Service
 	Client             Client
 	Dev                Dev
+}
+
+// TLS has the PEM files with which the HTTP listeners use TLS. If CertFile and KeyFile are empty, the listeners do not use TLS.
+type TLS struct {
+	CertFile, KeyFile string
+	ClientCAFile      string // certificate authorities of clients; empty: clients need no certificate
 }
 
 // ODL has the settings of the OpenDaylight controller.
@@ -178,8 +185,13 @@ type Service struct {
 }
 
 // Client has the API's URL and token for the command line. If the environment of the command line does not set one of the two variables,
-// the command line takes the value from the address file of a development run, if the file has one.
-type Client struct{ URL, Token string }
+// the command line takes the value from the address file of a development run, if the file has one. The other fields are for an API with
+// TLS.
+type Client struct {
+	URL, Token        string
+	CAFile            string // PEM file, trusted in addition to the system's certificate authorities
+	CertFile, KeyFile string // PEM files of the client certificate; empty: no client certificate
+}
 
 // Dev has the settings of the embedded services of `worker --dev`. A port of 0 stands for any free port.
 type Dev struct {
@@ -204,6 +216,15 @@ func (c Config) check() error {
 	if c.Auth == Noauth && c.Listen != "" && !loopback(c.Listen) {
 		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
 			c.Listen)
+	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		return errors.New("BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE belong together: set both for TLS, or neither")
+	}
+	if c.TLS.ClientCAFile != "" && c.TLS.CertFile == "" {
+		return errors.New("BERTH_TLS_CLIENT_CA_FILE needs BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE, because clients send certificates only over TLS")
+	}
+	if (c.Client.CertFile == "") != (c.Client.KeyFile == "") {
+		return errors.New("BERTH_CLIENT_CERT_FILE and BERTH_CLIENT_KEY_FILE belong together: set both for a client certificate, or neither")
 	}
 	if c.Lease.Monitor && c.Nova.URL == "" {
 		return errors.New("BERTH_LEASE_MONITOR=on needs BERTH_NOVA_URL, because Nova reports which hypervisors are down")

@@ -7,6 +7,14 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		Description: "YAML file with further settings. Its keys are the names of the variables in lower case without BERTH_; a value in the environment overrides the value in the file."},
 	{Name: "BERTH_LISTEN", Default: "127.0.0.1:8778", Unit: "host:port",
 		Description: "Address of the HTTP listener for the APIs, the health checks and the metrics.", set: listen},
+	{Name: "BERTH_TLS_CERT_FILE", Unit: "path",
+		Description: "PEM file with the certificate of the HTTP listeners, and with intermediate certificates if there are any. With this setting, berth serves HTTPS with TLS 1.2 or newer instead of HTTP. berth reads the file again when the file changes.",
+		set:         text(func(c *Config) *string { return &c.TLS.CertFile })},
+	{Name: "BERTH_TLS_KEY_FILE", Unit: "path", Description: "PEM file with the private key of BERTH_TLS_CERT_FILE.",
+		set: text(func(c *Config) *string { return &c.TLS.KeyFile })},
+	{Name: "BERTH_TLS_CLIENT_CA_FILE", Unit: "path",
+		Description: "PEM file with certificate authorities. With this setting, every client must have a certificate from one of these certificate authorities, in addition to its token.",
+		set:         text(func(c *Config) *string { return &c.TLS.ClientCAFile })},
 	{Name: "BERTH_DATABASE_URL", Unit: "URL", Secret: true,
 		Description: "PostgreSQL database, in the form postgres://user:password@host:port/database.",
 		set:         text(func(c *Config) *string { return &c.DatabaseURL })},
@@ -67,8 +75,14 @@ var corsSettings = Section{"CORS", []Setting{
 }}
 
 var cliSettings = Section{"The command line `starter`", []Setting{
-	{Name: "BERTH_URL", Unit: "URL", Description: "The API that starter calls, in the form http://host:port.",
+	{Name: "BERTH_URL", Unit: "URL", Description: "The API that starter calls, in the form http://host:port or https://host:port.",
 		set: httpURL(func(c *Config) *string { return &c.Client.URL })},
+	{Name: "BERTH_CA_FILE", Unit: "path", Description: "PEM file with the certificate authority of an API with TLS, which starter trusts in addition to the system's certificate authorities.",
+		set: text(func(c *Config) *string { return &c.Client.CAFile })},
+	{Name: "BERTH_CLIENT_CERT_FILE", Unit: "path", Description: "PEM file with the client certificate of starter, for an API with BERTH_TLS_CLIENT_CA_FILE.",
+		set: text(func(c *Config) *string { return &c.Client.CertFile })},
+	{Name: "BERTH_CLIENT_KEY_FILE", Unit: "path", Description: "PEM file with the private key of BERTH_CLIENT_CERT_FILE.",
+		set: text(func(c *Config) *string { return &c.Client.KeyFile })},
 	{Name: "BERTH_TOKEN", Default: "admin", Unit: "text", Secret: true, Description: "X-Auth-Token that starter sends to the API.",
 		set: text(func(c *Config) *string { return &c.Client.Token })},
 }}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -54,9 +53,8 @@ type App struct {
 	feedback       *feedback.Listener // nil if no controller is configured
 	rpcServer      *rpc.Server        // nil without the role rpc
 	publisher      *rpc.Publisher     // nil without RabbitMQ
-	listener       net.Listener
-	http           *http.Server
-	workersStarted atomic.Bool // also true without the role temporal
+	main           *endpoint          // on BERTH_LISTEN
+	workersStarted atomic.Bool        // also true without the role temporal
 	stopping       atomic.Bool
 }
 
@@ -135,11 +133,12 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	if a.rpcServer, err = a.newRPCServer(); err != nil {
 		return err
 	}
-	if a.listener, err = Listen(cfg.Listen); err != nil {
+	certificates, err := openCertificateFiles(cfg.TLS, a.registry)
+	if err != nil {
 		return err
 	}
-	a.http = NewHTTPServer(a.newHandler(id))
-	return nil
+	a.main, err = listenOn("BERTH_LISTEN", cfg.Listen, certificates, a.newHandler(id))
+	return err
 }
 
 // newAuthenticator returns the authenticator that BERTH_AUTH names.
@@ -176,10 +175,13 @@ func (a *App) close() {
 }
 
 // Handler returns the handler of all routes.
-func (a *App) Handler() http.Handler { return a.http.Handler }
+func (a *App) Handler() http.Handler { return a.main.server.Handler }
 
 // Address returns the host:port on which the process listens.
-func (a *App) Address() string { return a.listener.Addr().String() }
+func (a *App) Address() string { return a.main.address() }
+
+// URL returns the URL of the process without a path: https if the process has a TLS certificate, otherwise http.
+func (a *App) URL() string { return a.main.url() }
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
@@ -194,8 +196,8 @@ func (a *App) Run(ctx context.Context) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := a.http.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("serve HTTP: %w", err))
+		if err := a.main.serve(); err != nil {
+			fail(err)
 		}
 	}()
 	stopRelay := a.startRelay(ctx, fail)
@@ -211,9 +213,7 @@ func (a *App) Run(ctx context.Context) error {
 	slog.Info("stopping")
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := a.http.Shutdown(shutdown); err != nil {
-		_ = a.http.Close()
-	}
+	a.main.stop(shutdown)
 	<-served
 	stopReconciler()
 	stopFeedback()

@@ -14,6 +14,8 @@ import (
 // are not HTTP. No http.Handler sees a request that net/http cannot parse, and http.Server has no option that changes the error response to
 // such a request.
 //
+// Over TLS, the error responses stay plain text, because package net/http uses HTTP/2 only on connections of the type *tls.Conn itself.
+//
 // jsonListener depends on the exact bytes that net/http writes, so bad_request_test.go fails when the version of Go changes.
 type jsonListener struct{ net.Listener }
 

@@ -257,7 +257,7 @@ func (d *devRun) awaitReady(ctx context.Context) error {
 func (d *devRun) addresses() map[string]string {
 	return map[string]string{
 		"BERTH_LISTEN":       d.app.Address(),
-		"BERTH_URL":          "http://" + d.app.Address(),
+		"BERTH_URL":          d.app.URL(),
 		"BERTH_DATA":         d.cfg.Dev.Data,
 		"BERTH_DATABASE_URL": d.postgres.URL,
 		"BERTH_ODL_URL":      d.cfg.ODL.URL,
@@ -269,7 +269,7 @@ func (d *devRun) addresses() map[string]string {
 }
 
 func (d *devRun) printAddresses() {
-	api := "http://" + d.app.Address()
+	api := d.app.URL()
 	d.printf("ready")
 	for _, line := range [][2]string{
 		{"API", api + "   (/placement /networking /reservation /agent/v1 /journal/v1)"},

@@ -103,20 +103,23 @@ func NewHTTPServer(h http.Handler) *http.Server {
 
 // Listen returns a listener on the address of BERTH_LISTEN. The returned listener is a jsonListener, which translates error responses into
 // JSON.
-func Listen(address string) (net.Listener, error) {
+func Listen(address string) (net.Listener, error) { return listen("BERTH_LISTEN", address) }
+
+// listen returns a jsonListener on an address. The error that listen returns names the setting that contains the address.
+func listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, listenError(address, err)
+		return nil, listenError(setting, address, err)
 	}
 	return jsonListener{l}, nil
 }
 
-// listenError returns an error that names the setting BERTH_LISTEN.
-func listenError(address string, err error) error {
+// listenError returns an error that names the setting.
+func listenError(setting, address string, err error) error {
 	if _, port, split := net.SplitHostPort(address); split == nil && errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %s (BERTH_LISTEN) is already in use; set it to another host:port, or to port 0 for a free one", port)
+		return fmt.Errorf("port %s (%s) is already in use; set it to another host:port, or to port 0 for a free one", port, setting)
 	}
-	return fmt.Errorf("BERTH_LISTEN=%s: %w", address, err)
+	return fmt.Errorf("%s=%s: %w", setting, address, err)
 }
 
 // newHandler routes a request by the first segments of the path, exactly as the client has sent the path. newHandler does not clean the

@@ -18,17 +18,7 @@ import (
 // namespace. The parameter `settings` overrides the default settings of the App.
 func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Helper()
-	n := temporaltest.New(t)
-	environ := append([]string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + storetest.URL(t), "BERTH_ROLES=" + roles,
-		"TEMPORAL_NAMESPACE=" + n.Name, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}, settings...)
-	cfg, err := config.Load(environ)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, j := 0, len(environ)-1; i < j; i, j = i+1, j-1 { // if a name occurs twice, the first value counts
-		environ[i], environ[j] = environ[j], environ[i]
-	}
-	a, err := server.Open(t.Context(), cfg, environ)
+	a, err := open(t, roles, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +34,30 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	return a
 }
 
+// OpenError opens a server.App with the role api, as StartApp does, and returns the error. If the App opens without an error, OpenError
+// returns nil.
+func OpenError(t *testing.T, settings ...string) error {
+	t.Helper()
+	_, err := open(t, config.API, settings)
+	return err
+}
+
+// open opens a server.App with its own database and Temporal namespace.
+func open(t *testing.T, roles string, settings []string) (*server.App, error) {
+	t.Helper()
+	n := temporaltest.New(t)
+	environ := append([]string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + storetest.URL(t), "BERTH_ROLES=" + roles,
+		"TEMPORAL_NAMESPACE=" + n.Name, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}, settings...)
+	cfg, err := config.Load(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, j := 0, len(environ)-1; i < j; i, j = i+1, j-1 { // if a name occurs twice, the first value counts
+		environ[i], environ[j] = environ[j], environ[i]
+	}
+	return server.Open(t.Context(), cfg, environ)
+}
+
 // Readiness is the body of /readyz.
 type Readiness struct {
 	Status string            `json:"status"`
@@ -55,7 +69,7 @@ type Readiness struct {
 // ReadReadiness returns the status and the body of /readyz.
 func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
 	t.Helper()
-	r, err := http.Get("http://" + a.Address() + "/readyz")
+	r, err := http.Get(a.URL() + "/readyz")
 	if err != nil {
 		t.Fatal(err)
 	}
