@@ -3,13 +3,18 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
+
+	"berth/internal/config"
 )
 
 // Object is a decoded JSON object of the API. The keys of an Object are the names of the JSON attributes.
@@ -27,6 +32,43 @@ func NewClient(baseURL, token string) *Client {
 		Timeout:       30 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// UseTLS makes the client use the PEM files of the settings for an https URL. UseTLS returns an error if it cannot read one of these files.
+func (a *Client) UseTLS(files config.Client) error {
+	c, err := tlsConfig(files)
+	if err != nil {
+		return err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = c
+	a.HTTP.Transport = transport
+	return nil
+}
+
+// tlsConfig returns the TLS settings of the client: the trusted certificate authorities and the client certificate.
+func tlsConfig(files config.Client) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if files.CAFile != "" {
+		pem, err := os.ReadFile(files.CAFile)
+		if err != nil {
+			return nil, UsageError("BERTH_CA_FILE: %s", err)
+		}
+		if c.RootCAs, err = x509.SystemCertPool(); err != nil {
+			c.RootCAs = x509.NewCertPool()
+		}
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, UsageError("BERTH_CA_FILE: no certificate in %s", files.CAFile)
+		}
+	}
+	if files.CertFile != "" {
+		own, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+		if err != nil {
+			return nil, UsageError("BERTH_CLIENT_CERT_FILE, BERTH_CLIENT_KEY_FILE: %s", err)
+		}
+		c.Certificates = []tls.Certificate{own}
+	}
+	return c, nil
 }
 
 // Do sends one request with the body `in` and decodes the answer into `out`. If `in` is nil, the request has no body; if `out` is
@@ -48,7 +90,12 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return 0, ctx.Err()
 		}
-		return 0, Unavailable("the API at "+a.BaseURL, "Is it running? Start it with `make run`, or set --url.", err)
+		next := "Is it running? Start it with `make run`, or set --url."
+		var untrusted *tls.CertificateVerificationError
+		if errors.As(err, &untrusted) {
+			next = "Set BERTH_CA_FILE to the certificate authority of the API, and BERTH_URL to a name or address in its certificate."
+		}
+		return 0, Unavailable("the API at "+a.BaseURL, next, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))

@@ -36,6 +36,9 @@ func (s *Session) Open(stdout io.Writer) error {
 		return err
 	}
 	s.API = NewClient(s.URL, s.Token)
+	if err := s.API.UseTLS(s.Client); err != nil {
+		return err
+	}
 	if s.Now == nil {
 		s.Now = time.Now
 	}

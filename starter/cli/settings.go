@@ -34,7 +34,7 @@ func ReadSettings(environ []string) (Settings, error) {
 	}
 	return Settings{
 		Config:            c,
-		URL:               cmp.Or(c.Client.URL, "http://"+clientAddress(cmp.Or(c.Listen, "127.0.0.1:8778"))),
+		URL:               cmp.Or(c.Client.URL, scheme(c)+"://"+clientAddress(cmp.Or(c.Listen, "127.0.0.1:8778"))),
 		Token:             cmp.Or(c.Client.Token, "admin"),
 		TemporalAddress:   e.Get("TEMPORAL_ADDRESS"),
 		TemporalNamespace: e.Get("TEMPORAL_NAMESPACE"),
@@ -45,6 +45,14 @@ func ReadSettings(environ []string) (Settings, error) {
 
 // UsesKeystone reports whether the API authenticates its callers with Keystone.
 func (s *Settings) UsesKeystone() bool { return s.Auth == config.Keystone }
+
+// scheme returns the URL scheme of an API process that has the same settings as starter.
+func scheme(c config.Config) string {
+	if c.TLS.CertFile != "" {
+		return "https"
+	}
+	return "http"
+}
 
 // clientAddress converts an address to listen on into an address to connect to: a wildcard host becomes 127.0.0.1.
 func clientAddress(listen string) string {
