@@ -36,6 +36,7 @@ const (
 // Config has all settings of a process.
 type Config struct {
 	Listen             string // host:port of the HTTP listener
+	OperatorListen     string // host:port of a separate listener for operators; empty: Listen serves everything
 	TLS                TLS
 	DatabaseURL        string
 	RequestTimeout     time.Duration
@@ -186,9 +187,10 @@ type Service struct {
 
 // Client has the API's URL and token for the command line. If the environment of the command line does not set one of the two variables,
 // the command line takes the value from the address file of a development run, if the file has one. The other fields are for an API with
-// TLS.
+// TLS or with a separate address for operators.
 type Client struct {
 	URL, Token        string
+	OperatorURL       string // of /operator/v1; empty: the address of BERTH_OPERATOR_LISTEN, or URL
 	CAFile            string // PEM file, trusted in addition to the system's certificate authorities
 	CertFile, KeyFile string // PEM files of the client certificate; empty: no client certificate
 }
@@ -213,9 +215,11 @@ func (c Config) RequiresSignatures() bool {
 
 // check rejects settings that contradict each other, and settings that depend on another setting that is missing.
 func (c Config) check() error {
-	if c.Auth == Noauth && c.Listen != "" && !loopback(c.Listen) {
-		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
-			c.Listen)
+	for _, l := range []struct{ setting, address string }{{"BERTH_LISTEN", c.Listen}, {"BERTH_OPERATOR_LISTEN", c.OperatorListen}} {
+		if c.Auth == Noauth && l.address != "" && !loopback(l.address) {
+			return fmt.Errorf("%s=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
+				l.setting, l.address)
+		}
 	}
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
 		return errors.New("BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE belong together: set both for TLS, or neither")

@@ -127,6 +127,8 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"key, no certificate":   {environ: []string{"BERTH_TLS_KEY_FILE=/k"}, want: []string{"BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE belong together"}},
 		"client CA without TLS": {environ: []string{"BERTH_TLS_CLIENT_CA_FILE=/c"}, want: []string{"BERTH_TLS_CLIENT_CA_FILE needs BERTH_TLS_CERT_FILE"}},
 		"client key alone":      {environ: []string{"BERTH_CLIENT_KEY_FILE=/k"}, want: []string{"BERTH_CLIENT_CERT_FILE and BERTH_CLIENT_KEY_FILE belong together"}},
+		"operators, no port":    {environ: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1"}, want: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1: must be host:port"}},
+		"noauth for operators":  {environ: []string{"BERTH_OPERATOR_LISTEN=:8777"}, want: []string{"BERTH_OPERATOR_LISTEN=:8777", "loopback only"}},
 		"keystone without URL":  {environ: []string{"BERTH_AUTH=keystone"}, want: []string{"needs OS_AUTH_URL"}},
 		"origin with path":      {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=http://a,https://b/"}, want: []string{"https://b/", "scheme://host"}},
 		"proxy by name":         {environ: []string{"BERTH_TRUSTED_PROXIES=10.0.0.1,haproxy"}, want: []string{`"haproxy" must be an IP address`}},

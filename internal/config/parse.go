@@ -33,15 +33,20 @@ func ParseRoles(s string) ([]string, error) {
 	return roles, nil
 }
 
-// listen parses host:port.
-func listen(c *Config, s string) error {
-	host, p, err := net.SplitHostPort(s)
-	if err != nil {
-		return errors.New("must be host:port")
+// listen parses host:port. An empty value of the setting means that there is no listener.
+func listen(field func(*Config) *string) setter {
+	return func(c *Config, s string) error {
+		if s == "" {
+			return nil
+		}
+		host, p, err := net.SplitHostPort(s)
+		if err != nil {
+			return errors.New("must be host:port")
+		}
+		*field(c) = net.JoinHostPort(host, p)
+		var n int
+		return parsePort(&n, p)
 	}
-	c.Listen = net.JoinHostPort(host, p)
-	var n int
-	return parsePort(&n, p)
 }
 
 // auth parses the kind of authentication.

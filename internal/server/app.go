@@ -54,6 +54,7 @@ type App struct {
 	rpcServer      *rpc.Server        // nil without the role rpc
 	publisher      *rpc.Publisher     // nil without RabbitMQ
 	main           *endpoint          // on BERTH_LISTEN
+	operators      *endpoint          // on BERTH_OPERATOR_LISTEN; nil without this setting
 	workersStarted atomic.Bool        // also true without the role temporal
 	stopping       atomic.Bool
 }
@@ -137,8 +138,28 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	if err != nil {
 		return err
 	}
-	a.main, err = listenOn("BERTH_LISTEN", cfg.Listen, certificates, a.newHandler(id))
+	return a.listen(certificates, id)
+}
+
+// listen creates the endpoints. If listen returns an error, it leaves no address occupied.
+func (a *App) listen(certificates *certificateFiles, id identity.Authenticator) error {
+	everyone, operators := a.newHandlers(id)
+	var err error
+	if a.main, err = listenOn("BERTH_LISTEN", a.cfg.Listen, certificates, everyone); err != nil || a.cfg.OperatorListen == "" {
+		return err
+	}
+	if a.operators, err = listenOn("BERTH_OPERATOR_LISTEN", a.cfg.OperatorListen, certificates, operators); err != nil {
+		_ = a.main.listener.Close()
+	}
 	return err
+}
+
+// endpoints returns the addresses on which the process answers.
+func (a *App) endpoints() []*endpoint {
+	if a.operators == nil {
+		return []*endpoint{a.main}
+	}
+	return []*endpoint{a.main, a.operators}
 }
 
 // newAuthenticator returns the authenticator that BERTH_AUTH names.
@@ -174,14 +195,23 @@ func (a *App) close() {
 	a.store.Close()
 }
 
-// Handler returns the handler of all routes.
+// Handler returns the handler of the routes on BERTH_LISTEN.
 func (a *App) Handler() http.Handler { return a.main.server.Handler }
 
-// Address returns the host:port on which the process listens.
+// Address returns the host:port of BERTH_LISTEN on which the process listens.
 func (a *App) Address() string { return a.main.address() }
 
 // URL returns the URL of the process without a path: https if the process has a TLS certificate, otherwise http.
 func (a *App) URL() string { return a.main.url() }
+
+// OperatorURL returns the URL at which operators reach the process: the URL of the separate address for operators if the process has one,
+// otherwise URL.
+func (a *App) OperatorURL() string {
+	if a.operators == nil {
+		return a.URL()
+	}
+	return a.operators.url()
+}
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
@@ -192,14 +222,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	slog.InfoContext(ctx, "serving", "address", a.Address(), "roles", a.cfg.Roles)
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		if err := a.main.serve(); err != nil {
-			fail(err)
-		}
-	}()
+	stopHTTP := a.startHTTP(ctx, fail)
 	stopRelay := a.startRelay(ctx, fail)
 	stopReconciler := a.startReconciler(ctx)
 	stopFeedback := a.startFeedback(ctx)
@@ -213,8 +236,7 @@ func (a *App) Run(ctx context.Context) error {
 	slog.Info("stopping")
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	a.main.stop(shutdown)
-	<-served
+	stopHTTP(shutdown)
 	stopReconciler()
 	stopFeedback()
 	stopRPC()

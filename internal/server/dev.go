@@ -255,7 +255,7 @@ func (d *devRun) awaitReady(ctx context.Context) error {
 
 // addresses returns the environment variables with which programs in another terminal find the servers of the development run.
 func (d *devRun) addresses() map[string]string {
-	return map[string]string{
+	found := map[string]string{
 		"BERTH_LISTEN":       d.app.Address(),
 		"BERTH_URL":          d.app.URL(),
 		"BERTH_DATA":         d.cfg.Dev.Data,
@@ -266,6 +266,10 @@ func (d *devRun) addresses() map[string]string {
 		"TEMPORAL_ADDRESS":   d.temporal.Address,
 		"TEMPORAL_UI":        d.temporal.UI,
 	}
+	if d.app.operators != nil {
+		found["BERTH_OPERATOR_LISTEN"] = d.app.operators.address()
+	}
+	return found
 }
 
 func (d *devRun) printAddresses() {
@@ -273,7 +277,7 @@ func (d *devRun) printAddresses() {
 	d.printf("ready")
 	for _, line := range [][2]string{
 		{"API", api + "   (/placement /networking /reservation /agent/v1 /journal/v1)"},
-		{"health, metrics", api + "/readyz   " + api + "/metrics"},
+		{"health, metrics", api + "/readyz   " + d.app.OperatorURL() + "/metrics"},
 		{"Temporal UI", d.temporal.UI},
 		{"Temporal", d.temporal.Address},
 		{"stub of OpenDaylight", d.cfg.ODL.URL},

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,28 +124,58 @@ func listenError(setting, address string, err error) error {
 	return fmt.Errorf("%s=%s: %w", setting, address, err)
 }
 
-// newHandler routes a request by the first segments of the path, exactly as the client has sent the path. newHandler does not clean the
-// path, because OpenStack answers 404 to paths such as //v2.0/ports.
-func (a *App) newHandler(id identity.Authenticator) http.Handler {
+// operatorPrefix is the prefix of the operators' API, without the leading slash.
+const operatorPrefix = "operator/v1"
+
+// newHandlers returns the handler of BERTH_LISTEN and the handler of BERTH_OPERATOR_LISTEN. If BERTH_OPERATOR_LISTEN is not set, the handler
+// of BERTH_LISTEN has the routes of operators too. The handlers route a request by the first segments of the path, exactly as the client has
+// sent the path. They do not clean the path, because OpenStack answers 404 to paths such as //v2.0/ports.
+func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.Handler) {
+	apis := a.measuredAPIs(id)
+	metrics := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
+	health := map[string]http.Handler{"/healthz": getOnly(serveHealth), "/readyz": getOnly(a.serveReadiness)}
+	forOperators := maps.Clone(health)
+	forOperators["/metrics"] = getOnly(metrics.ServeHTTP)
+	if a.cfg.OperatorListen == "" {
+		return routeByPath(forOperators, routeByPrefix(apis)), nil
+	}
+	operatorAPIs := map[string]http.Handler{"debug/pprof": profiles()}
+	if h, ok := apis[operatorPrefix]; ok {
+		operatorAPIs[operatorPrefix] = h
+		delete(apis, operatorPrefix)
+	}
+	return routeByPath(health, routeByPrefix(apis)), routeByPath(forOperators, routeByPrefix(operatorAPIs))
+}
+
+// measuredAPIs returns the APIs by their prefix without the leading slash, with CORS and with a metric of their durations. If the process
+// does not have the role api, measuredAPIs returns no API.
+func (a *App) measuredAPIs(id identity.Authenticator) map[string]http.Handler {
 	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "berth_http_request_duration_seconds",
 		Help:    "Time to answer an HTTP request, in seconds, by API, method and status code.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	}, []string{"api", "method", "code"})
 	a.registry.MustRegister(requests)
-	metrics := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
 	routes := map[string]http.Handler{}
-	if a.hasRole(config.API) {
-		for _, api := range a.APIs(id) {
-			prefix := strings.TrimPrefix(api.Prefix, "/")
-			routes[prefix] = measureDuration(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": prefix}))
-		}
+	if !a.hasRole(config.API) {
+		return routes
 	}
-	return routeByPath(map[string]http.Handler{
-		"/healthz": getOnly(serveHealth),
-		"/readyz":  getOnly(a.serveReadiness),
-		"/metrics": getOnly(metrics.ServeHTTP),
-	}, routeByPrefix(routes))
+	for _, api := range a.APIs(id) {
+		prefix := strings.TrimPrefix(api.Prefix, "/")
+		routes[prefix] = measureDuration(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": prefix}))
+	}
+	return routes
+}
+
+// profiles returns the handler of Go's profiles below /debug/pprof/.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return getOnly(mux.ServeHTTP)
 }
 
 // routeByPath passes a request to the handler of exactly its path. A request to any other path is passed to the handler `others`.

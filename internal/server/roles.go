@@ -3,10 +3,36 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"berth/internal/config"
 )
+
+// startHTTP answers requests on every endpoint until stop is called. stop waits for the answers to running requests, until the context of
+// stop ends.
+func (a *App) startHTTP(ctx context.Context, fail func(error)) (stop func(context.Context)) {
+	slog.InfoContext(ctx, "serving", "address", a.Address(), "roles", a.cfg.Roles)
+	if a.operators != nil {
+		slog.InfoContext(ctx, "serving operators", "address", a.operators.address())
+	}
+	var served sync.WaitGroup
+	for _, e := range a.endpoints() {
+		served.Go(func() {
+			if err := e.serve(); err != nil {
+				fail(err)
+			}
+		})
+	}
+	return func(ctx context.Context) {
+		var stopped sync.WaitGroup
+		for _, e := range a.endpoints() {
+			stopped.Go(func() { e.stop(ctx) })
+		}
+		stopped.Wait()
+		served.Wait()
+	}
+}
 
 // startRelay runs the relay until stop is called. If the process does not have the role relay, startRelay does nothing.
 func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {

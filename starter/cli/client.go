@@ -23,6 +23,7 @@ type Object = map[string]any
 // Client sends requests to the API over HTTP.
 type Client struct {
 	BaseURL, Token string
+	OperatorURL    string // of paths below /operator/; empty: BaseURL
 	HTTP           *http.Client
 }
 
@@ -95,12 +96,12 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 		if errors.As(err, &untrusted) {
 			next = "Set BERTH_CA_FILE to the certificate authority of the API, and BERTH_URL to a name or address in its certificate."
 		}
-		return 0, Unavailable("the API at "+a.BaseURL, next, err)
+		return 0, Unavailable("the API at "+a.baseURL(path), next, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
 	if err != nil {
-		return 0, Unavailable("the API at "+a.BaseURL, "The connection broke during the answer; the request may or may not have been executed.", err)
+		return 0, Unavailable("the API at "+a.baseURL(path), "The connection broke during the answer; the request may or may not have been executed.", err)
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return res.StatusCode, a.errorOf(res, raw)
@@ -109,9 +110,17 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 		return res.StatusCode, nil
 	}
 	if err := Decode(raw, out); err != nil {
-		return res.StatusCode, Errorf(ExitOther, "Is --url a berth API?", "%s %s answered with a body that is not JSON", method, a.BaseURL+path)
+		return res.StatusCode, Errorf(ExitOther, "Is --url a berth API?", "%s %s answered with a body that is not JSON", method, a.baseURL(path)+path)
 	}
 	return res.StatusCode, nil
+}
+
+// baseURL returns the URL to which the path belongs.
+func (a *Client) baseURL(path string) string {
+	if a.OperatorURL != "" && strings.HasPrefix(path, "/operator/") {
+		return a.OperatorURL
+	}
+	return a.BaseURL
 }
 
 func (a *Client) newRequest(ctx context.Context, method, path string, in any, headers []string) (*http.Request, error) {
@@ -123,9 +132,9 @@ func (a *Client) newRequest(ctx context.Context, method, path string, in any, he
 		}
 		body = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, a.BaseURL+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, a.baseURL(path)+path, body)
 	if err != nil {
-		return nil, UsageError("--url %q is not a URL", a.BaseURL)
+		return nil, UsageError("--url %q is not a URL", a.baseURL(path))
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("X-Auth-Token", a.Token)

@@ -103,3 +103,36 @@ func TestReadSettings_URLIsHTTPSIfTheAPIHasACertificate(t *testing.T) {
 		})
 	}
 }
+
+func TestClient_OperatorRequestsGoToTheAddressForOperators(t *testing.T) {
+	t.Parallel()
+	data := "BERTH_DATA=" + t.TempDir()
+	for name, c := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"one address":             {nil, "http://127.0.0.1:1"},
+		"separate address":        {[]string{"BERTH_OPERATOR_LISTEN=127.0.0.1:2"}, "http://127.0.0.1:2"},
+		"separate address, TLS":   {[]string{"BERTH_OPERATOR_LISTEN=127.0.0.1:2", "BERTH_URL=https://127.0.0.1:1"}, "https://127.0.0.1:2"},
+		"another API":             {[]string{"BERTH_OPERATOR_LISTEN=127.0.0.1:2", "BERTH_URL=http://api:1"}, "http://api:1"},
+		"URL of another operator": {[]string{"BERTH_OPERATOR_LISTEN=127.0.0.1:2", "BERTH_OPERATOR_URL=http://api:3"}, "http://api:3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			settings, err := ReadSettings(append(c.environ, data, "BERTH_LISTEN=127.0.0.1:1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := Session{Settings: &settings}
+			if err := s.Open(io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			for path, want := range map[string]string{"/operator/v1/notes": c.want, "/networking/v2.0/ports": settings.URL, "/readyz": settings.URL} {
+				r, err := s.API.newRequest(t.Context(), "GET", path, nil, nil)
+				if err != nil || r.URL.String() != want+path {
+					t.Errorf("request for %s: got the URL %s, error %v, want %s", path, r.URL, err, want+path)
+				}
+			}
+		})
+	}
+}

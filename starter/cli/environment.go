@@ -56,6 +56,7 @@ func readEnvironment(environ []string) (Environment, error) {
 	}
 	if e.process["BERTH_LISTEN"] != "" {
 		delete(e.file, "BERTH_URL")
+		delete(e.file, "BERTH_OPERATOR_LISTEN")
 	}
 	return e, nil
 }

@@ -36,6 +36,7 @@ func (s *Session) Open(stdout io.Writer) error {
 		return err
 	}
 	s.API = NewClient(s.URL, s.Token)
+	s.API.OperatorURL = s.operatorURL()
 	if err := s.API.UseTLS(s.Client); err != nil {
 		return err
 	}

@@ -54,6 +54,20 @@ func scheme(c config.Config) string {
 	return "http"
 }
 
+// operatorURL returns the URL of /operator/v1. It is the address of BERTH_OPERATOR_LISTEN only for the API of BERTH_LISTEN, because another
+// API has other addresses.
+func (s *Settings) operatorURL() string {
+	scheme, address, _ := strings.Cut(s.URL, "://")
+	switch {
+	case s.Client.OperatorURL != "":
+		return s.Client.OperatorURL
+	case s.OperatorListen != "" && address == clientAddress(s.Listen):
+		return scheme + "://" + clientAddress(s.OperatorListen)
+	default:
+		return s.URL
+	}
+}
+
 // clientAddress converts an address to listen on into an address to connect to: a wildcard host becomes 127.0.0.1.
 func clientAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
