@@ -34,6 +34,7 @@ var reserved = map[string]string{
 	"database/sql":                        "only the stores access the database",
 	"go.temporal.io/sdk":                  "APIs, rules and stores are independent of Temporal",
 	"github.com/gophercloud/gophercloud":  "only internal/identity calls Keystone, and only internal/cloud provisions reservations",
+	"github.com/sony/gobreaker":           "only internal/identity has a circuit breaker of its own process; internal/odl shares one between processes",
 	"github.com/spf13/cobra":              "only starter has a command line",
 	"github.com/spf13/pflag":              "only starter has a command line",
 	"go.yaml.in/yaml/v3":                  "only internal/config reads settings, internal/identity/policy reads policies, and starter prints YAML",
@@ -200,7 +201,7 @@ var packageRules = map[string]packageRule{
 		why:    "provisions reservations in Nova and Neutron; the caller passes the reservations, so it reads no database",
 	},
 	"internal/identity": {
-		always: []string{"github.com/gophercloud/gophercloud"},
+		always: []string{"github.com/gophercloud/gophercloud", "github.com/sony/gobreaker"},
 		why:    "authenticates callers; internal/identity/policy and the APIs authorize them",
 	},
 	"internal/identity/policy": {

@@ -16,6 +16,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+	"github.com/sony/gobreaker/v2"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -58,9 +59,11 @@ type Keystone struct {
 	valid    *verdicts
 	invalid  *verdicts
 	flights  singleflight.Group // one validation per token at a time
+	breaker  *gobreaker.CircuitBreaker[any]
 
-	mu  sync.Mutex
-	own session
+	mu      sync.Mutex
+	own     session
+	checked checkResult
 }
 
 // session is a token of the service user, with the time until which berth uses the token.
@@ -83,7 +86,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 		return nil, err
 	}
 	return &Keystone{service: s, endpoint: provider.IdentityBase + "v3/", http: client, now: time.Now,
-		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts)}, nil
+		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), breaker: newBreaker(probeInterval)}, nil
 }
 
 // httpClient returns an HTTP client that follows no redirects, because a redirect could send tokens to another host.
@@ -208,7 +211,7 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 			return subject{}, err
 		}
 		var s subject
-		err = tokens.Get(ctx, k.client(own), token).ExtractInto(&s)
+		err = k.request(func() error { return tokens.Get(ctx, k.client(own), token).ExtractInto(&s) })
 		switch {
 		case err == nil && s.User.ID == "":
 			return subject{}, fmt.Errorf("%w: validate a token: the answer describes no user, so it does not come from Keystone: check OS_AUTH_URL", ErrUnavailable)
@@ -273,9 +276,12 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 		return own, nil
 	}
 	s := k.service
-	result := tokens.Create(ctx, k.client(""), &tokens.AuthOptions{Username: s.Username, Password: s.Password, DomainName: s.UserDomain,
-		Scope: tokens.Scope{ProjectName: s.Project, DomainName: s.ProjectDomain}})
-	token, err := result.ExtractToken()
+	var token *tokens.Token
+	err := k.request(func() (err error) {
+		token, err = tokens.Create(ctx, k.client(""), &tokens.AuthOptions{Username: s.Username, Password: s.Password, DomainName: s.UserDomain,
+			Scope: tokens.Scope{ProjectName: s.Project, DomainName: s.ProjectDomain}}).ExtractToken()
+		return err
+	})
 	switch {
 	case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized):
 		return "", fmt.Errorf("%w: Keystone refuses user %s: check OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME", ErrUnavailable, s.Username)

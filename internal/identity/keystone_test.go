@@ -128,16 +128,17 @@ func TestKeystone_InvalidTokenIs401AndOutageIs503(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	good := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
-
 	expect(t, k, "nonsense", identity.ErrUnauthenticated)
 	for _, status := range []int{500, 502, 503, 429, 302, 301} {
+		k := connect(t, s, service(s))
 		s.Fail(status)
 		expect(t, k, good, identity.ErrUnavailable)
 		expect(t, k, "other", identity.ErrUnavailable)
+
+		s.Fail(0)
+		expect(t, k, good, nil) // an ErrUnavailable is not cached
+		expect(t, k, "other", identity.ErrUnauthenticated)
 	}
-	s.Fail(0)
-	expect(t, k, good, nil) // an ErrUnavailable is not cached
-	expect(t, k, "other", identity.ErrUnauthenticated)
 }
 
 func TestKeystone_AnswerOfAnotherServiceIs503(t *testing.T) {
