@@ -40,6 +40,7 @@ type App struct {
 	cfg            config.Config
 	store          *store.Store
 	policy         *policy.Policy
+	keystone       *identity.Keystone     // nil with BERTH_AUTH=noauth
 	Temporal       client.Client          // shared by the relay and the Temporal workers
 	namespace      string                 // name of the Temporal namespace
 	relay          *relay.Relay           // with the role relay: runs; with the role temporal: activities use it to deliver notes
@@ -75,6 +76,8 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 		return nil, err
 	}
 	a := &App{cfg: cfg, policy: rules, registry: prometheus.NewRegistry()}
+	a.keystone, _ = id.(*identity.Keystone)
+	registerKeystoneMetric(a.keystone, a.registry)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.Temporal, a.namespace, err = dialTemporal(environment(environ), a.registry, workerSlot(cfg.Listen)); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"berth/activities"
 	"berth/internal/contract"
 	"berth/internal/feedback"
+	"berth/internal/identity"
 	"berth/internal/journal"
 	"berth/internal/odl"
 	"berth/internal/store"
@@ -63,6 +64,22 @@ func registerJournalMetrics(o *activities.Options, controller *odl.Client, regis
 			return 0
 		}))
 	}
+}
+
+// registerKeystoneMetric registers the metric of Keystone's circuit breaker.
+func registerKeystoneMetric(k *identity.Keystone, registry *prometheus.Registry) {
+	if k == nil {
+		return
+	}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "berth_keystone_breaker_open",
+		Help: "1 while the Keystone circuit breaker of this process is open, otherwise 0.",
+	}, func() float64 {
+		if k.BreakerOpen() {
+			return 1
+		}
+		return 0
+	}))
 }
 
 // registerFeedbackMetrics registers the metric of the streams over which the controller sends notifications.

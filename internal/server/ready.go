@@ -63,6 +63,11 @@ func (a *App) readinessChecks() []readinessCheck {
 			return nil
 		}})
 	}
+	if a.keystone != nil && a.hasRole(config.API) {
+		// Without Keystone, the API still serves callers with a cached token and agents with their own tokens, so a load balancer must not
+		// remove every API process.
+		checks = append(checks, readinessCheck{name: "keystone", informational: true, run: a.keystone.Check})
+	}
 	switch {
 	case a.rpcServer != nil:
 		checks = append(checks, readinessCheck{name: "rabbitmq", run: checkConnected(a.rpcServer.Connected)})

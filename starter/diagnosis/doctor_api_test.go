@@ -45,7 +45,7 @@ func TestDoctor_EachDamageIsAFailureWithAdvice(t *testing.T) {
 		state, found string
 		advice       string
 	}{
-		"API ready": {checkAPI, map[string]string{"/readyz": `{"status":"ready","checks":{"database":"ok","temporal":"ok"},"informational":["temporal"]}`}, "ok", "is ready", ""},
+		"API ready": {checkAPI, map[string]string{"/readyz": `{"status":"ready","checks":{"database":"ok","temporal":"ok","keystone":"no answer"},"informational":["temporal","keystone"]}`}, "ok", "is ready", ""},
 		"API without a writable database": {checkAPI, map[string]string{"/readyz": `{"status":"not ready","checks":{"database":"the database is not usable: it is read-only"}}`},
 			"FAIL", "database: the database is not usable: it is read-only", "see the other checks"},
 		"API ready without Temporal": {checkAPI, map[string]string{"/readyz": `{"status":"ready","checks":{"database":"ok","temporal":"no answer"},"informational":["temporal"]}`},
