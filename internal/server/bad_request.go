@@ -62,6 +62,6 @@ func badRequest(status int, text string) []byte {
 		"NeutronError":  map[string]any{"type": "HTTPBadRequest", "message": message, "detail": ""},
 		"error_message": message,
 	})
-	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, title, len(body), body)
 }

@@ -60,7 +60,7 @@ func TestBadRequest_IsJSON(t *testing.T) {
 				NeutronError struct{ Message string }
 			}
 			err = json.NewDecoder(r.Body).Decode(&body)
-			if err != nil || r.StatusCode != c.status || r.Header.Get("Content-Type") != "application/json" || body.NeutronError.Message != c.text {
+			if err != nil || r.StatusCode != c.status || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("X-Content-Type-Options") != "nosniff" || body.NeutronError.Message != c.text {
 				t.Errorf("answer to a malformed request: got status %s, Content-Type %q, message %q, error %v; want the expected status and message as JSON",
 					r.Status, r.Header.Get("Content-Type"), body.NeutronError.Message, err)
 			}

@@ -89,11 +89,11 @@ func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 // BERTH_REQUEST_TIMEOUT.
 const WriteTimeout = 60 * time.Second
 
-// NewHTTPServer returns an HTTP server. The time and size limits of the returned server bound the resources that a slow or hostile client
-// can use.
+// NewHTTPServer returns an HTTP server that adds security headers to the responses of the handler h. The time and size limits of the returned
+// server bound the resources that a slow or hostile client can use.
 func NewHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler:           withSecurityHeaders(h),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      WriteTimeout,
@@ -176,6 +176,21 @@ func profiles() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return getOnly(mux.ServeHTTP)
+}
+
+// strictTransport is the value of the header Strict-Transport-Security: for a year, browsers use only https for this host.
+const strictTransport = "max-age=31536000"
+
+// withSecurityHeaders returns a handler that adds headers for browsers to every response of the handler h. Clients other than browsers
+// ignore these headers.
+func withSecurityHeaders(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.TLS != nil {
+			w.Header().Set("Strict-Transport-Security", strictTransport)
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // routeByPath passes a request to the handler of exactly its path. A request to any other path is passed to the handler `others`.
