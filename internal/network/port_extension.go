@@ -23,6 +23,9 @@ func (p AddressPair) CIDR() string {
 // maxAddressPairs is the maximum number of allowed address pairs of a port.
 const maxAddressPairs = 10
 
+// maxDHCPOptions is the maximum number of extra DHCP options of a port.
+const maxDHCPOptions = 100
+
 // DHCPOption is an entry of extra_dhcp_opts.
 type DHCPOption struct {
 	Name      string  `json:"opt_name"`
@@ -65,6 +68,9 @@ func (p Port) WithExtensions(c PortChange) (Port, error) {
 	}
 	if c.DHCPOptions != nil {
 		p.DHCPOptions = mergeDHCPOptions(p.DHCPOptions, *c.DHCPOptions)
+		if len(p.DHCPOptions) > maxDHCPOptions {
+			return p, invalidInput("a port has at most %d extra_dhcp_opts.", maxDHCPOptions)
+		}
 	}
 	return p, nil
 }

@@ -19,6 +19,7 @@ type networkChange = network.NetworkChange
 func networks(s *networkstore.Store) resource[network.Network, networkChange] {
 	return resource[network.Network, networkChange]{
 		singular: "network", notFoundType: string(network.NetworkNotFound), attributes: networkAttributes,
+		quota: s.Quota, project: func(c networkChange) *string { return c.Project },
 		id: func(n network.Network) uuid.UUID { return n.ID }, view: viewNetwork,
 		revision: func(n network.Network) int64 { return n.Revision },
 		tags: tagAccess[network.Network, networkChange]{read: func(n network.Network) []string { return n.Tags },

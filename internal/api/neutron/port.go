@@ -23,7 +23,8 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 	return resource[network.Port, portChange]{
 		singular: "port", notFoundType: string(network.PortNotFound), attributes: attribute.Ports,
 		filters: map[string]func([]string) ([]db.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
-		id:      func(p network.Port) uuid.UUID { return p.ID }, view: func(p network.Port, requester identity.Caller) object {
+		quota:   s.Quota, project: func(c portChange) *string { return c.Project },
+		id: func(p network.Port) uuid.UUID { return p.ID }, view: func(p network.Port, requester identity.Caller) object {
 			return attribute.PortREST(p, requester.Admin())
 		}, addSingleOnly: addWhy,
 		revision: func(p network.Port) int64 { return p.Revision },

@@ -14,6 +14,9 @@ import (
 	"berth/internal/network/attribute"
 )
 
+// maxBulk is the maximum number of objects that one request creates.
+const maxBulk = 1000
+
 // decode reads the request's body: either one object under the singular name of the resource, or a list of objects under the plural name.
 // The result `bulk` is true if the body has the plural name.
 func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (changes []C, bulk bool, err error) {
@@ -35,6 +38,9 @@ func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (ch
 	}
 	if len(items) == 0 {
 		return nil, true, badRequest("Resources required")
+	}
+	if err := attribute.CheckLength(len(items), maxBulk); err != nil {
+		return nil, true, invalid(res.singular+"s", err)
 	}
 	for _, item := range items {
 		c, err := res.decodeObject(res.unwrap(item), verb, caller(r))

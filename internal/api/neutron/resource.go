@@ -28,6 +28,8 @@ type resource[N, C any] struct {
 	attributes   []attribute.Definition[N, C]
 	filters      map[string]func(values []string) ([]db.Condition, error) // filters whose key is not an attribute
 
+	quota           func(ctx context.Context, project string) (network.Quota, error) // limits of a project, by singular
+	project         func(C) *string                                                  // owner that a request names; may return nil
 	id              func(N) uuid.UUID
 	view            func(N, identity.Caller) object
 	revision        func(N) int64
@@ -94,7 +96,38 @@ func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.U
 			return some[0], id, nil
 		}
 	}
-	return found, id, osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s %s", res.label(), excerpt(text), cmp.Or(res.notFoundText, "could not be found."))
+	return found, id, res.notFound(text)
+}
+
+// notFound returns the error for an ID of which the caller sees no object.
+func (res resource[N, C]) notFound(id string) error {
+	return osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s %s", res.label(), excerpt(id), cmp.Or(res.notFoundText, "could not be found."))
+}
+
+// findAll reads the objects with the given IDs with one call of the store. findAll returns an error unless the caller can see each of the
+// objects.
+func (res resource[N, C]) findAll(r *http.Request, ids []uuid.UUID) ([]N, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	c := db.Condition{Field: "id", In: make([]string, len(ids))}
+	for i, id := range ids {
+		c.In[i] = id.String()
+	}
+	found, err := res.list(r.Context(), db.Listing{Project: visibleProject(caller(r)), Where: []db.Condition{c}})
+	if err != nil {
+		return nil, err
+	}
+	seen := map[uuid.UUID]bool{}
+	for _, n := range found {
+		seen[res.id(n)] = true
+	}
+	for _, id := range ids {
+		if !seen[id] {
+			return nil, res.notFound(id.String())
+		}
+	}
+	return found, nil
 }
 
 func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
@@ -118,6 +151,11 @@ func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if bulk {
+		if err := res.checkBulkQuota(r, drafts); err != nil {
+			return 0, nil, err
+		}
+	}
 	for i := range drafts {
 		if err := res.prepareCreate(r, &drafts[i]); err != nil {
 			return 0, nil, err
@@ -135,6 +173,25 @@ func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
 		return http.StatusCreated, object{res.singular + "s": items}, nil
 	}
 	return http.StatusCreated, object{res.singular: items[0]}, nil
+}
+
+// checkBulkQuota refuses a bulk request with more objects for the caller's project than the project's quota allows at all. The store
+// compares the quota with the objects that already exist; checkBulkQuota is earlier, before the handler reads anything for each object.
+func (res resource[N, C]) checkBulkQuota(r *http.Request, drafts []C) error {
+	project, own := caller(r).Project, int64(0)
+	for _, c := range drafts {
+		if p := res.project(c); p == nil || *p == project {
+			own++
+		}
+	}
+	limits, err := res.quota(r.Context(), project)
+	if err != nil {
+		return err
+	}
+	if limit, limited := limits[res.singular]; limited && limit >= 0 && own > limit {
+		return network.OverQuota(res.singular)
+	}
+	return nil
 }
 
 func (res resource[N, C]) serveUpdate(r *http.Request) (int, any, error) {

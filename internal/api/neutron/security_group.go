@@ -26,6 +26,7 @@ type (
 func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, securityGroupChange] {
 	return resource[network.SecurityGroup, securityGroupChange]{
 		singular: "security_group", notFoundType: string(network.SecurityGroupNotFound), notFoundText: "does not exist", attributes: securityGroupAttributes,
+		quota: s.Quota, project: func(c securityGroupChange) *string { return c.Project },
 		id: func(g network.SecurityGroup) uuid.UUID { return g.ID }, view: viewSecurityGroup,
 		revision: func(g network.SecurityGroup) int64 { return g.Revision },
 		tags: tagAccess[network.SecurityGroup, securityGroupChange]{read: func(g network.SecurityGroup) []string { return g.Tags },
@@ -79,6 +80,7 @@ func viewSecurityGroup(g network.SecurityGroup, requester identity.Caller) objec
 func securityRules(s *networkstore.Store) resource[network.SecurityRule, securityRuleChange] {
 	return resource[network.SecurityRule, securityRuleChange]{
 		singular: "security_group_rule", notFoundType: string(network.RuleNotFound), notFoundText: "does not exist", attributes: securityRuleAttributes,
+		quota: s.Quota, project: func(c securityRuleChange) *string { return c.Project },
 		id: func(r network.SecurityRule) uuid.UUID { return r.ID }, view: viewSecurityRule,
 		revision: func(r network.SecurityRule) int64 { return r.Revision },
 		list:     s.SecurityRules, create: s.CreateSecurityRules, update: s.UpdateSecurityRule, remove: s.DeleteSecurityRule,
@@ -100,12 +102,8 @@ func securityRules(s *networkstore.Store) resource[network.SecurityRule, securit
 
 // requireVisibleGroups refuses security groups that the caller does not see.
 func requireVisibleGroups(r *http.Request, s *networkstore.Store, ids []uuid.UUID) error {
-	for _, id := range ids {
-		if _, _, err := securityGroups(s).find(r, id.String()); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := securityGroups(s).findAll(r, ids)
+	return err
 }
 
 var securityRuleAttributes = []attribute.Definition[network.SecurityRule, securityRuleChange]{

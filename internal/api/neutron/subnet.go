@@ -21,6 +21,7 @@ type subnetChange = network.SubnetChange
 func subnets(s *networkstore.Store) resource[network.Subnet, subnetChange] {
 	return resource[network.Subnet, subnetChange]{
 		singular: "subnet", notFoundType: string(network.SubnetNotFound), attributes: subnetAttributes,
+		quota: s.Quota, project: func(c subnetChange) *string { return c.Project },
 		id: func(n network.Subnet) uuid.UUID { return n.ID }, view: viewSubnet,
 		revision: func(n network.Subnet) int64 { return n.Revision },
 		tags: tagAccess[network.Subnet, subnetChange]{read: func(n network.Subnet) []string { return n.Tags },

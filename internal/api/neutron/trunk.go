@@ -20,6 +20,7 @@ type trunkChange = network.TrunkChange
 func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 	return resource[network.Trunk, trunkChange]{
 		singular: "trunk", notFoundType: string(network.TrunkNotFound), attributes: trunkAttributes,
+		quota: s.Quota, project: func(c trunkChange) *string { return c.Project },
 		id: func(t network.Trunk) uuid.UUID { return t.ID }, view: viewTrunk,
 		revision: func(t network.Trunk) int64 { return t.Revision },
 		tags: tagAccess[network.Trunk, trunkChange]{read: func(t network.Trunk) []string { return t.Tags },
@@ -43,11 +44,11 @@ func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 
 // authorizeTrunkPorts returns an error if a port belongs to another project than the caller's and the caller is not an administrator.
 func authorizeTrunkPorts(r *http.Request, s *networkstore.Store, ids []uuid.UUID) error {
-	for _, id := range ids {
-		p, _, err := ports(s).find(r, id.String())
-		if err != nil {
-			return err
-		}
+	found, err := ports(s).findAll(r, ids)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
 		if requester := caller(r); !requester.Admin() && p.Project != requester.Project {
 			return forbidden("create_trunk")
 		}
@@ -76,18 +77,23 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 	{Name: "status", FilterField: "status"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// subports reads a list of subports. subports returns an error if two subports of the list have the same port or the same segmentation.
+// subports reads a list of subports, at most one for each VLAN. subports returns an error if two subports of the list have the same port or the same segmentation.
 func subports(raw json.RawMessage) ([]network.Subport, error) {
-	list, err := attribute.List(subport)(raw)
-	for i, s := range list {
-		for _, o := range list[:i] {
-			switch {
-			case s.Port == o.Port:
-				return nil, attribute.Refusal("Non unique UUID for subport: '%s'", s.Port)
-			case s.Segment != 0 && s.Type == o.Type && s.Segment == o.Segment:
-				return nil, attribute.Refusal("Segmentation ID '%d' for '%s' is not unique", s.Segment, s.Port)
-			}
+	type segmentation struct {
+		kind string
+		id   int
+	}
+	list, err := attribute.ListUpTo(network.MaxVLAN, subport)(raw)
+	ports, segments := map[uuid.UUID]bool{}, map[segmentation]bool{}
+	for _, s := range list {
+		segment := segmentation{s.Type, s.Segment}
+		switch {
+		case ports[s.Port]:
+			return nil, attribute.Refusal("Non unique UUID for subport: '%s'", s.Port)
+		case s.Segment != 0 && segments[segment]:
+			return nil, attribute.Refusal("Segmentation ID '%d' for '%s' is not unique", s.Segment, s.Port)
 		}
+		ports[s.Port], segments[segment] = true, true
 	}
 	return list, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -165,12 +164,24 @@ func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	}
 }
 
-// List reads a list and calls `read` for each item.
+// MaxItems is the maximum number of items in a list that List reads. Neutron has lower limits for some attributes, which package network
+// checks; MaxItems is higher than each of them, so that a client gets Neutron's error.
+const MaxItems = 100
+
+// List reads a list of at most MaxItems items and calls `read` for each item.
 func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([]T, error) {
+	return ListUpTo(MaxItems, read)
+}
+
+// ListUpTo does the same as List for a list of at most `limit` items. It checks the length before it calls `read`.
+func ListUpTo[T any](limit int, read func(json.RawMessage) (T, error)) func(json.RawMessage) ([]T, error) {
 	return func(raw json.RawMessage) ([]T, error) {
 		var items []json.RawMessage
 		if IsNull(raw) || json.Unmarshal(raw, &items) != nil {
 			return nil, fmt.Errorf("'%s' is not a list", Excerpt(raw))
+		}
+		if err := CheckLength(len(items), limit); err != nil {
+			return nil, err
 		}
 		list := make([]T, len(items))
 		for i, item := range items {
@@ -184,14 +195,23 @@ func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([
 	}
 }
 
+// CheckLength returns an error if a list has more items than `limit`.
+func CheckLength(items, limit int) error {
+	if items > limit {
+		return fmt.Errorf("the list has %d items, more than %d", items, limit)
+	}
+	return nil
+}
+
 // Distinct returns a function that reads a list and refuses a list with equal items.
 func Distinct[T comparable](read func(json.RawMessage) ([]T, error)) func(json.RawMessage) ([]T, error) {
 	return func(raw json.RawMessage) ([]T, error) {
 		list, err := read(raw)
 		var duplicates []string
-		for i, v := range list {
-			if text := fmt.Sprint(v); slices.Contains(list[:i], v) && !slices.Contains(duplicates, text) {
-				duplicates = append(duplicates, text)
+		count := make(map[T]int, len(list))
+		for _, v := range list {
+			if count[v]++; count[v] == 2 {
+				duplicates = append(duplicates, fmt.Sprint(v))
 			}
 		}
 		if err == nil && len(duplicates) > 0 {

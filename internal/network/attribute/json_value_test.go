@@ -3,6 +3,7 @@ package attribute_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"berth/internal/network/attribute"
@@ -58,6 +59,23 @@ func TestReaders_AcceptedAndRefusedValues(t *testing.T) {
 			t.Parallel()
 			if tc.got != tc.want {
 				t.Errorf("read the JSON value: got %s, want %s", tc.got, tc.want)
+			}
+		})
+	}
+}
+
+func TestList_TooLongIsRefusedBeforeItsItemsAreRead(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{attribute.MaxItems, attribute.MaxItems + 1} {
+		t.Run(fmt.Sprint(length), func(t *testing.T) {
+			t.Parallel()
+			raw, read := "["+strings.TrimSuffix(strings.Repeat("true,", length), ",")+"]", 0
+			_, err := attribute.List(func(item json.RawMessage) (bool, error) { read++; return attribute.Bool(item) })([]byte(raw))
+			if length <= attribute.MaxItems && (err != nil || read != length) {
+				t.Errorf("list of %d items: got %d items read and the error %v, want every item and no error", length, read, err)
+			}
+			if length > attribute.MaxItems && (err == nil || read != 0) {
+				t.Errorf("list of %d items: got %d items read and the error %v, want no item and an error", length, read, err)
 			}
 		})
 	}
