@@ -22,7 +22,7 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 		})
 	}
 	other, _ := c.createNetwork("10.0.0.0/24")
-	c.port(other, `,"name":"z","binding:host_id":"cmp-1"`)
+	c.port(other, `,"name":"z","fixed_ips":[{"ip_address":"10.0.0.99"}],"binding:host_id":"cmp-1"`)
 	names := func(query string) string {
 		t.Helper()
 		var got []string
