@@ -18,7 +18,7 @@ import (
 // object is a JSON object of a request. Each method of object reads one field, so that an error can name the field that is wrong.
 type object map[string]json.RawMessage
 
-// body reads the request's body, which must be a JSON object.
+// body reads the request's body, which must be a JSON object with at most maxParameters fields.
 func body(r *http.Request) (object, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {
@@ -34,6 +34,9 @@ func body(r *http.Request) (object, error) {
 	var o object
 	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
 		return nil, lease.Faultf(lease.InvalidInput, "The request body must be a JSON object.")
+	}
+	if len(o) > maxParameters {
+		return nil, lease.Faultf(lease.InvalidInput, "The request body has %d parameters, more than %d.", len(o), maxParameters)
 	}
 	return o, nil
 }
@@ -101,10 +104,32 @@ func (o object) date(name string) (lease.RequestedDate, error) {
 	return moment(s)
 }
 
-// list reads a field that must be an array of objects. If the field is missing, list returns nil.
+// Limits of a request.
+const (
+	maxObjects    = 100 // items in a list of objects: the maximum number of reservations of a lease
+	maxAddresses  = 1000
+	maxParameters = 1000 // fields of the body, which include the extra capabilities of a host
+)
+
+// checkLength refuses a list that has more items than `limit`.
+func checkLength(name string, items, limit int) error {
+	if items > limit {
+		return lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it has %d items, more than %d.", name, items, limit)
+	}
+	return nil
+}
+
+// list reads a field that must be an array of objects. If the field is missing, list returns nil. list refuses an array of more than
+// maxObjects items.
 func (o object) list(name string) ([]object, error) {
 	if !o.has(name) {
 		return nil, nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(o[name], &items); err == nil {
+		if err := checkLength(name, len(items), maxObjects); err != nil {
+			return nil, err
+		}
 	}
 	var all []object
 	if err := json.Unmarshal(o[name], &all); err != nil || slices.ContainsFunc(all, func(o object) bool { return o == nil }) {

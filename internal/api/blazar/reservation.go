@@ -129,6 +129,9 @@ func readRequired(o object, name string, c *lease.ReservationChange) error {
 	if err := json.Unmarshal(o[name], &texts); err != nil {
 		return lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a list of addresses.", name)
 	}
+	if err := checkLength(name, len(texts), maxAddresses); err != nil {
+		return err
+	}
 	all := []netip.Addr{}
 	for _, text := range texts {
 		ip, err := address(text)

@@ -208,11 +208,14 @@ func (s trunkSubports) decode(r *http.Request, read func(json.RawMessage) ([]net
 	}
 	list, err := read(raw)
 	var fault *network.Fault
-	if err != nil && !errors.As(err, &fault) {
-		err = invalidInput("%s", err)
-	}
-	if err != nil {
+	var tooLong *attribute.LengthError
+	switch {
+	case errors.As(err, &tooLong):
+		return nil, uuid.Nil, invalid("sub_ports", err)
+	case errors.As(err, &fault):
 		return nil, uuid.Nil, err
+	case err != nil:
+		return nil, uuid.Nil, invalidInput("%s", err)
 	}
 	res := trunks(s.store)
 	t, id, err := res.find(r, pathValue(r, "id"))

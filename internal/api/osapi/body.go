@@ -22,6 +22,9 @@ const (
 // part of the goroutine's stack.
 const maxDepth = 64
 
+// maxItems is the maximum number of items in any array of a JSON body. It protects arrays for which the API has no lower limit of its own.
+const maxItems = 10_000
+
 // Body reads the request's body. If the body is too large, Body returns a 413 error. While the bodies of other requests use the whole
 // memory limit, Body returns a 503 error.
 func Body(r *http.Request) ([]byte, error) {
@@ -89,15 +92,15 @@ func CheckJSON(raw []byte) error {
 }
 
 // ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. ParseJSON returns an error
-// for duplicate keys, for strings that contain NUL or only one half of a UTF-16 surrogate pair, and for values that are nested deeper
-// than maxDepth.
+// for duplicate keys, for strings that contain NUL or only one half of a UTF-16 surrogate pair, for values that are nested deeper than
+// maxDepth, and for arrays with more than maxItems items.
 func ParseJSON(raw []byte) (any, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not UTF-8 text")
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	v, err := parseValue(d, 0)
+	v, err := parseValue(d, "the body", 0)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("unexpected end of input")
@@ -144,7 +147,8 @@ func codeUnit(escape []byte) rune {
 	return rune(n)
 }
 
-func parseValue(d *json.Decoder, depth int) (any, error) {
+// parseValue reads one value. The parameter `name` is the key of the value, or of the nearest object around it that has one.
+func parseValue(d *json.Decoder, name string, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
@@ -157,7 +161,7 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 	case json.Delim('{'):
 		v, err = parseObject(d, depth)
 	case json.Delim('['):
-		v, err = parseArray(d, depth)
+		v, err = parseArray(d, name, depth)
 	default:
 		return token, checkText(token)
 	}
@@ -182,17 +186,20 @@ func parseObject(d *json.Decoder, depth int) (any, error) {
 		if _, seen := object[name]; seen {
 			return nil, fmt.Errorf("duplicate key %q", name)
 		}
-		if object[name], err = parseValue(d, depth+1); err != nil {
+		if object[name], err = parseValue(d, name, depth+1); err != nil {
 			return nil, err
 		}
 	}
 	return object, nil
 }
 
-func parseArray(d *json.Decoder, depth int) (any, error) {
+func parseArray(d *json.Decoder, name string, depth int) (any, error) {
 	array := []any{}
 	for d.More() {
-		v, err := parseValue(d, depth+1)
+		if len(array) == maxItems {
+			return nil, fmt.Errorf("a list in %q has more than %d items", name, maxItems)
+		}
+		v, err := parseValue(d, name, depth+1)
 		if err != nil {
 			return nil, err
 		}

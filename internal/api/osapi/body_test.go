@@ -49,6 +49,19 @@ func FuzzCheckJSON(f *testing.F) {
 	})
 }
 
+func TestParseJSON_RefusesLongArrays(t *testing.T) {
+	t.Parallel()
+	for items, want := range map[int]string{maxItems: "", maxItems + 1: `a list in "tags" has more than 10000 items`} {
+		got := ""
+		if err := CheckJSON([]byte(`{"port":{"tags":[[` + strings.TrimSuffix(strings.Repeat("1,", items), ",") + `]]}}`)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("check an array of %d items: got the error %q, want %q", items, got, want)
+		}
+	}
+}
+
 func TestParseJSON_RefusesNUL(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]bool{

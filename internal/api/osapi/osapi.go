@@ -201,13 +201,24 @@ const maxName = 255
 
 func validName(s string) bool { return ValidText(s) && len(s) <= maxName }
 
-// checkQuery refuses a query that is malformed or not valid text.
+// maxQueryValues is the maximum number of values of one query parameter.
+const maxQueryValues = 1000
+
+// checkQuery refuses a query that is malformed or not valid text, and a query parameter with too many values. A value that contains commas
+// counts as a list of values.
 func checkQuery(r *http.Request) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return Fault(http.StatusBadRequest, "", "Invalid query string: %s.", err)
 	}
 	for name, values := range query {
+		count := len(values)
+		for _, v := range values {
+			count += strings.Count(v, ",")
+		}
+		if count > maxQueryValues {
+			return Fault(http.StatusBadRequest, "", "Invalid query string: '%s' has %d values, more than %d.", name, count, maxQueryValues)
+		}
 		for _, v := range append(values, name) {
 			if !ValidText(v) {
 				return Fault(http.StatusBadRequest, "", "Invalid query string: %q is not UTF-8 text.", v)

@@ -23,6 +23,8 @@ func TestRequest_InvalidTextIsRefusedBeforeTheHandler(t *testing.T) {
 	for target, want := range map[string]int{
 		"/a/ok?q=%E2%98%83": 200, "/a/%E2%98%83": 200,
 		"/a/%00": 404, "/a/%ff": 404,
+		"/a/ok?q=" + strings.Repeat(",", 999): 200, "/a/ok?q=" + strings.Repeat(",", 1000): 400,
+		"/a/ok?q=" + strings.Repeat("&q=", 999): 200, "/a/ok?q=" + strings.Repeat("&q=", 1000): 400,
 		"/a/ok?q=%00": 400, "/a/ok?%ff=1": 400, "/a/ok?q=%zz": 400,
 	} {
 		t.Run(target, func(t *testing.T) {

@@ -35,6 +35,9 @@ type schema struct {
 	minimum, maximum *float64
 }
 
+// maxElements is the maximum number of items of an array, and of keys of an object whose keys are not in `fields`.
+const maxElements = 1000
+
 // mismatch is the error for a JSON value that violates a schema.
 type mismatch struct {
 	why, keyword, path string
@@ -100,6 +103,9 @@ func (s *schema) checkObject(object map[string]any) *mismatch {
 	if len(object) < s.minKeys {
 		return mismatchf("minProperties", "%s does not have enough properties", repr(object))
 	}
+	if s.each != nil && len(object) > maxElements {
+		return mismatchf("maxProperties", "an object with %d properties, more than %d.", len(object), maxElements)
+	}
 	if m := s.unexpected(object); m != nil {
 		return m
 	}
@@ -154,6 +160,9 @@ func (s *schema) unexpected(object map[string]any) *mismatch {
 func (s *schema) checkArray(array []any) *mismatch {
 	if len(array) < s.minItems {
 		return mismatchf("minItems", "%s should be non-empty", repr(array))
+	}
+	if len(array) > maxElements {
+		return mismatchf("maxItems", "a list with %d items, more than %d.", len(array), maxElements)
 	}
 	known := map[string]bool{}
 	for _, v := range array {

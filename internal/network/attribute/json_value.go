@@ -195,10 +195,17 @@ func ListUpTo[T any](limit int, read func(json.RawMessage) (T, error)) func(json
 	}
 }
 
-// CheckLength returns an error if a list has more items than `limit`.
+// LengthError is the error for a list with more than Limit items.
+type LengthError struct{ Items, Limit int }
+
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("the list has %d items, more than %d", e.Items, e.Limit)
+}
+
+// CheckLength returns a LengthError if a list has more items than `limit`.
 func CheckLength(items, limit int) error {
 	if items > limit {
-		return fmt.Errorf("the list has %d items, more than %d", items, limit)
+		return &LengthError{items, limit}
 	}
 	return nil
 }
