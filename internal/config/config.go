@@ -41,7 +41,8 @@ type Config struct {
 	DatabaseURL        string
 	RequestTimeout     time.Duration
 	TrustedProxies     []netip.Prefix // reverse proxies whose X-Forwarded headers count
-	Auth               string         // Noauth or Keystone
+	ProjectRate        ProjectRate
+	Auth               string // Noauth or Keystone
 	Policy             Policy
 	CORS               CORS
 	Roles              []string
@@ -88,6 +89,12 @@ type ODL struct {
 type Policy struct {
 	File               string // empty: no policy file
 	EnforceNewDefaults bool   // false: a request is also allowed if the defaults of older OpenStack releases allow it
+}
+
+// ProjectRate limits the HTTP requests of each project.
+type ProjectRate struct {
+	PerSecond float64 // 0: no limit
+	Burst     int     // requests that a project may send at once
 }
 
 // CORS lists the origins of web pages that may call the APIs from a browser, and says what these pages may send and read. If CORS has no

@@ -38,7 +38,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
 		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
-		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo, RequestTimeout: 30 * time.Second,
+		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo, RequestTimeout: 30 * time.Second, ProjectRate: config.ProjectRate{Burst: 100},
 		Roles:  []string{config.API, config.Relay, config.Temporal},
 		Policy: config.Policy{EnforceNewDefaults: true},
 		CORS: config.CORS{Credentials: true, MaxAge: time.Hour, Methods: []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
@@ -130,6 +130,8 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"operators, no port":    {environ: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1"}, want: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1: must be host:port"}},
 		"noauth for operators":  {environ: []string{"BERTH_OPERATOR_LISTEN=:8777"}, want: []string{"BERTH_OPERATOR_LISTEN=:8777", "loopback only"}},
 		"keystone without URL":  {environ: []string{"BERTH_AUTH=keystone"}, want: []string{"needs OS_AUTH_URL"}},
+		"project rate":          {environ: []string{"BERTH_PROJECT_RATE=NaN"}, want: []string{"BERTH_PROJECT_RATE", "from 0.1"}},
+		"project burst":         {environ: []string{"BERTH_PROJECT_BURST=0"}, want: []string{"BERTH_PROJECT_BURST", "from 1 to 10000"}},
 		"origin with path":      {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=http://a,https://b/"}, want: []string{"https://b/", "scheme://host"}},
 		"proxy by name":         {environ: []string{"BERTH_TRUSTED_PROXIES=10.0.0.1,haproxy"}, want: []string{`"haproxy" must be an IP address`}},
 		"origin without host":   {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=null"}, want: []string{"BERTH_CORS_ALLOWED_ORIGIN"}},

@@ -200,6 +200,34 @@ func requestTimeout(c *Config, s string) error {
 	return nil
 }
 
+// Limits of BERTH_PROJECT_RATE, in requests per second, and of BERTH_PROJECT_BURST, in requests. An empty bucket of the largest burst is
+// full after less than two days at the lowest rate.
+const (
+	minProjectRate = 0.1
+	maxProjectRate = 1_000_000
+	maxBurst       = 10_000
+)
+
+// projectRate parses BERTH_PROJECT_RATE.
+func projectRate(c *Config, s string) error {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || n != 0 && !(n >= minProjectRate && n <= maxProjectRate) {
+		return fmt.Errorf("must be 0, or a number from %g to %d", minProjectRate, maxProjectRate)
+	}
+	c.ProjectRate.PerSecond = n
+	return nil
+}
+
+// projectBurst parses BERTH_PROJECT_BURST.
+func projectBurst(c *Config, s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > maxBurst {
+		return fmt.Errorf("must be an integer from 1 to %d", maxBurst)
+	}
+	c.ProjectRate.Burst = n
+	return nil
+}
+
 // durationOrOff parses a positive duration. durationOrOff converts the word "off" to the duration 0.
 func durationOrOff(field func(*Config) *time.Duration) setter {
 	return func(c *Config, s string) error {

@@ -160,7 +160,9 @@ func (a *App) measuredAPIs(id identity.Authenticator) map[string]http.Handler {
 	if !a.hasRole(config.API) {
 		return routes
 	}
+	limit := a.newProjectRate()
 	for _, api := range a.APIs(id) {
+		api.Rate = limit
 		prefix := strings.TrimPrefix(api.Prefix, "/")
 		routes[prefix] = measureDuration(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": prefix}))
 	}

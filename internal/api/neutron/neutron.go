@@ -111,6 +111,7 @@ var defaultErrorTypes = map[int]string{
 	http.StatusConflict:              "HTTPConflict",
 	http.StatusPreconditionFailed:    "HTTPPreconditionFailed",
 	http.StatusRequestEntityTooLarge: "HTTPRequestEntityTooLarge",
+	http.StatusTooManyRequests:       "HTTPTooManyRequests",
 	http.StatusServiceUnavailable:    "HTTPServiceUnavailable",
 }
 

@@ -59,6 +59,7 @@ type API struct {
 	// Reserved means that the API uses the reserved connections to the database, because operators need the API even when requests of other
 	// APIs use all other connections.
 	Reserved bool
+	Rate     *ProjectRate // limits the requests of each project; nil: no limit
 	// TrustedProxies are the networks of the reverse proxies whose X-Forwarded headers count; see BaseURL.
 	TrustedProxies []netip.Prefix
 	// MissingRoute, if set, returns the error for an unknown path.
@@ -148,6 +149,11 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		}
 		r = next
 		*rp = r
+	}
+	if !open { // after Before, so that the error has the format of the negotiated microversion
+		if err := a.Rate.check(identity.From(r.Context()), a.Prefix); err != nil {
+			return 0, nil, err
+		}
 	}
 	if !ValidText(r.URL.Path) {
 		route, allow = nil, nil
