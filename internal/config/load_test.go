@@ -130,7 +130,7 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"operators, no port":    {environ: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1"}, want: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1: must be host:port"}},
 		"noauth for operators":  {environ: []string{"BERTH_OPERATOR_LISTEN=:8777"}, want: []string{"BERTH_OPERATOR_LISTEN=:8777", "loopback only"}},
 		"keystone without URL":  {environ: []string{"BERTH_AUTH=keystone"}, want: []string{"needs OS_AUTH_URL"}},
-		"project rate":          {environ: []string{"BERTH_PROJECT_RATE=NaN"}, want: []string{"BERTH_PROJECT_RATE", "from 0.1"}},
+		"project rate":          {environ: []string{"BERTH_PROJECT_RATE=NaN"}, want: []string{"BERTH_PROJECT_RATE", "from 0.001"}},
 		"project burst":         {environ: []string{"BERTH_PROJECT_BURST=0"}, want: []string{"BERTH_PROJECT_BURST", "from 1 to 10000"}},
 		"origin with path":      {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=http://a,https://b/"}, want: []string{"https://b/", "scheme://host"}},
 		"proxy by name":         {environ: []string{"BERTH_TRUSTED_PROXIES=10.0.0.1,haproxy"}, want: []string{`"haproxy" must be an IP address`}},

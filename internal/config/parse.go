@@ -201,9 +201,9 @@ func requestTimeout(c *Config, s string) error {
 }
 
 // Limits of BERTH_PROJECT_RATE, in requests per second, and of BERTH_PROJECT_BURST, in requests. An empty bucket of the largest burst is
-// full after less than two days at the lowest rate.
+// full after less than four months at the lowest rate.
 const (
-	minProjectRate = 0.1
+	minProjectRate = 0.001
 	maxProjectRate = 1_000_000
 	maxBurst       = 10_000
 )
