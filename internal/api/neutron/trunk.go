@@ -77,7 +77,8 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 	{Name: "status", FilterField: "status"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// subports reads a list of subports, at most one for each VLAN. subports returns an error if two subports of the list have the same port or the same segmentation.
+// subports reads a list of subports, at most one for each VLAN. subports returns an error if two subports of the list have the same port or
+// the same segmentation.
 func subports(raw json.RawMessage) ([]network.Subport, error) {
 	type segmentation struct {
 		kind string
