@@ -10,6 +10,7 @@ import (
 	"berth/workflows"
 )
 
+// TestLease_StartsAndEndsThoughWorkerKilled checks that each step is completed once, not how soon.
 func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)

@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to the agent's host.
+// l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to the agent's host. SR-IOV and macvtap
+// agents request the details of ports with these methods; Open vSwitch agents request versioned objects instead, see object_methods.go.
 func (h *handlers) l2Methods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"get_device_details":                          oslomsg.WithArgs(h.getDeviceDetails),

@@ -100,7 +100,7 @@ func TestPort_IgnoredReportsAreCounted(t *testing.T) {
 	}
 }
 
-func TestPort_RebindingNeedsNewReport(t *testing.T) {
+func TestPort_ReportsOfThePreviousHostAreIgnored(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
 	p := fx.createPort(cmp1)
@@ -123,7 +123,7 @@ func TestPort_RebindingNeedsNewReport(t *testing.T) {
 	}
 }
 
-func TestPort_ReportsOnEarlierBindingAreIgnored(t *testing.T) {
+func TestPort_ReportsOnEarlierBindingToTheSameHostAreIgnored(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
 	first := fx.createPort(cmp1)
