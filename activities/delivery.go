@@ -31,7 +31,7 @@ func (a *Activities) NotifyAgents(ctx context.Context, key string) error {
 }
 
 func (a *Activities) sender() delivery.Sender {
-	return delivery.Sender{Events: a.Store.Network, Recorded: a.Store.Notifications, Nova: a.Nova, Agents: a.Agents}
+	return delivery.Sender{Recorded: a.Store.Notifications, Nova: a.Nova, Agents: a.Agents}
 }
 
 // deliveryError classifies an error of package delivery.

@@ -123,7 +123,7 @@ var packageRules = map[string]packageRule{
 		why:    "accesses other services through the packages of their clients, and starts no workflow",
 	},
 	"internal/delivery": {
-		may:    []string{"internal/network", "internal/notify", "internal/store/networkstore", "internal/store/notificationstore"},
+		may:    []string{"internal/network", "internal/notify", "internal/store/notificationstore"},
 		never:  []string{"net/http", temporal},
 		always: []string{prometheus},
 		why:    "sends recorded messages from activities, and without Temporal",

@@ -15,7 +15,6 @@ import (
 
 	"berth/internal/network"
 	"berth/internal/notify"
-	"berth/internal/store/networkstore"
 	"berth/internal/store/notificationstore"
 )
 
@@ -49,8 +48,7 @@ func (e *UnknownServerError) Error() string {
 // never to lose a message. The calls to the other service have the deadline of the caller's context, but
 // do not end when the context is cancelled, so that a cancelled caller learns whether the message arrived.
 type Sender struct {
-	Events   *networkstore.Store      // the recorded events for Nova
-	Recorded *notificationstore.Store // the recorded notifications to agents
+	Recorded *notificationstore.Store // the recorded events for Nova and notifications to agents
 	Nova     EventSender
 	Agents   AgentPublisher
 }
@@ -58,7 +56,7 @@ type Sender struct {
 // NovaEvents sends the events of a port to Nova, oldest first. NovaEvents returns ErrClaimed, an *UnknownServerError, or an error of the
 // database or of Nova. NovaEvents drops events that Nova rejects permanently.
 func (s Sender) NovaEvents(ctx context.Context, port uuid.UUID) error {
-	recorded, err := s.Events.NovaEvents(ctx, port)
+	recorded, err := s.Recorded.NovaEvents(ctx, port)
 	if err != nil {
 		return err
 	}
@@ -94,7 +92,7 @@ func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []n
 	delivered := slices.DeleteFunc(ids, func(id int64) bool {
 		return slices.ContainsFunc(undelivered, func(e network.NovaEvent) bool { return e.ID == id })
 	})
-	if err := s.Events.DeleteNovaEvents(ctx, delivered); err != nil || len(undelivered) == 0 {
+	if err := s.Recorded.DeleteNovaEvents(ctx, delivered); err != nil || len(undelivered) == 0 {
 		return err
 	}
 	return &UnknownServerError{Server: undelivered[0].Server, Age: undelivered[0].Age}

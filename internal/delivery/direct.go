@@ -51,7 +51,7 @@ func NewDirect(s Sender, metrics prometheus.Registerer) *Direct {
 // Run delivers until ctx ends.
 func (d *Direct) Run(ctx context.Context) {
 	kinds := []kind{
-		{"nova", d.sender.Events.LatePorts, d.novaEvents},
+		{"nova", d.sender.Recorded.LatePorts, d.novaEvents},
 		{"agents", d.sender.Recorded.LateNetworks, d.notifications},
 	}
 	var loops sync.WaitGroup
@@ -108,7 +108,7 @@ func (d *Direct) attempt(ctx context.Context, k kind, id uuid.UUID) {
 }
 
 func (d *Direct) novaEvents(ctx context.Context, port uuid.UUID) error {
-	events, err := d.sender.Events.ClaimNovaEvents(ctx, port, claimTime)
+	events, err := d.sender.Recorded.ClaimNovaEvents(ctx, port, claimTime)
 	if err != nil {
 		return err
 	}

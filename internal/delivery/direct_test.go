@@ -77,7 +77,7 @@ func newFixture(t *testing.T) *fixture {
 	url := storetest.URL(t)
 	f := &fixture{T: t, Store: storetest.Open(t, url), services: &services{}, url: url}
 	f.Network = networkstore.New(f.DB, networkstore.Config{NotifyAgents: true})
-	f.sender = delivery.Sender{Events: f.Network, Recorded: f.Notifications, Nova: f.services, Agents: f.services}
+	f.sender = delivery.Sender{Recorded: f.Notifications, Nova: f.services, Agents: f.services}
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
 	flat, physical := network.Flat, "physnet"
 	networks, err := f.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}})
@@ -139,7 +139,7 @@ func TestDirect_DeliversWhatTemporalHasNotAccepted(t *testing.T) {
 	})
 
 	f.eventually("nothing is recorded as undelivered", func() bool {
-		left, err := f.Network.NovaEvents(t.Context(), f.port.ID)
+		left, err := f.Notifications.NovaEvents(t.Context(), f.port.ID)
 		unsent, err2 := f.Notifications.Unsent(t.Context(), f.port.Network, 10)
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
@@ -163,7 +163,7 @@ func TestDirect_LeavesToTheWorkflowWhatTemporalHasAccepted(t *testing.T) {
 	storetest.Exec(t, f.url, `delete from note`) // Temporal has accepted all notes
 	storetest.Exec(t, f.url, `update nova_event set created_at = created_at - interval '1 minute'`)
 	storetest.Exec(t, f.url, `update announcement set at = at - interval '1 minute'`)
-	ports, err := f.Network.LatePorts(t.Context(), time.Second, 10)
+	ports, err := f.Notifications.LatePorts(t.Context(), time.Second, 10)
 	networks, err2 := f.Notifications.LateNetworks(t.Context(), time.Second, 10)
 	if err != nil || err2 != nil || len(ports) > 0 || len(networks) > 0 {
 		t.Errorf("late deliveries: got the ports %v, error %v, the networks %v, error %v; want none", ports, err, networks, err2)
@@ -178,7 +178,7 @@ func TestClaim_OnlyOneProcessSendsNovaEvents(t *testing.T) {
 		if err := f.sender.NovaEvents(ctx, f.port.ID); !errors.Is(err, delivery.ErrClaimed) {
 			t.Errorf("deliver Nova events while another process delivers them: got error %v, want ErrClaimed", err)
 		}
-		if again, err := f.Network.ClaimNovaEvents(ctx, f.port.ID, time.Minute); err != nil || len(again) != 1 || !again[0].Claimed {
+		if again, err := f.Notifications.ClaimNovaEvents(ctx, f.port.ID, time.Minute); err != nil || len(again) != 1 || !again[0].Claimed {
 			t.Errorf("claim claimed events: got %+v, error %v; want one claimed event", again, err)
 		}
 	}
@@ -224,7 +224,7 @@ func TestClaim_ClaimedNotificationsAreNotSent(t *testing.T) {
 func TestClaim_UnknownObjectHasNothingToDeliver(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	events, err := f.Network.ClaimNovaEvents(t.Context(), uuid.New(), time.Minute)
+	events, err := f.Notifications.ClaimNovaEvents(t.Context(), uuid.New(), time.Minute)
 	all, err2 := f.Notifications.Claim(t.Context(), uuid.New(), time.Minute, 10)
 	if len(events) > 0 || len(all) > 0 || err != nil || err2 != nil {
 		t.Errorf("claim deliveries of unknown objects: got %v, %v, errors %v, %v; want none", events, all, err, err2)

@@ -2,10 +2,10 @@
 // belongs to one of these packages. The package outbox owns the notes (rows that name a workflow which must run),
 // journalstore the journal (the changes that must be sent to the SDN controller), and inventorystore the resource
 // providers and allocations. The package networkstore owns networks and ports, agentstore the credentials of agents,
-// notificationstore the notifications to agents, leasestore leases and hosts, and mirrorstore the runs (full syncs,
-// audits, repairs and recoveries) that compare the controller with the database. Each call to an exported method of a
-// Store is one transaction. A function of a store with a db.Tx parameter runs in its caller's transaction. No store
-// calls Temporal or another service.
+// notificationstore the notifications to agents and the events for Nova, leasestore leases and hosts, and mirrorstore the
+// runs (full syncs, audits, repairs and recoveries) that compare the controller with the database. Each call to an exported
+// method of a Store is one transaction. A function of a store with a db.Tx parameter runs in its caller's transaction. No
+// store calls Temporal or another service.
 package store
 
 import (

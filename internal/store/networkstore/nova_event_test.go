@@ -47,7 +47,7 @@ func TestNovaEvents_NetworkChangedIsMerged(t *testing.T) {
 		t.Fatalf("Nova events after two changes of the name: got %+v, want one network-changed event", first)
 	}
 	fx.updatePort(p.ID, network.PortChange{Name: ptr("c")}) // while the first event is being delivered
-	if err := fx.Network.DeleteNovaEvents(t.Context(), []int64{first[0].ID}); err != nil {
+	if err := fx.Notifications.DeleteNovaEvents(t.Context(), []int64{first[0].ID}); err != nil {
 		t.Fatal(err)
 	}
 	if left := fx.updateStatus(p.ID).Events; len(left) != 1 || left[0].ID <= first[0].ID {
@@ -69,7 +69,7 @@ func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := contract.PortID(p.ID.String())
-	left, err := fx.Network.NovaEvents(t.Context(), p.ID)
+	left, err := fx.Notifications.NovaEvents(t.Context(), p.ID)
 	if err != nil || len(left) != 1 {
 		t.Fatalf("Nova events of a deleted port: got %+v, error %v; want one", left, err)
 	}
@@ -78,7 +78,7 @@ func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 		if n, err := fx.Outbox.RestartWorkflows(t.Context(), []string{id}); n != want || err != nil {
 			t.Errorf("restart the workflow of a deleted port: got %d restarts, want %d; error %v", n, want, err)
 		}
-		if err := fx.Network.DeleteNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
+		if err := fx.Notifications.DeleteNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
 			t.Fatal(err)
 		}
 	}

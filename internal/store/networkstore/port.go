@@ -16,6 +16,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
 )
 
@@ -312,7 +313,7 @@ func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) err
 func deletePort(ctx context.Context, tx *transaction, p lockedPort) error {
 	batch := &pgx.Batch{}
 	if e, ok := p.NovaEventForDelete(); ok {
-		queueNovaEvent(batch, p.ID, e)
+		notificationstore.QueueNovaEvent(batch, p.ID, e)
 	}
 	var undelivered bool
 	batch.Queue(`select exists (select from nova_event where port_id = $1)`, p.ID).QueryRow(func(r pgx.Row) error { return r.Scan(&undelivered) })

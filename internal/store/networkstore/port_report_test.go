@@ -73,7 +73,7 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 		if after := fx.readPort(p.ID); after.Revision != 2 || again.IgnoredReports != 2 {
 			t.Errorf("repeat both reports: got revision %d, want 2; got %d ignored reports, want 2", after.Revision, again.IgnoredReports)
 		}
-		if err := fx.Network.DeleteNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
+		if err := fx.Notifications.DeleteNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
 			t.Fatal(err)
 		}
 		if s := fx.updateStatus(p.ID); len(s.Events) != 0 {

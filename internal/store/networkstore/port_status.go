@@ -11,6 +11,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
 )
 
@@ -41,7 +42,7 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 	var events []network.NovaEvent
 	var view network.StatusView
 	err := s.db.InPipelinedTx(ctx, func(reads *pgx.Batch) {
-		queueNovaEventsRead(reads, id, &events)
+		notificationstore.QueueNovaEventsRead(reads, id, &events)
 		h.queueLock(reads, id, s.config)
 	}, func(_ pgx.Tx, writes *pgx.Batch) error {
 		after, accepted, entity := h.applyReports(reports, "")
@@ -51,7 +52,7 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 		view = after.StatusView()
 		view.Accepted = accepted
 		if queuePortUpdate(writes, h.Port, after, entity); writes.Len() > 0 {
-			queueNovaEventsRead(writes, id, &events) // including the events queued above
+			notificationstore.QueueNovaEventsRead(writes, id, &events) // including the events queued above
 		}
 		return nil
 	})
@@ -77,7 +78,7 @@ func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports 
 			view = after.StatusView()
 			view.Accepted = accepted
 		}
-		view.Events, err = novaEvents(ctx, tx, id)
+		view.Events, err = notificationstore.NovaEvents(ctx, tx, id)
 		return err
 	})
 	return view, err
@@ -191,40 +192,6 @@ func recheckPorts(ctx context.Context, tx *transaction, query string, args ...an
 		if err := recheckPort(ctx, tx, id); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// NovaEvents lists the undelivered Nova events of a port, oldest first.
-func (s *Store) NovaEvents(ctx context.Context, port uuid.UUID) ([]network.NovaEvent, error) {
-	return novaEvents(ctx, s.db, port)
-}
-
-func novaEvents(ctx context.Context, q db.Querier, port uuid.UUID) ([]network.NovaEvent, error) {
-	rows, err := q.Query(ctx, novaEventSelect, port)
-	if err != nil {
-		return nil, fmt.Errorf("read Nova events: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[network.NovaEvent])
-}
-
-const novaEventSelect = `
-	select id, server, name, status, tag, clock_timestamp() - created_at as age, coalesce(claimed_until > clock_timestamp(), false) as claimed
-	from nova_event
-	where port_id = $1
-	order by id`
-
-func queueNovaEventsRead(batch *pgx.Batch, port uuid.UUID, into *[]network.NovaEvent) {
-	batch.Queue(novaEventSelect, port).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowToStructByName[network.NovaEvent])
-		return err
-	})
-}
-
-// DeleteNovaEvents deletes Nova events that were delivered. DeleteNovaEvents ignores events that do not exist.
-func (s *Store) DeleteNovaEvents(ctx context.Context, ids []int64) error {
-	if _, err := s.db.Exec(ctx, `delete from nova_event where id = any($1)`, ids); err != nil {
-		return fmt.Errorf("delete Nova events: %w", err)
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func (m *portModel) checkRow() {
 	if m.host != "" && m.lastL2Event != network.ReportComplete {
 		remaining = append(remaining, network.L2)
 	}
-	pending, err := m.Network.NovaEvents(m.t.Context(), p.ID)
+	pending, err := m.Notifications.NovaEvents(m.t.Context(), p.ID)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
 )
 
@@ -99,7 +100,7 @@ func finishPortUpdate(ctx context.Context, tx *transaction, before network.Port)
 	}
 	batch := &pgx.Batch{}
 	if e, ok := p.NovaEventForChange(); ok {
-		queueNovaEvent(batch, p.ID, e)
+		notificationstore.QueueNovaEvent(batch, p.ID, e)
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return p, fmt.Errorf("record Nova event: %w", err)
@@ -268,17 +269,6 @@ func queueBindings(batch *pgx.Batch, before, after network.Port) {
 // queueStatusEvents queues the Nova events of a status change.
 func queueStatusEvents(batch *pgx.Batch, before, after network.Port, entity string) {
 	for _, e := range after.NovaEvents(before, entity) {
-		queueNovaEvent(batch, after.ID, e)
+		notificationstore.QueueNovaEvent(batch, after.ID, e)
 	}
-}
-
-// queueNovaEvent queues an event for Nova. queueNovaEvent merges the undelivered network-changed events of one port into
-// one event, because Nova reads the current port when it gets the event. The merged event gets a new ID, so that a
-// delivery in progress, which deletes the old ID, does not delete the merged event.
-func queueNovaEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
-	batch.Queue(`
-		insert into nova_event (port_id, server, name, status, tag)
-		values ($1, $2, $3, $4, $5)
-		on conflict (port_id, server) where name = 'network-changed' do update
-		set id = default, claimed_until = null`, port, e.Server, e.Name, e.Status, e.Tag)
 }

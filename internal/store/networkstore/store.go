@@ -1,5 +1,5 @@
-// Package networkstore stores networks, subnets, addresses, ports with their bindings, provisioning blocks and Nova
-// events, agents, trunks, security groups, quotas and tunnel endpoints in PostgreSQL.
+// Package networkstore stores networks, subnets, addresses, ports with their bindings and provisioning blocks, agents,
+// trunks, security groups, quotas and tunnel endpoints in PostgreSQL.
 package networkstore
 
 import (

@@ -1,6 +1,6 @@
-// Package notificationstore stores the notifications to Neutron's agents. The package also stores which notifications are
-// unsent and which of these a process is sending now. The package keeps sent notifications for some time so that they can be
-// sent again, because RabbitMQ or an agent may lose them.
+// Package notificationstore stores the notifications to Neutron's agents and the events for Nova. The package also stores
+// which of them are unsent and which of these a process is sending now. The package keeps sent notifications to agents for
+// some time so that they can be sent again, because RabbitMQ or an agent may lose them.
 package notificationstore
 
 import (
