@@ -15,7 +15,7 @@ const (
 	JournalEntry = "JournalEntry"
 	Maintenance  = "Maintenance"
 	Announce     = "Announce" // sends the recorded notifications of one network to its agents
-	Webhook      = "Webhook"  // sends the recorded notifications of one lease to the webhook
+	Webhook      = "Webhook"  // sends the recorded notifications of one lease, port or trunk to the webhook
 	Pool         = "Pool"     // adds one host to Nova's aggregate "freepool", or removes it
 	// FullSync, Recovery, Audit and Repair compare the OpenDaylight controller with the rows of the database. At any time, at most one
 	// FullSync, one Recovery, one Audit and one Repair run.
@@ -88,8 +88,8 @@ func AnnounceID(network string) string { return announcePrefix + network }
 // LeaseID returns the workflow ID of the lease with the given UUID.
 func LeaseID(id string) string { return leasePrefix + id }
 
-// WebhookID returns the ID of the workflow that sends the webhook notifications of the lease with the given UUID.
-func WebhookID(lease string) string { return webhookPrefix + lease }
+// WebhookID returns the ID of the workflow that sends the webhook notifications of the lease, port or trunk with the given UUID.
+func WebhookID(object string) string { return webhookPrefix + object }
 
 // PoolID returns the ID of the workflow that adds the given host to Nova's aggregate "freepool" or removes the host from this aggregate.
 func PoolID(host string) string { return poolPrefix + host }

@@ -646,6 +646,17 @@ create table provider_trait (
 
 CREATE INDEX provider_trait_trait ON public.provider_trait USING btree (trait_id);
 
+create table provisioning_notice (
+    id bigint not null generated always as identity,
+    object_id uuid not null,
+    message_id uuid not null default gen_random_uuid(),
+    at timestamp with time zone not null default clock_timestamp(),
+    notice jsonb not null,
+    constraint provisioning_notice_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX provisioning_notice_object ON public.provisioning_notice USING btree (object_id, id);
+
 create table quota (
     project text not null,
     resource text not null,

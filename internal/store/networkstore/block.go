@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/network"
 	"berth/internal/store/db"
+	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
 )
 
@@ -35,17 +36,31 @@ type blockableType struct {
 var blockableTypes = map[string]blockableType{
 	"port": {
 		table: "port",
-		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, _ bool) error {
+		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
 			_, after, _, err := updatePortStatus(ctx, tx, id, nil, entity)
 			if err != nil {
 				return err
+			}
+			if !blocked {
+				if err := enqueueProvisioned(ctx, tx, after, entity); err != nil {
+					return err
+				}
 			}
 			return outbox.Enqueue(ctx, tx, portNudge(after, false))
 		},
 	},
 	"trunk": {
-		table:    "trunk",
-		onChange: func(context.Context, *transaction, uuid.UUID, string, bool) error { return nil }, // a trunk's status is not stored
+		table: "trunk",
+		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error { // a trunk's status is not stored
+			if blocked || !tx.config.NotifyWebhook {
+				return nil
+			}
+			t, err := trunkByID(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			return notificationstore.AppendProvisioning(ctx, tx, t.ProvisioningNotification(entity))
+		},
 	},
 }
 

@@ -70,6 +70,15 @@ func portNotification(before, after network.Port) network.AgentNotification {
 		Data: encoded(network.SideEffectsOf(before, after))}
 }
 
+// enqueueProvisioned enqueues the provisioning notification of a port if nothing blocks the port any more.
+func enqueueProvisioned(ctx context.Context, tx *transaction, p network.Port, entity string) error {
+	n, ok := p.ProvisioningNotification(entity)
+	if !ok || !tx.config.NotifyWebhook {
+		return nil
+	}
+	return notificationstore.AppendProvisioning(ctx, tx, n)
+}
+
 // enqueueHostingNotifications runs a statement that changes DHCP bindings, and enqueues a notification for each changed
 // binding. The statement must return a row with the network ID and the agent's host for each changed binding.
 // enqueueHostingNotifications returns the number of changed bindings.

@@ -31,11 +31,11 @@ func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []ne
 }
 
 // errNeedsTx means that the change needs a full transaction: the binding changed, so the journal gets an entry, or
-// agents are notified.
+// agents or the webhook are notified.
 var errNeedsTx = errors.New("port change needs a full transaction")
 
 // updatePortStatusPipelined does the same as UpdatePortStatus in two round trips to the database, but only for changes
-// that need no journal entries and no agent notifications. The update of the port's row requires the revision and
+// that need no journal entries and no notifications. The update of the port's row requires the revision and
 // status that were read, and always finds them, because the row stays locked after the read.
 func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var h lockedPort
@@ -46,7 +46,8 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 		h.queueLock(reads, id, s.config)
 	}, func(_ pgx.Tx, writes *pgx.Batch) error {
 		after, accepted, entity := h.applyReports(reports, "")
-		if after.VIF != h.VIF || s.config.NotifyAgents && !equal(clientView(h.Port), clientView(after)) {
+		if after.VIF != h.VIF || s.config.NotifyAgents && !equal(clientView(h.Port), clientView(after)) ||
+			s.config.NotifyWebhook && len(h.Blocks) > 0 && len(after.Blocks) == 0 {
 			return errNeedsTx
 		}
 		view = after.StatusView()

@@ -154,6 +154,11 @@ func writePort(ctx context.Context, tx *transaction, before, after network.Port,
 	if err != nil {
 		return fmt.Errorf("update port: %w", err)
 	}
+	if len(before.Blocks) > 0 {
+		if err := enqueueProvisioned(ctx, tx, after, entity); err != nil {
+			return err
+		}
+	}
 	if equal(clientView(before), clientView(after)) {
 		return nil
 	}

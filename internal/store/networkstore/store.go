@@ -27,6 +27,7 @@ type Config struct {
 	DefaultZones     []string            // availability zones of networks whose requests name none; empty: any zone
 	DisableNewAgents bool                // new agents stay disabled until an operator enables them
 	NotifyAgents     bool                // changes are enqueued as notifications for agents
+	NotifyWebhook    bool                // a notification is enqueued when nothing blocks a port or a trunk any more
 }
 
 // New returns a store that uses the database.

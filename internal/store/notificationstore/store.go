@@ -1,6 +1,7 @@
-// Package notificationstore stores the notifications to Neutron's agents and the events for Nova. The package also stores
-// which of them are unsent and which of these a process is sending now. The package keeps sent notifications to agents for
-// some time so that they can be sent again, because RabbitMQ or an agent may lose them.
+// Package notificationstore stores the notifications to Neutron's agents, the events for Nova, and the provisioning
+// notifications for the webhook. The package also stores which of them are unsent and which of these a process is sending
+// now. The package keeps sent notifications to agents for some time so that they can be sent again, because RabbitMQ or an
+// agent may lose them.
 package notificationstore
 
 import (
@@ -29,12 +30,16 @@ type Store struct{ db *db.DB }
 // New returns a Store on a database.
 func New(d *db.DB) *Store { return &Store{d} }
 
-// Workflows lists the SQL query for the networks whose notifications are unsent.
+// Workflows lists the SQL queries for the networks, ports and trunks whose notifications are unsent.
 var Workflows = []outbox.Source{
 	{Workflow: contract.Announce, Rows: `
 		select distinct 'announce/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'announcement')
 		from announcement
 		where told_at is null`},
+	{Workflow: contract.Webhook, Rows: `
+		select distinct on (object_id) 'webhook/' || object_id, 'webhooks of ' || (notice->>'object_type') || ' ' || object_id,
+			jsonb_build_object('resource', 'webhook', 'project', notice->>'project_id')
+		from provisioning_notice`},
 }
 
 // Append records notifications in the caller's transaction, and enqueues notes for the workflows that publish them.
