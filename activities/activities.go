@@ -49,7 +49,9 @@ type Options struct {
 	SnapshotByDefault bool
 	// Webhook receives the notifications of leases.
 	Webhook NotificationSender
-	Agents  delivery.AgentPublisher
+	// ProvisioningWebhook receives the notifications that nothing blocks a port or a trunk any more.
+	ProvisioningWebhook NotificationSender
+	Agents              delivery.AgentPublisher
 	// HistoryRetention is the maximum age and number of the entries in the inventory's generation history, which records
 	// every change of a generation of a consumer or provider.
 	HistoryRetention inventorystore.Retention

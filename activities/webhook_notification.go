@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 
 	"berth/internal/delivery"
@@ -12,64 +13,109 @@ import (
 	"berth/internal/notify"
 )
 
-// noticeBatch is the maximum number of lease notifications that one query reads.
+// noticeBatch is the maximum number of notifications that one query reads.
 const noticeBatch = 100
 
-// NotificationSender sends notifications of leases.
+// NotificationSender sends notifications.
 type NotificationSender interface {
 	Send(ctx context.Context, m notify.Notification) error
 }
 
-// NotifyWebhook sends the recorded notifications of a lease, oldest first, until no notification is left. NotifyWebhook sends a
-// notification before it deletes the notification's row. A crash may therefore cause NotifyWebhook to send a notification twice with the
-// same ID, but never to lose a notification.
+// recordedNotification is a notification in the store.
+type recordedNotification struct {
+	row     int64
+	message notify.Notification
+	before  func(context.Context) // called before each attempt to send the notification; can be nil
+}
+
+// NotifyWebhook sends the recorded notifications of a lease, a port or a trunk, oldest first, until no notification is left.
+// NotifyWebhook sends a notification before it deletes the notification's row. A crash may therefore cause NotifyWebhook to send
+// a notification twice with the same ID, but never to lose a notification.
 func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)
 	if err != nil {
 		return err
 	}
-	for {
-		notices, err := a.Store.Lease.LeaseNotifications(ctx, id, noticeBatch)
-		if err != nil || len(notices) == 0 {
-			return classify(err)
+	if err := sendRecorded(ctx, a.Webhook, func() ([]recordedNotification, error) { return a.leaseNotifications(ctx, id) },
+		a.Store.Lease.DeleteLeaseNotifications); err != nil {
+		return classify(err)
+	}
+	return classify(sendRecorded(ctx, a.ProvisioningWebhook, func() ([]recordedNotification, error) { return a.provisioningNotifications(ctx, id) },
+		a.Store.Notifications.DeleteProvisioningNotifications))
+}
+
+func (a *Activities) leaseNotifications(ctx context.Context, id uuid.UUID) ([]recordedNotification, error) {
+	notices, err := a.Store.Lease.LeaseNotifications(ctx, id, noticeBatch)
+	all := make([]recordedNotification, len(notices))
+	for i, n := range notices {
+		all[i] = recordedNotification{row: n.ID, message: messageOf(n)}
+		if a.Enforcement != nil && n.ReleasesResources() {
+			all[i].before = func(ctx context.Context) {
+				a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
+			}
 		}
-		sent, err := a.sendNotices(ctx, notices)
-		if err := errors.Join(a.Store.Lease.DeleteLeaseNotifications(context.WithoutCancel(ctx), sent), err); err != nil {
-			return classify(err)
+	}
+	return all, err
+}
+
+func (a *Activities) provisioningNotifications(ctx context.Context, id uuid.UUID) ([]recordedNotification, error) {
+	notices, err := a.Store.Notifications.ProvisioningNotifications(ctx, id, noticeBatch)
+	all := make([]recordedNotification, len(notices))
+	for i, n := range notices {
+		all[i] = recordedNotification{row: n.ID, message: notify.Notification{ID: n.MessageID.String(), Publisher: provisioningPublisher,
+			Type: n.Notice.Type(), At: n.At, Payload: n.Notice}}
+	}
+	return all, err
+}
+
+// sendRecorded sends the notifications that `read` returns, and deletes them, until `read` returns none.
+func sendRecorded(ctx context.Context, to NotificationSender, read func() ([]recordedNotification, error), remove func(context.Context, []int64) error) error {
+	for {
+		all, err := read()
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		sent, err := sendInOrder(ctx, to, all)
+		if err := errors.Join(remove(context.WithoutCancel(ctx), sent), err); err != nil {
+			return err
 		}
 	}
 }
 
-// sendNotices sends notifications in order. sendNotices returns the IDs of the notifications that need no
-// further attempt, because the webhook has accepted them or rejected them permanently. sendNotices drops a
-// permanently rejected notification, because the later notifications of the lease would otherwise wait forever.
-func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notification) (sent []int64, err error) {
-	for _, n := range notices {
-		if a.Enforcement != nil && n.ReleasesResources() {
-			a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
+// sendInOrder sends notifications in order. sendInOrder returns the IDs of the rows of the notifications that need no
+// further attempt, because the webhook has accepted them or rejected them permanently. sendInOrder drops a
+// permanently rejected notification, because the later notifications of the object would otherwise wait forever.
+func sendInOrder(ctx context.Context, to NotificationSender, all []recordedNotification) (sent []int64, err error) {
+	for _, n := range all {
+		if n.before != nil {
+			n.before(ctx)
 		}
 		if ctx.Err() != nil {
 			return sent, ctx.Err()
 		}
-		err := a.sendNotice(ctx, n)
+		err := sendOnce(ctx, to, n.message)
 		if errors.Is(err, notify.ErrRejected) {
-			activity.GetLogger(ctx).Error("the webhook permanently rejected a notification; the notification is dropped", "lease", n.Lease.ID, "kind", n.Kind, "message", n.MessageID, "error", err)
+			activity.GetLogger(ctx).Error("the webhook permanently rejected a notification; the notification is dropped",
+				"workflow", activity.GetInfo(ctx).WorkflowExecution.ID, "kind", n.message.Type, "message", n.message.ID, "error", err)
 			err = nil
 		}
 		if err != nil {
 			return sent, err
 		}
-		sent = append(sent, n.ID)
+		sent = append(sent, n.row)
 	}
 	return sent, nil
 }
 
-func (a *Activities) sendNotice(ctx context.Context, n lease.Notification) error {
+func sendOnce(ctx context.Context, to NotificationSender, m notify.Notification) error {
 	ctx, stop := delivery.IgnoreCancellation(ctx)
 	defer stop()
-	return a.Webhook.Send(ctx, messageOf(n))
+	return to.Send(ctx, m)
 }
+
+// provisioningPublisher is the publisher ID of provisioning notifications.
+const provisioningPublisher = "berth.network"
 
 // publisher is the publisher ID of Blazar's notifications.
 const publisher = "blazar.lease"

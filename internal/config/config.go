@@ -139,6 +139,7 @@ type Candidates struct {
 type Port struct {
 	Deadlines      map[string]time.Duration
 	OverdueIsError bool
+	Webhook        Webhook // receives a notification when nothing blocks a port or trunk any more
 }
 
 // Networking has the settings of networks and agents.
@@ -179,8 +180,7 @@ type Enforcement struct {
 	AllowOnFailure bool // allow a lease if the service fails
 }
 
-// Webhook has the URL to which berth sends lease notifications, and the token for it. If the URL is empty, berth sends no lease
-// notifications.
+// Webhook has the URL to which berth sends notifications, and the token for it. If the URL is empty, berth sends no notifications.
 type Webhook struct{ URL, Token string }
 
 // IncompleteConsumer has the project and the user that berth gives to Placement consumers that were created without project and user: by a

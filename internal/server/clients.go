@@ -15,11 +15,11 @@ import (
 	"berth/internal/store"
 )
 
-// newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the lease webhook. If a service has no URL
+// newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the webhooks. If a service has no URL
 // in the configuration, the result contains a client that sends nothing, or no client for this service.
 func newClients(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
-	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
-	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator) error{addODL, addNova, addEnforcement, addWebhook, addCloud} {
+	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, ProvisioningWebhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
+	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator) error{addODL, addNova, addEnforcement, addWebhooks, addCloud} {
 		if err := add(&o, cfg, id); err != nil {
 			return o, err
 		}
@@ -80,16 +80,24 @@ func addEnforcement(o *activities.Options, cfg config.Config, _ identity.Authent
 	return nil
 }
 
-func addWebhook(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
-	c := cfg.Lease.Webhook
-	if c.URL == "" {
-		return nil
+func addWebhooks(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
+	for _, w := range []struct {
+		setting string
+		config  config.Webhook
+		sender  *activities.NotificationSender
+	}{
+		{"BERTH_LEASE_WEBHOOK_URL", cfg.Lease.Webhook, &o.Webhook},
+		{"BERTH_PROVISIONING_WEBHOOK_URL", cfg.Port.Webhook, &o.ProvisioningWebhook},
+	} {
+		if w.config.URL == "" {
+			continue
+		}
+		webhook, err := notify.NewWebhook(notify.Config{URL: w.config.URL, Token: w.config.Token})
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.setting, err)
+		}
+		*w.sender = webhook
 	}
-	webhook, err := notify.NewWebhook(notify.Config{URL: c.URL, Token: c.Token})
-	if err != nil {
-		return fmt.Errorf("BERTH_LEASE_WEBHOOK_URL: %w", err)
-	}
-	o.Webhook = webhook
 	return nil
 }
 

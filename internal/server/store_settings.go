@@ -39,6 +39,7 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 			DefaultZones:     cfg.Networking.DefaultZones,
 			DisableNewAgents: !cfg.Networking.EnableNewAgents,
 			NotifyAgents:     len(cfg.RabbitMQ) > 0,
+			NotifyWebhook:    cfg.Port.Webhook.URL != "",
 		},
 		Lease: leasestore.Config{
 			Limits: lease.Limits{CleaningTime: cfg.Lease.CleaningTime, MaxDuration: cfg.Lease.MaxDuration, ExemptProjects: cfg.Lease.MaxDurationExempt,

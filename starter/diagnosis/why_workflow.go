@@ -30,7 +30,7 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 	case kind == "pool":
 		return contract.PoolID(name), nil
 	case kind == "webhook":
-		id, err := resource.Leases.Resolve(ctx, s, name)
+		id, err := resolveNotified(ctx, s, name)
 		return contract.WebhookID(id), err
 	case kind == "announce":
 		id, err := resource.Networks.Resolve(ctx, s, name)
@@ -47,13 +47,21 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 	return "", nil
 }
 
+// resolveNotified returns the ID of an object with webhook notifications: port/NAME, the name of a lease, or an ID.
+func resolveNotified(ctx context.Context, s *cli.Session, name string) (string, error) {
+	if port, ok := strings.CutPrefix(name, "port/"); ok {
+		return resource.Ports.Resolve(ctx, s, port)
+	}
+	return resource.Leases.Resolve(ctx, s, name)
+}
+
 // startsWhen returns a sentence about what starts a workflow that has no object in the API.
 func startsWhen(workflow string) string {
 	switch kind, key, _ := strings.Cut(workflow, "/"); {
 	case kind == "announce":
 		return "It starts when agents must be notified of a change of the network."
 	case kind == "webhook":
-		return "It starts when the lease changes, if a webhook is configured."
+		return "It starts when the lease changes, or when nothing blocks the port or trunk any more, if a webhook is configured."
 	case kind == "pool":
 		return "It starts when the host must be added to Nova's aggregate freepool or removed from it."
 	case kind == "maintenance":
