@@ -52,6 +52,10 @@ torture: deps ## send mixed traffic while random faults hit every process and se
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_DURATION=$${DURATION:-10m} BERTH_TEST_SEED=$$SEED BERTH_TEST_FAULTS=$$FAULTS \
 		go test -count 1 -timeout 24h -v -run TestRandomFaults ./internal/torture
 
+.PHONY: fuzz
+fuzz: deps ## let Go's fuzzer try random inputs on each parser; TIME=1m sets the time for each
+	@tools/fuzz.sh $${TIME:-1m}
+
 .PHONY: bench
 bench: deps build ## measure ports, journal entries, leases and allocations, write bench.json; BENCH="-h" lists the options
 	@go build -o bin/ ./bench && exec bin/bench $(BENCH)

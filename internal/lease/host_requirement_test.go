@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,6 +96,38 @@ func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
 				t.Fatalf("parse %q: got requirement %+v, want a requirement with a key and a value", text, r)
 			}
 			r.MetBy(map[string]string{r.Key: r.Value})
+		}
+	})
+}
+
+func FuzzParseRequirements(f *testing.F) {
+	for _, seed := range []string{"", "[]", `[">=","$vcpus","2"]`, `["and",["=","$gpu","True"],["!=","$a","null"]]`, `["and"]`, `[null]`, `["<","$a","1e999999999"]`} {
+		f.Add(seed, "2")
+	}
+	f.Fuzz(func(t *testing.T, text, value string) {
+		requirements, err := ParseRequirements(text)
+		if err != nil {
+			if kindOf(err) != MalformedRequirements {
+				t.Errorf("parse the requirements %q: got error %v, want a fault of kind MalformedRequirements", text, err)
+			}
+			return
+		}
+		if len(requirements) == 0 {
+			return
+		}
+		list := []any{"and"}
+		for _, r := range requirements {
+			list = append(list, []string{r.Op, "$" + r.Key, r.Value})
+			if equal := (Requirement{"==", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}); r.Value != nullValue && equal == (Requirement{"!=", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}) {
+				t.Errorf("a host with the value %q: meets both or neither of == and != of %q; want exactly one", value, r.Value)
+			}
+		}
+		again, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ParseRequirements(string(again)); err != nil || !cmp.Equal(requirements, got) {
+			t.Errorf("parse %s, which has the requirements of %q: got %v, error %v; want %v", again, text, got, err, requirements)
 		}
 	})
 }

@@ -75,3 +75,26 @@ func TestEncodeReply_HasResultOrFailure(t *testing.T) {
 		})
 	}
 }
+
+func FuzzDecodeRequest(f *testing.F) {
+	for _, message := range []string{`{"method":"m","args":{"a":1},"version":"1.1","_msg_id":"1","_reply_q":"r"}`, `{"method":"m\u0000"}`, `{"method":1}`, `[]`, `{"method":"m","args":`} {
+		body, err := json.Marshal(envelope{Version: envelopeVersion, Message: message})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	f.Add([]byte(`{"oslo.version":2.0,"oslo.message":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := decodeRequest(body)
+		if err != nil {
+			return
+		}
+		if r.Method == "" || strings.Contains(r.Method+r.ReplyTo, "\x00") || r.wantsReply() && len(r.ReplyTo) > MaxName {
+			t.Errorf("decode %q: got %+v, want a method, no NUL characters, and a reply only to a queue with a valid name", body, r)
+		}
+		if len(r.Args) > 0 && !json.Valid(r.Args) {
+			t.Errorf("decode %q: got the arguments %q, want valid JSON", body, r.Args)
+		}
+	})
+}
