@@ -1,16 +1,14 @@
 package torture
 
 import (
-	"encoding/binary"
 	"io"
 	"net"
 	"net/url"
 	"sync/atomic"
 	"testing"
-)
 
-// Request codes of PostgreSQL's protocol that a client sends in place of a protocol version, before the real start of the session.
-const sslRequest, gssRequest = 80877103, 80877104
+	"github.com/jackc/pgx/v5/pgproto3"
+)
 
 // queryCounter is a proxy in front of PostgreSQL that counts the SQL statements that clients execute.
 type queryCounter struct {
@@ -57,35 +55,24 @@ func (q *queryCounter) serve(client net.Conn, address string) {
 		_, _ = io.Copy(client, server)
 		_ = client.Close()
 	}()
-	for started := false; ; {
-		typ, body, err := readMessage(client, started)
+	messages := pgproto3.NewBackend(client, io.Discard)
+	for receive := messages.ReceiveStartupMessage; ; {
+		m, err := receive()
 		if err != nil {
 			return
 		}
-		switch {
-		case !started:
-			code := binary.BigEndian.Uint32(body[4:])
-			started = code != sslRequest && code != gssRequest
-		case typ == 'Q' || typ == 'E': // a simple query, or the execution of a prepared statement
+		switch m.(type) {
+		case *pgproto3.StartupMessage:
+			receive = messages.Receive
+		case *pgproto3.Query, *pgproto3.Execute:
 			q.count.Add(1)
 		}
-		if _, err := server.Write(body); err != nil {
+		encoded, err := m.Encode(nil)
+		if err != nil {
+			return
+		}
+		if _, err := server.Write(encoded); err != nil {
 			return
 		}
 	}
-}
-
-// readMessage reads a message of a client and returns its type and all of its bytes. Messages before the start of the session have no type.
-func readMessage(client io.Reader, started bool) (typ byte, message []byte, err error) {
-	header := make([]byte, 4, 5)
-	if started {
-		header = header[:5]
-	}
-	if _, err := io.ReadFull(client, header); err != nil {
-		return 0, nil, err
-	}
-	size := len(header) - 4 + int(binary.BigEndian.Uint32(header[len(header)-4:]))
-	message = append(make([]byte, 0, size), header...)[:size]
-	_, err = io.ReadFull(client, message[len(header):])
-	return header[0], message, err
 }
