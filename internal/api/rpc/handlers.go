@@ -24,6 +24,7 @@ func (h *handlers) endpoints() []oslomsg.Endpoint {
 		{Minor: 1, Methods: h.objectMethods()},
 		{Minor: 3, Methods: h.securityGroupMethods()},
 		{Minor: 1, Methods: h.dvrMethods()},
+		{Minor: 13, Methods: l3Methods()},
 	}
 }
 

@@ -43,7 +43,7 @@ type Server = oslomsg.Server
 // NewServer returns a server that connects to RabbitMQ when Run is called.
 func NewServer(o Options) *Server {
 	h := &handlers{Store: o.Store}
-	return oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports},
+	return oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports, topicL3},
 		Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, MaxCallTime: o.MaxCallTime, InternalFailure: internalFailure,
 		Metrics: o.Metrics})
 }
