@@ -23,25 +23,34 @@ type agentHost struct {
 	name         string
 	dir          string
 	programRoot  string // root folder of Debian's programs
+	release      agentRelease
 	broker       *devstack.RabbitMQ
-	namespacePID int // process that holds the host's namespaces; 0 if there are none
-	dhcp, ovs    *servertest.Process
+	namespacePID int                            // process that holds the host's namespaces; 0 if there are none
+	agents       map[string]*servertest.Process // by the name of the program
 }
 
-// newAgentHost starts Open vSwitch for a host. The agents that the test starts on the host later connect to the given RabbitMQ broker.
+// newAgentHost creates a host. The agents that the test starts on the host later connect to the given RabbitMQ broker.
 func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ) *agentHost {
 	s.Helper()
-	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), broker: broker}
+	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), release: testedRelease(s.T),
+		broker: broker, agents: map[string]*servertest.Process{}}
 	if err := os.Mkdir(h.dir, 0o755); err != nil {
 		s.Fatal(err)
 	}
+	h.release.writePrograms(s.T, h.dir)
 	h.startNamespaces()
 	h.writeConfig()
+	return h
+}
+
+// startSwitch starts Open vSwitch on the host.
+func (h *agentHost) startSwitch() {
+	h.Helper()
 	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.programRoot, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
-		s.Fatalf("create the database of Open vSwitch with ovsdb-tool: %v\n%s", err, out)
+		h.Fatalf("create the database of Open vSwitch with ovsdb-tool: %v\n%s", err, out)
 	}
 	h.run("ovsdb-server", "--remote=punix:"+h.file("db.sock"), "-vconsole:warn", "--unixctl="+h.file("db.ctl"), h.file("conf.db"))
-	s.Await("the switch's database answers", func() string {
+	h.Await("the switch's database answers", func() string {
 		if _, err := os.Stat(h.file("db.sock")); err != nil {
 			return err.Error()
 		}
@@ -53,7 +62,6 @@ func newAgentHost(s *servertest.Deployment, name string, broker *devstack.Rabbit
 		options = append(options, "--enable-dummy=override", "--disable-system-route")
 	}
 	h.run("ovs-vswitchd", options...)
-	return h
 }
 
 // debianAgents returns the root folder into which Debian's agent packages are unpacked.
@@ -71,7 +79,7 @@ func debianAgents(t *testing.T) string {
 
 func (h *agentHost) file(name string) string { return filepath.Join(h.dir, name) }
 
-// command returns a command that runs a program of Debian's packages, with libraries and sockets in the test's folders.
+// command returns a command that runs a program of the tested release or of Debian's packages, with sockets in the test's folders.
 func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	under := func(folders ...string) string {
 		for i, f := range folders {
@@ -79,7 +87,11 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 		}
 		return strings.Join(folders, ":")
 	}
-	path := under("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch") + ":/usr/sbin:/usr/bin:/sbin:/bin"
+	path := h.file("bin") + ":" + under("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch") + ":/usr/sbin:/usr/bin:/sbin:/bin"
+	libraries := h.dir
+	if h.release.python == "" {
+		libraries = under("usr/lib/python3/dist-packages") + ":" + libraries
+	}
 	program := name
 	for _, folder := range strings.Split(path, ":") {
 		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
@@ -90,7 +102,7 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(h.Context(), program, args...)
 	cmd.Dir = h.dir
 	cmd.Env = []string{"PATH=" + path, "HOME=" + h.dir, "TMPDIR=" + h.dir, "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH=" + under("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"),
-		"PYTHONPATH=" + under("usr/lib/python3/dist-packages") + ":" + h.dir, "PYTHONUNBUFFERED=yes",
+		"PYTHONPATH=" + libraries, "PYTHONUNBUFFERED=yes",
 		"XTABLES_LIBDIR=" + under("usr/lib/x86_64-linux-gnu/xtables", "usr/lib/aarch64-linux-gnu/xtables"),
 		"OVS_RUNDIR=" + h.dir, "OVS_LOGDIR=" + h.dir, "OVS_DBDIR=" + h.dir, "OVS_SYSCONFDIR=" + h.dir}
 	return cmd
@@ -159,13 +171,11 @@ func (h *agentHost) restartBroker() {
 	}
 }
 
-// startDHCP and startOVS start the DHCP agent and the Open vSwitch agent.
-func (h *agentHost) startDHCP() {
-	h.dhcp = h.run("neutron-dhcp-agent", "--config-file", h.file("dhcp_agent.ini"))
-}
-
-func (h *agentHost) startOVS() {
-	h.ovs = h.run("neutron-openvswitch-agent", "--config-file", h.file("openvswitch_agent.ini"))
+// start starts an agent. The name of the agent's configuration file follows from the name of the agent's program.
+func (h *agentHost) start(program string) {
+	h.Helper()
+	name := strings.NewReplacer("neutron-", "", "-", "_").Replace(program)
+	h.agents[program] = h.run(program, "--config-file", h.file(name+".ini"))
 }
 
 // writeConfig writes the configuration files of the agents.
@@ -207,7 +217,9 @@ datapath_type = netdev
 tunnel_types = vxlan
 [securitygroup]
 firewall_driver = openvswitch
-`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // the agent listens on a fixed port of a random loopback address; if it used a free port, another process could take this port first
+`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // the Open vSwitch agent listens on a fixed port of a random loopback address; if it used a free port, another process could take this port first
+	h.writeFile("l3_agent.ini", shared+"[DEFAULT]\n"+drivers)
+	h.writeFile("metadata_agent.ini", shared)
 }
 
 func (h *agentHost) writeFile(name, text string) {

@@ -176,7 +176,7 @@ func forward(one net.Conn, address string) {
 // servesDHCP reports whether the host's DHCP agent serves the network.
 func (h *agentHost) servesDHCP(network string) bool {
 	if h.namespacePID == 0 {
-		said := h.dhcp.Output()
+		said := h.agents[dhcpAgent].Output()
 		at := strings.LastIndex(said, "dhcp ")
 		return at >= 0 && strings.HasPrefix(said[at:], "dhcp serves "+network)
 	}

@@ -10,10 +10,42 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ.
-// TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ and the role rpc one after the other while ports change.
+// The programs of Neutron's agents.
+const (
+	dhcpAgent     = "neutron-dhcp-agent"
+	ovsAgent      = "neutron-openvswitch-agent"
+	l3Agent       = "neutron-l3-agent"
+	metadataAgent = "neutron-metadata-agent"
+)
+
+// TestNeutronAgents_BringPortsUp runs the DHCP agent and the Open vSwitch agent of a Neutron release against berth over RabbitMQ. With
+// Debian's agents, TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ and the role rpc one after the other while ports change.
+// With another release, the L3 agent and the metadata agent run beside: berth has no routers, so they have nothing to do, but they must send
+// heartbeats and disturb nothing.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
+	c := newAgentScenario(t)
+	debian := c.host.release.python == ""
+	if !debian {
+		c.host.start(l3Agent)
+		c.host.start(metadataAgent)
+	}
+	c.startNetwork()
+	first := c.createServerPort()
+	c.portLifecycle(first)
+	c.toggleDHCP(first)
+	if debian {
+		c.killEachProcess(first)
+	} else {
+		c.await("the L3 agent and the metadata agent are alive", func() string { return c.missingAgents("L3 agent", "Metadata agent") })
+	}
+	c.deleteAll()
+	c.checkAgentLogs()
+}
+
+// newAgentScenario starts RabbitMQ, berth, and a host that has no agents yet.
+func newAgentScenario(t *testing.T) *agentScenario {
+	t.Helper()
 	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -24,18 +56,18 @@ func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	h := newAgentHost(s, "cmp-1", broker)
 	c := &agentScenario{Deployment: s, host: h, api: s.StartWorker("api"), temporalWorker: s.StartWorker("relay,temporal"), rpc: s.StartWorker("rpc")}
 	c.rpc.AwaitReady()
-	h.startDHCP()
-	h.startOVS()
-	c.await("both agents are alive", func() string { return c.missingAgents("DHCP agent", "Open vSwitch agent") })
+	return c
+}
 
+// startNetwork starts Open vSwitch, the DHCP agent and the Open vSwitch agent, and creates a network.
+func (c *agentScenario) startNetwork() {
+	c.Helper()
+	c.host.startSwitch()
+	c.host.start(dhcpAgent)
+	c.host.start(ovsAgent)
+	c.await("both agents are alive", func() string { return c.missingAgents("DHCP agent", "Open vSwitch agent") })
 	c.network = c.api.CreateNetwork("blue")
 	c.subnet = c.api.CreateSubnet(c.network)
-	first := c.createServerPort()
-	c.portLifecycle(first)
-	c.toggleDHCP(first)
-	c.killEachProcess(first)
-	c.deleteAll()
-	c.checkAgentLogs()
 }
 
 // portLifecycle plugs, unplugs and disables a port while all processes run.
@@ -87,7 +119,7 @@ func (c *agentScenario) killEachProcess(first serverPort) {
 	}
 
 	p := plugged()
-	h.kill(h.dhcp)
+	h.kill(h.agents[dhcpAgent])
 	late := plugged()
 	c.Await("a port waits for DHCP only", func() string {
 		why := c.port(late)["berth:why"].(servertest.Object)["sentence"].(string)
@@ -96,15 +128,15 @@ func (c *agentScenario) killEachProcess(first serverPort) {
 		}
 		return why
 	})
-	h.startDHCP()
+	h.start(dhcpAgent)
 	c.awaitWired("the DHCP agent was killed", p)
 	c.awaitWired("it was plugged without a DHCP agent", late)
 
 	p = plugged()
-	h.kill(h.ovs)
+	h.kill(h.agents[ovsAgent])
 	late = plugged()
 	c.setAttribute("port", first.id, "admin_state_up", false)
-	h.startOVS()
+	h.start(ovsAgent)
 	c.awaitWired("the Open vSwitch agent was killed", p)
 	c.awaitWired("it was plugged without an Open vSwitch agent", late)
 	c.awaitDisconnected(first)
@@ -165,7 +197,7 @@ func (c *agentScenario) deleteAll() {
 func (c *agentScenario) checkAgentLogs() {
 	c.Helper()
 	away := []string{"impl_rabbit", "MessagingTimeout", "Timeout in RPC method"}
-	for _, agent := range []*servertest.Process{c.host.dhcp, c.host.ovs} {
+	for _, agent := range c.host.agents {
 		for line := range strings.Lines(agent.Output()) {
 			bad := strings.Contains(line, " ERROR ") || strings.Contains(line, " CRITICAL ")
 			if bad && !slices.ContainsFunc(away, func(known string) bool { return strings.Contains(line, known) }) {
@@ -201,7 +233,7 @@ func (c *agentScenario) missingAgents(types ...string) string {
 func (c *agentScenario) await(what string, f func() string) {
 	c.Helper()
 	c.Await(what, func() string {
-		for _, agent := range []*servertest.Process{c.host.dhcp, c.host.ovs} {
+		for _, agent := range c.host.agents {
 			select {
 			case <-agent.Done:
 				c.Fatalf("wait until %s: the agent process %s ended with %s, want it to keep running", what, agent.Cmd.Path, agent.Cmd.ProcessState)

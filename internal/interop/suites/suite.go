@@ -22,6 +22,10 @@ var suites = []suite{
 	{"openstackclient.tests.functional.network", "python-openstackclient"},
 	{"test_chi_lease", "python-chi"},
 	{"test_nova_network", "nova"},
+	{"neutron_agents_26", "neutron"},
+	{"neutron_agents_27", "neutron"},
+	{"neutron_agents_28", "neutron"},
+	{"neutron_agents_29", "neutron"},
 }
 
 // workspace is a folder from which tests run that need the same environment.
@@ -31,6 +35,7 @@ type workspace struct {
 	tests       []string // prefixes of the names of the tests; if prefixes of two workspaces match a test, the longer prefix decides
 	folder      string   // the folder with the tests in the Python packages, or in the folder libraries; empty: Tempest finds the tests
 	concurrency string   // the number of processes that run tests
+	agents      bool     // the test is a Go test of berth that runs the agents of the packages
 	env         func(c *cloud) []string
 }
 
@@ -53,6 +58,10 @@ var workspaces = []workspace{
 	{name: "chi", packages: "chi", tests: []string{"test_chi_lease."}, folder: "libraries/chi", concurrency: "1", env: (*cloud).userEnv},
 	{name: "nova", packages: "nova", tests: []string{"test_nova_network."}, folder: "libraries/nova", concurrency: "1",
 		env: func(c *cloud) []string { return []string{"NOVA_CONF=" + filepath.Join(c.dir, "nova.conf")} }},
+	{name: "agents-26", packages: "neutron-26", tests: []string{"neutron_agents_26."}, agents: true},
+	{name: "agents-27", packages: "neutron-27", tests: []string{"neutron_agents_27."}, agents: true},
+	{name: "agents-28", packages: "neutron-28", tests: []string{"neutron_agents_28."}, agents: true},
+	{name: "agents-29", packages: "neutron-29", tests: []string{"neutron_agents_29."}, agents: true},
 }
 
 // workspaceOf returns the name of the workspace that runs the test, or "" if the test belongs to no suite.

@@ -39,6 +39,9 @@ func (r testRun) command(program string, arguments ...string) *exec.Cmd {
 
 // prepare creates the folder of the workspace.
 func (r testRun) prepare() error {
+	if r.agents {
+		return nil // the test has its own folder
+	}
 	dir := r.dir(r.cloud)
 	if r.folder == "" {
 		if _, err := output(r.cloud.ctx, r.command("tempest", "init", dir)); err != nil {
@@ -76,6 +79,9 @@ func (r testRun) packageFolder() (string, error) {
 
 // list returns the names of the tests of the workspace.
 func (r testRun) list() ([]string, error) {
+	if r.agents {
+		return []string{r.tests[0] + agentTest}, nil
+	}
 	command := r.command("stestr", "list")
 	if r.folder == "" {
 		command = r.command("tempest", "run", "--list-tests")
@@ -89,6 +95,9 @@ func (r testRun) list() ([]string, error) {
 func (r testRun) runTests(tests []string, found results) error {
 	if len(tests) == 0 {
 		return nil
+	}
+	if r.agents {
+		return r.runAgents(tests[0], found)
 	}
 	ctx := r.cloud.ctx
 	list := filepath.Join(r.dir(r.cloud), "tests")
