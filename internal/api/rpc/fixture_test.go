@@ -38,7 +38,7 @@ func newFixture(t *testing.T) *fixture {
 // createNetwork creates the network of the fixture and a subnet on this network. A network of the type flat is on a physical network.
 func (st *fixture) createNetwork(t *testing.T, networkType string) {
 	t.Helper()
-	physical := map[string]string{network.Flat: "physnet"}[networkType]
+	physical := map[string]string{network.Flat: "physnet", network.VLAN: "physnet"}[networkType]
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
 	project := "p1"
 	networks, err := st.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project, Type: &networkType, PhysicalNetwork: &physical}})

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to the agent's host. SR-IOV and macvtap
@@ -29,22 +31,25 @@ func (h *handlers) l2Methods() map[string]oslomsg.Method {
 	}
 }
 
-// device is an agent's name for a port: the port's ID, "tap" with the first characters of the ID, or the MAC. In JSON a device is either
-// the name as a string, or a list of the name and a PCI slot. The reply to a call contains the JSON of the device unchanged.
+// device is an agent's name for a port. In JSON a device is either the name as a string, or a list of the name and a PCI slot, which the
+// SR-IOV agent sends. Replies about one device name it by its name alone; lists of the devices of a call contain their JSON unchanged.
 type device struct {
-	raw  json.RawMessage
-	name string
+	networkstore.Device
+	raw json.RawMessage
 }
 
 func (d *device) UnmarshalJSON(raw []byte) error {
 	d.raw = slices.Clone(raw)
-	var list []any
-	if json.Unmarshal(raw, &d.name) == nil {
+	if json.Unmarshal(raw, &d.Name) == nil {
 		return nil
 	}
+	var list []any
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
 		if name, ok := list[0].(string); ok {
-			d.name = name
+			d.Name = name
+			if len(list) > 1 {
+				d.PCISlot, _ = list[1].(string)
+			}
 			return nil
 		}
 	}
@@ -63,17 +68,17 @@ type devicesArgs struct {
 	Host    string   `json:"host"`
 }
 
-// portIDs returns the IDs of the devices' ports, by the name of the device. portIDs leaves out devices that have no port.
-func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uuid.UUID, error) {
+// portIDs returns the IDs of the devices' ports. portIDs leaves out devices that have no port.
+func (h *handlers) portIDs(ctx context.Context, devices []device) (map[networkstore.Device]uuid.UUID, error) {
 	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
 		return nil, oslomsg.NewTypeError("the device is missing")
 	}
 	if len(devices) > maxDevices {
 		return nil, oslomsg.NewTypeError("%d devices are more than %d", len(devices), maxDevices)
 	}
-	names := make([]string, len(devices))
+	names := make([]networkstore.Device, len(devices))
 	for i, d := range devices {
-		names[i] = d.name
+		names[i] = d.Device
 	}
 	return h.Store.FindDevices(ctx, names)
 }
@@ -111,7 +116,7 @@ func (h *handlers) updateDeviceDown(ctx context.Context, a deviceArgs) (any, err
 
 // viewDown returns the reply about a device that is down. The reply about a device that is down contains "exists": true even if the
 // device is unknown, because agents require this value.
-func viewDown(d device) object { return object{"device": d, "exists": true} }
+func viewDown(d device) object { return object{"device": d.Name, "exists": true} }
 
 type deviceListArgs struct {
 	Up   []device `json:"devices_up"`
@@ -162,14 +167,14 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	if err != nil {
 		return nil, err
 	}
-	ports, networks, err := h.portsWithNetworks(ctx, ids)
+	ports, networks, err := h.portsWithNetworks(ctx, slices.Collect(maps.Values(ids)))
 	if err != nil {
 		return nil, err
 	}
 	details := make([]object, len(devices))
 	for i, d := range devices {
-		details[i] = object{"device": d}
-		p, ok := ports[ids[d.name]]
+		details[i] = object{"device": d.Name}
+		p, ok := ports[ids[d.Device]]
 		switch n := networks[p.Network]; {
 		case !ok || !p.Bound():
 		case host != "" && p.Host != host && !p.Distributed() && slices.ContainsFunc(p.Bindings, func(b network.Binding) bool { return b.Host == host }):
@@ -183,7 +188,7 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 
 // portsWithNetworks reads ports and the networks of these ports. portsWithNetworks returns a map from the ID to the port and a map from
 // the ID to the network.
-func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UUID) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
+func (h *handlers) portsWithNetworks(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
 	portIDs, networkIDs := []string{}, []string{}
 	for _, id := range ids {
 		portIDs = append(portIDs, id.String())
@@ -206,7 +211,7 @@ func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UU
 
 func viewDeviceDetails(d device, p network.Port, n network.Network) object {
 	port := attribute.PortRPC(p)
-	details := object{"device": d, "port_id": p.ID, "profile": port["binding:profile"], "vif_type": port["binding:vif_type"], "vnic_type": port["binding:vnic_type"],
+	details := object{"device": d.Name, "port_id": p.ID, "profile": port["binding:profile"], "vif_type": port["binding:vif_type"], "vnic_type": port["binding:vnic_type"],
 		"network_type": n.Type, "segmentation_id": n.Segment, "physical_network": nullIfEmpty(n.PhysicalNetwork), "mtu": n.MTU,
 		"qos_policy_id": nil, "qos_network_policy_id": nil, "propagate_uplink_status": false}
 	for _, name := range []string{"network_id", "mac_address", "admin_state_up", "fixed_ips", "device_owner", "allowed_address_pairs",

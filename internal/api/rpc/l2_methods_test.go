@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,6 +103,45 @@ func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 	want := []any{map[string]any{"ip_address": "10.9.9.1", "udp_port": 4789.0, "host": "cmp1"}, map[string]any{"ip_address": "10.9.9.3", "udp_port": 4789.0, "host": "cmp2"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestSRIOVDevice_IsFoundByMACAndSlot creates ports with the same MAC on two networks. An SR-IOV agent names such a port by the MAC and the PCI
+// slot of the virtual function, and wants to read the MAC alone as the name of the device.
+func TestSRIOVDevice_IsFoundByMACAndSlot(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	st.reportState(t, "NIC Switch agent", "cmp1", "new")
+	mac, host, owner, project, vnic := "fa:16:3e:00:00:07", "cmp1", "compute:nova", "p1", "direct"
+	slots := []string{"0000:05:00.1", "0000:05:00.2"}
+	var ids []uuid.UUID
+	for i, slot := range slots {
+		st.createNetwork(t, []string{network.Flat, network.VLAN}[i])
+		profile := json.RawMessage(`{"pci_slot": "` + slot + `"}`)
+		ports, err := st.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &st.network.ID, MAC: &mac, Host: &host, DeviceOwner: &owner,
+			DeviceID: new(uuid.NewString()), Project: &project, VNIC: &vnic, Profile: profile}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, ports[0].ID)
+	}
+	for i, slot := range slots {
+		d := []any{mac, slot}
+		var found []map[string]any
+		st.call(t, &found, "get_devices_details_list", "1.9", map[string]any{"devices": []any{d}, "agent_id": "nic-agent", "host": host})
+		if len(found) != 1 || found[0]["device"] != mac || found[0]["port_id"] != ids[i].String() {
+			t.Errorf("get_devices_details_list of %v: got %v, want device %s and port %s", d, found, mac, ids[i])
+		}
+		var down map[string]any
+		st.call(t, &down, "update_device_down", "1.9", map[string]any{"device": d, "agent_id": "nic-agent", "host": host})
+		if diff := cmp.Diff(map[string]any{"device": mac, "exists": true}, down); diff != "" {
+			t.Errorf("update_device_down of %v: reply differs (-want +got):\n%s", d, diff)
+		}
+	}
+	var found []map[string]any
+	st.call(t, &found, "get_devices_details_list", "1.9", map[string]any{"devices": []any{mac}, "agent_id": "nic-agent", "host": host})
+	if diff := cmp.Diff([]map[string]any{{"device": mac}}, found); diff != "" {
+		t.Errorf("get_devices_details_list of a MAC that two ports have: reply differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -101,9 +101,9 @@ func (h *handlers) pull(ctx context.Context, a pullArgs) (any, error) {
 
 // portObjects returns ports as versioned objects, with the segments of the ports' networks.
 func (h *handlers) portObjects(ctx context.Context, ports []network.Port, version string) ([]object, error) {
-	ids := map[string]uuid.UUID{}
-	for _, p := range ports {
-		ids[p.ID.String()] = p.ID
+	ids := make([]uuid.UUID, len(ports))
+	for i, p := range ports {
+		ids[i] = p.ID
 	}
 	_, networks, err := h.portsWithNetworks(ctx, ids)
 	return versionedObjects(ports, func(p network.Port) object { return attribute.PortVersioned(p, networks[p.Network], version) }), err

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -49,14 +50,14 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 	if err != nil || len(ids) == 0 {
 		return f, err
 	}
-	ports, _, err := h.portsWithNetworks(ctx, ids)
+	ports, _, err := h.portsWithNetworks(ctx, slices.Collect(maps.Values(ids)))
 	if err != nil {
 		return f, err
 	}
 	var groupIDs []string
-	for name, id := range ids {
+	for d, id := range ids {
 		if p, ok := ports[id]; ok && !strings.HasPrefix(p.DeviceOwner, "network:") {
-			f.ports[name] = p
+			f.ports[d.Name] = p
 			groupIDs = append(groupIDs, idStrings(p.SecurityGroups)...)
 		}
 	}

@@ -76,42 +76,46 @@ func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPor
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// FindDevices maps device names to port IDs. A device name is a port ID, the beginning of a port ID (optionally after a prefix
-// such as "tap"), or a MAC. FindDevices omits unknown and ambiguous names.
-func (s *Store) FindDevices(ctx context.Context, names []string) (map[string]uuid.UUID, error) {
-	found := map[string]uuid.UUID{}
-	var prefixes, low, high, macNames, macs []string
-	for _, name := range names {
-		if id, err := uuid.Parse(name); err == nil && len(name) == 36 {
-			found[name] = id
-		} else if mac, err := net.ParseMAC(name); err == nil && len(mac) == 6 {
-			macNames, macs = append(macNames, name), append(macs, mac.String())
-		} else if from, to, ok := portIDRange(name); ok {
-			prefixes, low, high = append(prefixes, name), append(low, from.String()), append(high, to.String())
+// Device is an agent's name for a port. Name is the port's ID, the beginning of the ID (optionally after a prefix such as "tap"), or the
+// MAC. PCISlot is the PCI address of the virtual function that an SR-IOV agent found with this MAC, or "".
+type Device struct{ Name, PCISlot string }
+
+// FindDevices maps devices to port IDs. FindDevices omits unknown and ambiguous devices. If several ports have the MAC of a device, the port
+// whose binding profile names the device's PCI slot is the device's port.
+func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]uuid.UUID, error) {
+	found := map[Device]uuid.UUID{}
+	var prefixes, low, high, macNames, macs, slots []string
+	for _, d := range devices {
+		if id, err := uuid.Parse(d.Name); err == nil && len(d.Name) == 36 {
+			found[d] = id
+		} else if mac, err := net.ParseMAC(d.Name); err == nil && len(mac) == 6 {
+			macNames, macs, slots = append(macNames, d.Name), append(macs, mac.String()), append(slots, d.PCISlot)
+		} else if from, to, ok := portIDRange(d.Name); ok {
+			prefixes, low, high = append(prefixes, d.Name), append(low, from.String()), append(high, to.String())
 		}
 	}
 	if len(prefixes)+len(macNames) == 0 {
 		return found, nil
 	}
 	rows, err := s.db.Query(ctx, `
-		select t.name, min(t.id::text)::uuid
+		select t.name, t.slot, coalesce(min(t.id::text) filter (where t.in_slot), min(t.id::text))::uuid
 		from (
-			select n.name, p.id
+			select n.name, '' as slot, p.id, false as in_slot
 			from unnest($1::text[], $2::uuid[], $3::uuid[]) as n (name, low, high)
 			join port p on p.id between n.low and n.high
 			union
-			select n.name, p.id
-			from unnest($4::text[], $5::macaddr[]) as n (name, mac)
-			join port p on p.mac = n.mac) as t (name, id)
-		group by t.name
-		having count(*) = 1`, prefixes, low, high, macNames, macs)
+			select n.name, n.slot, p.id, coalesce(p.profile ->> 'pci_slot' = n.slot, false)
+			from unnest($4::text[], $5::macaddr[], $6::text[]) as n (name, mac, slot)
+			join port p on p.mac = n.mac) as t
+		group by t.name, t.slot
+		having count(*) = 1 or count(*) filter (where t.in_slot) = 1`, prefixes, low, high, macNames, macs, slots)
 	if err != nil {
 		return nil, fmt.Errorf("find devices: %w", err)
 	}
-	var name string
+	var d Device
 	var id uuid.UUID
-	_, err = pgx.ForEachRow(rows, []any{&name, &id}, func() error {
-		found[name] = id
+	_, err = pgx.ForEachRow(rows, []any{&d.Name, &d.PCISlot, &id}, func() error {
+		found[d] = id
 		return nil
 	})
 	return found, err
