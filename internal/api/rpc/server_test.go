@@ -61,6 +61,18 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	eventually(t, "the unroutable reply is counted", func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
 }
 
+// Agents with oslo.messaging 14.9 drop their connection when they receive a message that has no table of headers.
+func TestServer_MessagesHaveHeaders(t *testing.T) {
+	t.Parallel()
+	url := newVirtualHost(t)
+	startServer(t, storetest.New(t), url)
+	client := newRawClient(t, url)
+	client.send(t, envelope(fmt.Sprintf(`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`, client.queue, hexID())))
+	if reply := <-client.replies; reply.Headers == nil {
+		t.Errorf("receive a reply: it has no table of headers: %+v", reply)
+	}
+}
+
 // The test declares the caller's reply queue after RabbitMQ has returned the server's first reply as unroutable.
 func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 	t.Parallel()

@@ -98,8 +98,9 @@ func closeError(err *amqp.Error) error {
 }
 
 // newPublishing returns an AMQP message with the given body and with the properties that oslo.messaging sets. The message's timestamp is
-// the parameter `firstSent`, the time of the first attempt to send the body.
+// the parameter `firstSent`, the time of the first attempt to send the body. The table of headers must not be empty: the amqp library omits an
+// empty table, and oslo.messaging 14.9 drops its connection when a message has no table.
 func newPublishing(body []byte, firstSent time.Time) amqp.Publishing {
-	return amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Headers: amqp.Table{},
+	return amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Headers: amqp.Table{"sender": "berth"},
 		Body: body, Timestamp: firstSent}
 }
