@@ -197,7 +197,7 @@ ovsdb_connection = unix:%s
 	for _, section := range []string{"privsep", "privsep_dhcp_release", "privsep_ovs_vsctl", "privsep_namespace", "privsep_conntrack", "privsep_link"} {
 		shared += fmt.Sprintf("[%s]\nhelper_command = privsep-helper\n", section)
 	}
-	for _, name := range []string{"berth_dhcp.py", "lease.py"} {
+	for _, name := range []string{"berth_dhcp.py", "lease.py", "network_card.py"} {
 		text, err := os.ReadFile(filepath.Join("testdata/agents", name))
 		if err != nil {
 			h.Fatal(err)
@@ -220,6 +220,8 @@ firewall_driver = openvswitch
 `, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // the Open vSwitch agent listens on a fixed port of a random loopback address; if it used a free port, another process could take this port first
 	h.writeFile("l3_agent.ini", shared+"[DEFAULT]\n"+drivers)
 	h.writeFile("metadata_agent.ini", shared)
+	h.writeFile("sriov_nic_agent.ini", shared+"[sriov_nic]\nphysical_device_mappings = physnet1:"+physicalFunction+"\n")
+	h.writeFile("macvtap_agent.ini", shared+"[macvtap]\nphysical_interface_mappings = physnet1:"+macvtapParent+"\n[securitygroup]\nfirewall_driver = noop\n")
 }
 
 func (h *agentHost) writeFile(name, text string) {

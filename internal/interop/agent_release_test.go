@@ -14,6 +14,7 @@ const releaseVariable = "BERTH_TEST_NEUTRON_RELEASE"
 
 // agentRelease is a release of Neutron. The zero value is the release of Debian's packages.
 type agentRelease struct {
+	name   string // the first number of the version; "" for Debian's release
 	python string // the Python interpreter that has the packages of the release
 }
 
@@ -30,29 +31,35 @@ func testedRelease(t *testing.T) agentRelease {
 	if err != nil {
 		t.Fatalf("install the packages of tools/neutron-%s.txt: %v", name, err)
 	}
-	return agentRelease{strings.TrimSpace(string(path))}
+	return agentRelease{name, strings.TrimSpace(string(path))}
 }
 
-// consoleScript runs a program of a Python package. The program's own script cannot run, because tools/venv.sh has moved its folder.
+// consoleScript runs a program of a Python package. The program's own script cannot run if tools/venv.sh has moved its folder. The
+// SR-IOV agent gets a stand-in for its network card.
 const consoleScript = `#!%PYTHON%
 import os
 import sys
 from importlib.metadata import entry_points
-program, = entry_points(group="console_scripts", name=os.path.basename(sys.argv[0]))
-sys.exit(program.load()())
+name = os.path.basename(sys.argv[0])
+main = next(p for p in entry_points(group="console_scripts") if p.name == name).load()
+if name == "neutron-sriov-nic-agent":
+    import network_card
+sys.exit(main())
 `
 
-// writePrograms writes the programs of the release into the folder `bin` of dir.
+// writePrograms writes the programs of the release into the folder `bin` of dir. Debian's own programs run unchanged, except the SR-IOV
+// agent, which needs the stand-in for a network card.
 func (r agentRelease) writePrograms(t *testing.T, dir string) {
 	t.Helper()
-	if r.python == "" {
-		return
+	python, programs := r.python, []string{dhcpAgent, ovsAgent, l3Agent, metadataAgent, sriovAgent, macvtapAgent, "privsep-helper"}
+	if python == "" {
+		python, programs = "/usr/bin/python3", []string{sriovAgent}
 	}
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	script := strings.Replace(consoleScript, "%PYTHON%", r.python, 1)
-	for _, program := range []string{dhcpAgent, ovsAgent, l3Agent, metadataAgent, "privsep-helper"} {
+	script := strings.Replace(consoleScript, "%PYTHON%", python, 1)
+	for _, program := range programs {
 		if err := os.WriteFile(filepath.Join(dir, "bin", program), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -16,12 +16,14 @@ const (
 	ovsAgent      = "neutron-openvswitch-agent"
 	l3Agent       = "neutron-l3-agent"
 	metadataAgent = "neutron-metadata-agent"
+	sriovAgent    = "neutron-sriov-nic-agent"
+	macvtapAgent  = "neutron-macvtap-agent"
 )
 
-// TestNeutronAgents_BringPortsUp runs the DHCP agent and the Open vSwitch agent of a Neutron release against berth over RabbitMQ. With
-// Debian's agents, TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ and the role rpc one after the other while ports change.
-// With another release, the L3 agent and the metadata agent run beside: berth has no routers, so they have nothing to do, but they must send
-// heartbeats and disturb nothing.
+// TestNeutronAgents_BringPortsUp runs the DHCP agent and the Open vSwitch agent of a Neutron release against berth over RabbitMQ, and the
+// SR-IOV agent and the macvtap agent on a second host. With Debian's agents, TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ
+// and the role rpc one after the other while ports change. With another release, the L3 agent and the metadata agent run beside: berth has
+// no routers, so they have nothing to do, but they must send heartbeats and disturb nothing.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	c := newAgentScenario(t)
@@ -37,9 +39,10 @@ func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	if debian {
 		c.killEachProcess(first)
 	} else {
-		c.await("the L3 agent and the metadata agent are alive", func() string { return c.missingAgents("L3 agent", "Metadata agent") })
+		c.awaitAlive(c.host, "L3 agent", "Metadata agent")
 	}
 	c.deleteAll()
+	c.physicalNetworkLifecycle()
 	c.checkAgentLogs()
 }
 
@@ -65,7 +68,7 @@ func (c *agentScenario) startNetwork() {
 	c.host.startSwitch()
 	c.host.start(dhcpAgent)
 	c.host.start(ovsAgent)
-	c.await("both agents are alive", func() string { return c.missingAgents("DHCP agent", "Open vSwitch agent") })
+	c.awaitAlive(c.host, "DHCP agent", "Open vSwitch agent")
 	c.network = c.api.CreateNetwork("blue")
 	c.subnet = c.api.CreateSubnet(c.network)
 }
@@ -197,7 +200,7 @@ func (c *agentScenario) deleteAll() {
 func (c *agentScenario) checkAgentLogs() {
 	c.Helper()
 	away := []string{"impl_rabbit", "MessagingTimeout", "Timeout in RPC method"}
-	for _, agent := range c.host.agents {
+	for agent := range c.agents() {
 		for line := range strings.Lines(agent.Output()) {
 			bad := strings.Contains(line, " ERROR ") || strings.Contains(line, " CRITICAL ")
 			if bad && !slices.ContainsFunc(away, func(known string) bool { return strings.Contains(line, known) }) {
@@ -211,6 +214,7 @@ func (c *agentScenario) checkAgentLogs() {
 type agentScenario struct {
 	*servertest.Deployment
 	host                     *agentHost
+	physicalHost             *agentHost // the host whose ports are on a physical network; nil until it exists
 	api, temporalWorker, rpc *servertest.Worker
 	network, subnet          string
 	servers                  []serverPort // all created ports
@@ -219,21 +223,25 @@ type agentScenario struct {
 // serverPort is a port of a server on the host.
 type serverPort struct{ id, mac, ip string }
 
-// missingAgents returns the types among the given agent types that have no live agent on the host.
-func (c *agentScenario) missingAgents(types ...string) string {
-	for _, a := range c.api.Must("GET", "/networking/v2.0/agents", nil)["agents"].([]any) {
-		if a := a.(servertest.Object); a["alive"] == true && a["host"] == c.host.name {
-			types = slices.DeleteFunc(types, func(t string) bool { return t == a["agent_type"] })
+// awaitAlive waits until agents of all given types are alive on the host.
+func (c *agentScenario) awaitAlive(h *agentHost, types ...string) {
+	c.Helper()
+	c.await("these agents are alive on "+h.name+": "+strings.Join(types, ", "), func() string {
+		missing := slices.Clone(types)
+		for _, a := range c.api.Must("GET", "/networking/v2.0/agents", nil)["agents"].([]any) {
+			if a := a.(servertest.Object); a["alive"] == true && a["host"] == h.name {
+				missing = slices.DeleteFunc(missing, func(t string) bool { return t == a["agent_type"] })
+			}
 		}
-	}
-	return strings.Join(types, ", ")
+		return strings.Join(missing, ", ")
+	})
 }
 
 // await calls Deployment.Await. await fails the test immediately if an agent process ends.
 func (c *agentScenario) await(what string, f func() string) {
 	c.Helper()
 	c.Await(what, func() string {
-		for _, agent := range c.host.agents {
+		for agent := range c.agents() {
 			select {
 			case <-agent.Done:
 				c.Fatalf("wait until %s: the agent process %s ended with %s, want it to keep running", what, agent.Cmd.Path, agent.Cmd.ProcessState)
@@ -308,19 +316,25 @@ func (c *agentScenario) dhcpServiceDiffers(want int) string {
 // createServerPort creates a port for a server on the agents' host.
 func (c *agentScenario) createServerPort() serverPort {
 	c.Helper()
+	body := servertest.PortBody(c.network)
+	body["binding:host_id"] = c.host.name
+	p := c.newServerPort(body, "ovs")
+	c.servers = append(c.servers, p)
+	return p
+}
+
+// newServerPort creates a port for a server. The port must get the wanted VIF type.
+func (c *agentScenario) newServerPort(body servertest.Object, wantVIF string) serverPort {
+	c.Helper()
 	// A host whose agent has been silent for network.AgentDownTime gets no binding. On a slow machine the restart of an agent can take
 	// longer.
 	c.Rows(`update agent set heartbeat_at = greatest(heartbeat_at, now()) returning host`)
-	p := servertest.PortBody(c.network)
-	p["binding:host_id"] = c.host.name
-	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": p})["port"].(servertest.Object)
-	if made["status"] != "DOWN" || made["binding:vif_type"] != "ovs" {
-		c.Errorf("create a port of a server: got status %v and VIF type %v, want DOWN and ovs", made["status"], made["binding:vif_type"])
+	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": body})["port"].(servertest.Object)
+	if made["status"] != "DOWN" || made["binding:vif_type"] != wantVIF {
+		c.Errorf("create a port of a server: got status %v and VIF type %v, want DOWN and %s", made["status"], made["binding:vif_type"], wantVIF)
 	}
 	fixed := made["fixed_ips"].([]any)[0].(servertest.Object)
-	s := serverPort{made["id"].(string), made["mac_address"].(string), fixed["ip_address"].(string)}
-	c.servers = append(c.servers, s)
-	return s
+	return serverPort{made["id"].(string), made["mac_address"].(string), fixed["ip_address"].(string)}
 }
 
 // setAttribute changes an attribute of an object of the Networking API.
