@@ -21,7 +21,7 @@ var tables = map[string][]string{
 		"allocation", "generation_change"},
 	"networkstore": {"network", "subnet", "port", "port_address", "port_binding", "block", "agent", "dhcp_binding",
 		"trunk", "subport", "security_group", "security_group_rule", "quota", "tunnel_end", "router_mac"},
-	"agentstore":        {"agent_credential"},
+	"agentstore":        {"agent_credential", "agent_virtual_host"},
 	"notificationstore": {"announcement", "nova_event", "provisioning_notice"},
 	"leasestore": {"lease", "reservation", "event", "host", "host_property", "host_capability", "host_allocation", "host_pooling",
 		"floatingip", "floatingip_allocation", "reservable_resource", "reservable_resource_property", "resource_allocation",

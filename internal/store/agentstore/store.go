@@ -1,5 +1,5 @@
-// Package agentstore stores the credentials of agents, which prove that a message comes from the agents of one host. The package networkstore
-// stores the agents themselves.
+// Package agentstore stores what proves that a message comes from the agents of one host: the credentials of agents, and the virtual hosts
+// of RabbitMQ that only the agents of one host use. The package networkstore stores the agents themselves.
 package agentstore
 
 import (

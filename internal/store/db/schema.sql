@@ -47,6 +47,19 @@ create table agent_credential (
 
 CREATE INDEX agent_credential_host ON public.agent_credential USING btree (host);
 
+create table agent_virtual_host (
+    id uuid not null default gen_random_uuid(),
+    host text not null,
+    name text not null,
+    agent_types text[] not null default '{}'::text[],
+    created_at timestamp with time zone not null default clock_timestamp(),
+    constraint agent_virtual_host_pkey PRIMARY KEY (id),
+    constraint agent_virtual_host_host_key UNIQUE (host),
+    constraint agent_virtual_host_name_key UNIQUE (name),
+    constraint agent_virtual_host_host_check CHECK (((host <> ''::text) AND (octet_length(host) <= 255))),
+    constraint agent_virtual_host_name_check CHECK (((name <> ''::text) AND (octet_length(name) <= 255)))
+);
+
 create table allocation (
     consumer_id bigint not null,
     provider_id bigint not null,
