@@ -89,3 +89,34 @@ func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
 		t.Errorf("list the tokens after the revocation: got %s, want none", list)
 	}
 }
+
+func TestAgentVirtualHost_IsRegisteredListedAndRemovedByHost(t *testing.T) {
+	t.Parallel()
+	agents := storetest.New(t).Agents
+	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
+	t.Cleanup(server.Close)
+	starter := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), args, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, &out, &out); err != nil {
+			t.Errorf("starter %s: error %v, output %s", strings.Join(args, " "), err, &out)
+		}
+		return out.String()
+	}
+
+	starter("agent", "vhost", "cmp-1", "--name", "agents-1", "--type", "Open vSwitch agent", "--type", "DHCP agent")
+	starter("agent", "vhost", "cmp-2")
+
+	all, err := agents.VirtualHosts(t.Context(), "")
+	if err != nil || len(all) != 2 || all[0].Name != "agents-1" || strings.Join(all[0].AgentTypes, ",") != "Open vSwitch agent,DHCP agent" ||
+		all[1].Name != "cmp-2" || len(all[1].AgentTypes) != 0 {
+		t.Fatalf("registered virtual hosts: got %+v, error %v, want agents-1 with two types of agents and cmp-2 with none", all, err)
+	}
+	if list := starter("agent", "vhosts"); !strings.Contains(list, "agents-1") || !strings.Contains(list, all[1].ID.String()) {
+		t.Errorf("list the virtual hosts: got %s, want both", list)
+	}
+	starter("agent", "remove-vhost", "cmp-1", "--yes")
+	if all, err = agents.VirtualHosts(t.Context(), ""); err != nil || len(all) != 1 || all[0].Host != "cmp-2" {
+		t.Errorf("virtual hosts after the removal of cmp-1: got %+v, error %v, want that of cmp-2", all, err)
+	}
+}

@@ -47,6 +47,7 @@ var permissions = map[string]expectedStatuses{
 	"/placement": adminOnly, "/agent/v1": adminOnly, "/journal/v1": adminOnly, "/operator/v1": adminOnly,
 	"GET /operator/v1/agent-tokens": roleAdminOnly, "POST /operator/v1/agent-tokens": roleAdminOnly, "DELETE /operator/v1/agent-tokens/{id}": roleAdminOnly,
 	"GET /operator/v1/agent-keys": roleAdminOnly, "POST /operator/v1/agent-keys": roleAdminOnly, "DELETE /operator/v1/agent-keys/{id}": roleAdminOnly,
+	"GET /operator/v1/agent-vhosts": roleAdminOnly, "POST /operator/v1/agent-vhosts": roleAdminOnly, "DELETE /operator/v1/agent-vhosts/{id}": roleAdminOnly,
 	"GET /placement/": anyone, "POST /placement/reshaper": serviceOnly,
 
 	"GET /networking/": anyone, "GET /networking/v2.0": anyone, "GET /networking/v2.0/": anyone,

@@ -267,6 +267,7 @@ func (h *hostileClient) seed() {
 	h.must(attack{method: http.MethodPost, path: "/journal/v1/runs", body: validBodies["POST /journal/v1/runs"]}, "run", "id")
 	h.ids["token"] = h.must(post("/operator/v1/agent-tokens", `{"host":"cmp-1"}`), "id")
 	h.ids["key"] = h.must(post("/operator/v1/agent-keys", `{"host":"cmp-1","public_key":"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA2vthEhzGI9bz1VYbtc6N2hoMsoSjnDX29W6xucoidcs=\n-----END PUBLIC KEY-----\n"}`), "id")
+	h.ids["vhost"] = h.must(post("/operator/v1/agent-vhosts", `{"host":"cmp-1"}`), "id")
 	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"}, "entries", "seq")
 }
 
@@ -289,7 +290,7 @@ func (h *hostileClient) concretePath(path string) string {
 		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/floatingips/{id}", "/floatingips/{address}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
 		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},
 		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/runs/{id}", "/runs/1"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
-		{"/agent-tokens/{id}", "/agent-tokens/{token}"}, {"/agent-keys/{id}", "/agent-keys/{key}"},
+		{"/agent-tokens/{id}", "/agent-tokens/{token}"}, {"/agent-keys/{id}", "/agent-keys/{key}"}, {"/agent-vhosts/{id}", "/agent-vhosts/{vhost}"},
 		{"/blocks/{type}/{id}", "/blocks/port/{port}"}, {"/{entity}", "/firewall"},
 	} {
 		path = strings.ReplaceAll(path, rule[0], rule[1])

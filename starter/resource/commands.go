@@ -45,6 +45,9 @@ func networkingCommands() []cli.Command {
 		{Words: "agent key HOST", Help: "Register a public key that verifies the signed reports of a host", Details: keyHelp, Bind: addAgentKey},
 		{Words: "agent keys", Help: "List the public keys of agents", Bind: listCommand(AgentKeys)},
 		{Words: "agent revoke-key KEY-ID...", Help: "Revoke public keys of agents", Bind: deleteCommand(AgentKeys)},
+		{Words: "agent vhost HOST", Help: "Register the RabbitMQ virtual host that only the agents of a host use", Details: virtualHostHelp, Bind: addAgentVirtualHost},
+		{Words: "agent vhosts", Help: "List the RabbitMQ virtual hosts of agents", Bind: listCommand(AgentVirtualHosts)},
+		{Words: "agent remove-vhost HOST...", Help: "Remove registrations of RabbitMQ virtual hosts", Bind: deleteCommand(AgentVirtualHosts)},
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// maxHost is the maximum length of a host's name, in bytes.
+// maxHost is the maximum length of the name of a host, of a virtual host or of a type of agents, in bytes.
 const maxHost = 255
 
 // adminRoleOnly refuses callers without the role admin. The role service does not suffice: a service that could create credentials for any
@@ -68,16 +68,11 @@ func viewCredential(c agentstore.Credential) agentCredential {
 
 // list lists the credentials. The query ?host=HOST selects the credentials of one host.
 func (a agentCredentials) list(r *http.Request) (int, any, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	host, err := hostQuery(r)
 	if err != nil {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The query string is malformed.")
+		return 0, nil, err
 	}
-	for name, values := range query {
-		if name != "host" || len(values) > 1 {
-			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The query may only contain 'host', once.")
-		}
-	}
-	found, err := a.store.List(r.Context(), a.kind, query.Get("host"))
+	found, err := a.store.List(r.Context(), a.kind, host)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -86,6 +81,20 @@ func (a agentCredentials) list(r *http.Request) (int, any, error) {
 		credentials[i] = viewCredential(c)
 	}
 	return http.StatusOK, map[string]any{"agent_" + string(a.kind) + "s": credentials}, nil
+}
+
+// hostQuery returns the host of the query ?host=HOST, or "" without a query. hostQuery returns a 400 for any other query.
+func hostQuery(r *http.Request) (string, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return "", osapi.Fault(http.StatusBadRequest, "", "The query string is malformed.")
+	}
+	for name, values := range query {
+		if name != "host" || len(values) > 1 {
+			return "", osapi.Fault(http.StatusBadRequest, "", "The query may only contain 'host', once.")
+		}
+	}
+	return query.Get("host"), nil
 }
 
 // createToken creates a token. Only the answer to this request contains the token.
@@ -145,9 +154,12 @@ func parsePublicKey(text string) (key ed25519.PublicKey, ok bool) {
 	return key, ok && err == nil
 }
 
-func checkHost(host string) error {
-	if host == "" || len(host) > maxHost || strings.ContainsFunc(host, unicode.IsControl) {
-		return osapi.Fault(http.StatusBadRequest, "", "'host' must have 1 to %d bytes and no control characters.", maxHost)
+func checkHost(host string) error { return checkName("host", host) }
+
+// checkName returns a 400 for a text that is no name of a host, of a virtual host or of a type of agents.
+func checkName(field, text string) error {
+	if text == "" || len(text) > maxHost || strings.ContainsFunc(text, unicode.IsControl) {
+		return osapi.Fault(http.StatusBadRequest, "", "'%s' must have 1 to %d bytes and no control characters.", field, maxHost)
 	}
 	return nil
 }

@@ -63,6 +63,8 @@ func TestAgentCredentials_NeedTheRoleAdmin(t *testing.T) {
 			{"DELETE", "/operator/v1/agent-tokens/" + uuid.NewString(), ""},
 			{"GET", "/operator/v1/agent-keys", ""}, {"POST", "/operator/v1/agent-keys", `{"host":"cmp-1"}`},
 			{"DELETE", "/operator/v1/agent-keys/" + uuid.NewString(), ""},
+			{"GET", "/operator/v1/agent-vhosts", ""}, {"POST", "/operator/v1/agent-vhosts", `{"host":"cmp-1"}`},
+			{"DELETE", "/operator/v1/agent-vhosts/" + uuid.NewString(), ""},
 		} {
 			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, strings.NewReader(c.body))
 			r.Header.Set("X-Auth-Token", "eve:demo")

@@ -1,7 +1,7 @@
 // Package operator is the API for administrators at /operator/v1. It has functions that the other APIs do not have: the history of
 // generations (who changed the generation of a provider or consumer), the migration of consumers without a project and user, the results of
 // comparing the rows of the database with Temporal and with the controller, the notes of the outbox that berth has not delivered to
-// Temporal, the provisioning blocks of ports and trunks, and the tokens and public keys of agents.
+// Temporal, the provisioning blocks of ports and trunks, the tokens and public keys of agents, and the virtual hosts of RabbitMQ that agents use.
 package operator
 
 import (
@@ -52,7 +52,7 @@ func New(o Options) *osapi.API {
 			{Method: http.MethodPut, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.add), Repeatable: true},
 			{Method: http.MethodDelete, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.remove)},
 			{Method: http.MethodPost, Path: "/blocks/{type}/{id}/{entity}/complete", Handle: osapi.AdminOnly(b.complete), Repeatable: true},
-		}, tokens.routes("/agent-tokens", tokens.createToken), keys.routes("/agent-keys", keys.addKey)),
+		}, tokens.routes("/agent-tokens", tokens.createToken), keys.routes("/agent-keys", keys.addKey), agentVirtualHosts{o.Agents}.routes("/agent-vhosts")),
 	}
 }
 
