@@ -202,7 +202,7 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	}
 	c.Network, c.Project, c.Name = &networkID, &project, &p.Name
 	c.PortSecurity, c.SecurityGroups = new(bool), &[]uuid.UUID{} // DHCP replies must not be filtered
-	port, err := h.Store.EnsureDHCPPort(ctx, c)
+	port, err := h.Store.EnsureDHCPPort(ctx, c, false)
 	if isOutdated(err) {
 		return nil, nil
 	}

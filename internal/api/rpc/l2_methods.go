@@ -239,7 +239,7 @@ func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
 		return nil, oslomsg.NewFailure(neutronExceptions, "InvalidInput", "Invalid input for operation: Network type value '%s' not supported.", oslomsg.Truncate(a.Type))
 	}
-	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEndpoint{Type: a.Type, Host: a.Host, IP: ip})
+	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEndpoint{Type: a.Type, Host: a.Host, IP: ip}, false)
 	tunnels := []object{}
 	for _, e := range endpoints {
 		o := object{"ip_address": e.IP, "host": nullIfEmpty(e.Host)}

@@ -153,26 +153,31 @@ func portIDRange(name string) (low, high uuid.UUID, ok bool) {
 }
 
 // EnsureDHCPPort creates the port of a DHCP agent. If the network already has a DHCP port with the same device ID, EnsureDHCPPort
-// updates the existing port.
-func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange) (network.Port, error) {
+// updates the existing port. With `ownerOnly`, EnsureDHCPPort does not update a port on another host than that of the change, and returns
+// db.ErrConflict.
+func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange, ownerOnly bool) (network.Port, error) {
 	var created network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp port ' || $1 || $2, 0))`, c.Network.String(), *c.DeviceID); err != nil {
 			return fmt.Errorf("create DHCP port: %w", err)
 		}
 		var id uuid.UUID
+		var host string
 		err := tx.QueryRow(ctx, `
-			select id
+			select id, host
 			from port
 			where network_id = $1 and device_id = $2 and device_owner = $3
 			order by id
-			limit 1`, *c.Network, *c.DeviceID, network.DeviceOwnerDHCP).Scan(&id)
+			limit 1`, *c.Network, *c.DeviceID, network.DeviceOwnerDHCP).Scan(&id, &host)
 		if db.NoRows(err) {
 			created, err = createPort(ctx, tx, c)
 			return err
 		}
 		if err != nil {
 			return fmt.Errorf("create DHCP port: %w", err)
+		}
+		if ownerOnly && host != "" && host != *c.Host {
+			return fmt.Errorf("%w: the DHCP port %s belongs to the host %s", db.ErrConflict, id, host)
 		}
 		c.Network, c.Project = nil, nil
 		created, err = updatePort(ctx, tx, id, c, nil)

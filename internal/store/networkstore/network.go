@@ -40,6 +40,8 @@ var networkColumns = db.Tagged("network", map[string]db.Column{
 	"status":           {Expr: "text 'ACTIVE'", Cast: "text[]"},
 	"revision":         {Expr: "network.revision", Cast: "bigint[]"},
 	"created_at":       {Expr: "network.created_at", Cast: "timestamptz[]", Unsorted: true},
+	fieldServingHost:   {Test: "network.id in (" + networksOnHost + ")", Cast: "text[]", Unsorted: true},
+	fieldDHCPHost:      {Test: "network.id in (" + networksOfDHCPHost + ")", Cast: "text[]", Unsorted: true},
 })
 
 // visibleNetwork is the SQL condition for the networks that a project may see: networks of the project, shared networks

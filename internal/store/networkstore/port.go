@@ -91,6 +91,8 @@ var portColumns = db.Tagged("port", map[string]db.Column{
 	"security_group": {Test: "port.security_groups && %s", Cast: "uuid[]", Unsorted: true},
 	"ip_part": {Test: "exists (select from port_address a, unnest(%s) as part where a.port_id = port.id and position(part in host(a.address)) > 0)",
 		Cast: "text[]", Unsorted: true},
+	fieldServingHost: {Test: "port.id in (" + portsOnHost + ")", Cast: "text[]", Unsorted: true},
+	fieldDHCPHost:    {Test: "port.network_id in (" + networksOfDHCPHost + ")", Cast: "text[]", Unsorted: true},
 })
 
 // visiblePort is the SQL condition for the ports that a project may see: ports of the project, and ports on networks of

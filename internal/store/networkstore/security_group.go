@@ -18,12 +18,14 @@ const groupSelect = `
 	from security_group`
 
 var groupColumns = db.Tagged("security_group", map[string]db.Column{
-	"id":          {Expr: "security_group.id", Cast: "uuid[]"},
-	"project":     {Expr: "security_group.project", Cast: "text[]"},
-	"name":        {Expr: "security_group.name", Cast: "text[]"},
-	"description": {Expr: "security_group.description", Cast: "text[]"},
-	"stateful":    {Expr: "security_group.stateful", Cast: "boolean[]"},
-	"revision":    {Expr: "security_group.revision", Cast: "bigint[]"},
+	"id":              {Expr: "security_group.id", Cast: "uuid[]"},
+	"project":         {Expr: "security_group.project", Cast: "text[]"},
+	"name":            {Expr: "security_group.name", Cast: "text[]"},
+	"description":     {Expr: "security_group.description", Cast: "text[]"},
+	"stateful":        {Expr: "security_group.stateful", Cast: "boolean[]"},
+	"revision":        {Expr: "security_group.revision", Cast: "bigint[]"},
+	fieldServingHost:  {Test: "security_group.id in (" + groupsOnHost + ")", Cast: "text[]", Unsorted: true},
+	fieldRemoteOnHost: {Test: "security_group.id in (" + remoteGroupsOnHost + ")", Cast: "text[]", Unsorted: true},
 })
 
 const visibleGroup = `security_group.project = %s`

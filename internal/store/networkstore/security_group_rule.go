@@ -18,18 +18,19 @@ const ruleSelect = `
 	from security_group_rule`
 
 var ruleColumns = map[string]db.Column{
-	"id":           {Expr: "security_group_rule.id", Cast: "uuid[]"},
-	"group":        {Expr: "security_group_rule.group_id", Cast: "uuid[]"},
-	"project":      {Expr: "security_group_rule.project", Cast: "text[]"},
-	"description":  {Expr: "security_group_rule.description", Cast: "text[]"},
-	"direction":    {Expr: "security_group_rule.direction", Cast: "text[]"},
-	"ethertype":    {Expr: "security_group_rule.ethertype", Cast: "text[]"},
-	"protocol":     {Expr: "security_group_rule.protocol", Cast: "text[]"},
-	"port_min":     {Expr: "security_group_rule.port_min", Cast: "bigint[]", Unsorted: true},
-	"port_max":     {Expr: "security_group_rule.port_max", Cast: "bigint[]", Unsorted: true},
-	"remote_ip":    {Expr: "security_group_rule.remote_ip", Cast: "text[]"},
-	"remote_group": {Expr: "security_group_rule.remote_group", Cast: "uuid[]", Unsorted: true},
-	"revision":     {Expr: "security_group_rule.revision", Cast: "bigint[]"},
+	"id":             {Expr: "security_group_rule.id", Cast: "uuid[]"},
+	"group":          {Expr: "security_group_rule.group_id", Cast: "uuid[]"},
+	"project":        {Expr: "security_group_rule.project", Cast: "text[]"},
+	"description":    {Expr: "security_group_rule.description", Cast: "text[]"},
+	"direction":      {Expr: "security_group_rule.direction", Cast: "text[]"},
+	"ethertype":      {Expr: "security_group_rule.ethertype", Cast: "text[]"},
+	"protocol":       {Expr: "security_group_rule.protocol", Cast: "text[]"},
+	"port_min":       {Expr: "security_group_rule.port_min", Cast: "bigint[]", Unsorted: true},
+	"port_max":       {Expr: "security_group_rule.port_max", Cast: "bigint[]", Unsorted: true},
+	"remote_ip":      {Expr: "security_group_rule.remote_ip", Cast: "text[]"},
+	"remote_group":   {Expr: "security_group_rule.remote_group", Cast: "uuid[]", Unsorted: true},
+	"revision":       {Expr: "security_group_rule.revision", Cast: "bigint[]"},
+	fieldServingHost: {Test: "security_group_rule.group_id in (" + groupsOnHost + ")", Cast: "text[]", Unsorted: true},
 }
 
 // visibleRule is the SQL condition for the security group rules that a project may see: rules of the project, and rules

@@ -19,20 +19,21 @@ const subnetSelect = `
 	from subnet`
 
 var subnetColumns = db.Tagged("subnet", map[string]db.Column{
-	"id":           {Expr: "subnet.id", Cast: "uuid[]"},
-	"network":      {Expr: "subnet.network_id", Cast: "uuid[]"},
-	"project":      {Expr: "subnet.project", Cast: "text[]"},
-	"name":         {Expr: "subnet.name", Cast: "text[]"},
-	"description":  {Expr: "subnet.description", Cast: "text[]"},
-	"ip_version":   {Expr: "family(subnet.cidr)", Cast: "bigint[]"},
-	"cidr":         {Expr: "subnet.cidr::text", Cast: "text[]"},
-	"gateway":      {Expr: "coalesce(host(subnet.gateway), '')", Cast: "text[]"},
-	"dhcp":         {Expr: "subnet.dhcp", Cast: "boolean[]"},
-	"ra_mode":      {Expr: "subnet.ra_mode", Cast: "text[]"},
-	"address_mode": {Expr: "subnet.address_mode", Cast: "text[]"},
-	"subnetpool":   {Expr: "text ''", Cast: "text[]"},
-	"revision":     {Expr: "subnet.revision", Cast: "bigint[]"},
-	"shared":       {Test: "exists (select from network n where n.id = subnet.network_id and n.shared = any(%s))", Cast: "boolean[]", Unsorted: true},
+	"id":             {Expr: "subnet.id", Cast: "uuid[]"},
+	"network":        {Expr: "subnet.network_id", Cast: "uuid[]"},
+	"project":        {Expr: "subnet.project", Cast: "text[]"},
+	"name":           {Expr: "subnet.name", Cast: "text[]"},
+	"description":    {Expr: "subnet.description", Cast: "text[]"},
+	"ip_version":     {Expr: "family(subnet.cidr)", Cast: "bigint[]"},
+	"cidr":           {Expr: "subnet.cidr::text", Cast: "text[]"},
+	"gateway":        {Expr: "coalesce(host(subnet.gateway), '')", Cast: "text[]"},
+	"dhcp":           {Expr: "subnet.dhcp", Cast: "boolean[]"},
+	"ra_mode":        {Expr: "subnet.ra_mode", Cast: "text[]"},
+	"address_mode":   {Expr: "subnet.address_mode", Cast: "text[]"},
+	"subnetpool":     {Expr: "text ''", Cast: "text[]"},
+	"revision":       {Expr: "subnet.revision", Cast: "bigint[]"},
+	fieldServingHost: {Test: "subnet.network_id in (" + networksOnHost + ")", Cast: "text[]", Unsorted: true},
+	"shared":         {Test: "exists (select from network n where n.id = subnet.network_id and n.shared = any(%s))", Cast: "boolean[]", Unsorted: true},
 })
 
 // visibleSubnet is the SQL condition for the subnets that a project may see: subnets of the project, and subnets of

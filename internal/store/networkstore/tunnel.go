@@ -12,8 +12,9 @@ import (
 
 // SyncTunnel stores a tunnel endpoint and lists all endpoints of the same tunnel type. If the host of the new endpoint
 // already has an endpoint with another address, SyncTunnel deletes the old endpoint. If another host has an endpoint with
-// the address of the new endpoint, SyncTunnel assigns the address to the host of the new endpoint.
-func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint) ([]network.TunnelEndpoint, error) {
+// the address of the new endpoint, SyncTunnel assigns the address to the host of the new endpoint; with `ownerOnly`, SyncTunnel instead
+// changes nothing and returns db.ErrConflict, unless the other host has no agent any more.
+func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint, ownerOnly bool) ([]network.TunnelEndpoint, error) {
 	var all []network.TunnelEndpoint
 	err := s.inTx(ctx, func(tx *transaction) error {
 		replaced, err := db.QueryAll(ctx, tx, pgx.RowToStructByName[network.TunnelEndpoint], `
@@ -23,13 +24,17 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint) ([]n
 		if err != nil {
 			return fmt.Errorf("store tunnel endpoint of %s: %w", end.Host, err)
 		}
-		if _, err := tx.Exec(ctx, `
+		var owner string
+		if err := tx.QueryRow(ctx, `
 			insert into tunnel_end (type, host, ip)
 			values ($1, $2, $3)
 			on conflict (type, ip) do update
-			set host = excluded.host
-			where tunnel_end.host <> excluded.host`, end.Type, end.Host, end.IP); err != nil {
+			set host = case when $4 and exists (select from agent a where a.host = tunnel_end.host) then tunnel_end.host else excluded.host end
+			returning host`, end.Type, end.Host, end.IP, ownerOnly).Scan(&owner); err != nil {
 			return fmt.Errorf("store tunnel endpoint of %s: %w", end.Host, err)
+		}
+		if owner != end.Host {
+			return fmt.Errorf("%w: the address %s is the tunnel endpoint of the host %s, whose agents still exist", db.ErrConflict, end.IP, owner)
 		}
 		rows, err := tx.Query(ctx, `
 			select type, host, ip
