@@ -231,7 +231,7 @@ var packageRules = map[string]packageRule{
 	"internal/api/blazar":    apiRule("internal/lease", "leasestore"),
 	"internal/api/agent":     apiRule("internal/network", "networkstore", "internal/store/agentstore"),
 	"internal/api/rpc": {
-		may:    []string{"internal/api/rpc/oslomsg", "internal/store/networkstore", "internal/store/notificationstore", "internal/store/db", "internal/network", "internal/network/attribute"},
+		may:    []string{"internal/api/rpc/oslomsg", "internal/store/agentstore", "internal/store/networkstore", "internal/store/notificationstore", "internal/store/db", "internal/network", "internal/network/attribute"},
 		always: []string{prometheus},
 		why:    "implements the agents' RPC methods: decodes a request, calls the store, encodes the result; internal/api/rpc/oslomsg implements the protocol",
 	},

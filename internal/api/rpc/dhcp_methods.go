@@ -12,6 +12,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // dhcpMethods are the methods that DHCP agents call.
@@ -37,7 +38,7 @@ type activeNetworksArgs struct {
 // getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. If the agent is unknown or disabled,
 // getActiveNetworksInfo returns an empty list.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
-	agents, err := h.Store.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{a.Host}}}})
+	agents, err := h.Store.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{h.sender.host(a.Host)}}}})
 	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
 		return []object{}, err
 	}
@@ -55,14 +56,12 @@ type networkInfoArgs struct {
 
 // getNetworkInfo returns one network. If the network does not exist, getNetworkInfo returns null.
 func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
-	n, err := h.Store.Network(ctx, parseUUID(a.Network))
-	if errors.Is(err, db.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
+	byID := []db.Condition{{Field: "id", In: []string{parseUUID(a.Network).String()}}}
+	found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, byID, networkstore.ServedByDHCPOf)
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	infos, err := h.networkInfos(ctx, []network.Network{n}, false)
+	infos, err := h.networkInfos(ctx, found, false)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +110,15 @@ type portArgs struct {
 }
 
 func (h *handlers) getDHCPPort(ctx context.Context, a portArgs) (any, error) {
-	p, err := h.Store.Port(ctx, parseUUID(a.ID))
+	id := parseUUID(a.ID)
+	found, err := h.readablePorts(ctx, db.Condition{Field: "id", In: []string{id.String()}})
 	if err != nil {
 		return nil, err
 	}
-	return attribute.PortRPC(p), nil
+	if len(found) == 0 {
+		return nil, network.NotFound(network.PortNotFound, "Port", id)
+	}
+	return attribute.PortRPC(found[0]), nil
 }
 
 type readyArgs struct {
@@ -123,7 +126,8 @@ type readyArgs struct {
 }
 
 // dhcpReadyOnPorts completes the DHCP provisioning block of all ports in the call, in one transaction. dhcpReadyOnPorts ignores ports
-// that do not exist, because an agent may report a port again after the port is deleted.
+// that do not exist, because an agent may report a port again after the port is deleted. dhcpReadyOnPorts also ignores ports on networks
+// that the DHCP agent of the sender does not serve.
 func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, error) {
 	if len(a.Ports) > maxDevices {
 		return nil, oslomsg.NewTypeError("%d ports are more than %d", len(a.Ports), maxDevices)
@@ -131,7 +135,7 @@ func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, erro
 	reports := map[uuid.UUID][]network.Report{}
 	for _, text := range a.Ports {
 		if id := parseUUID(text); id != uuid.Nil {
-			reports[id] = []network.Report{{Entity: network.DHCP, Event: network.ReportComplete}}
+			reports[id] = []network.Report{{Entity: network.DHCP, Host: h.sender.host(""), Event: network.ReportComplete, HostOnly: h.sender != nil}}
 		}
 	}
 	_, err := h.Store.ReportPorts(ctx, reports)
@@ -200,9 +204,13 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	if p.DeviceID == "" {
 		return nil, oslomsg.NewTypeError("a DHCP port must have a device_id")
 	}
-	c.Network, c.Project, c.Name = &networkID, &project, &p.Name
+	if err := h.requireDHCPService(ctx, networkID); err != nil {
+		return nil, err
+	}
+	host := h.sender.host(a.Host)
+	c.Host, c.Network, c.Project, c.Name = &host, &networkID, &project, &p.Name
 	c.PortSecurity, c.SecurityGroups = new(bool), &[]uuid.UUID{} // DHCP replies must not be filtered
-	port, err := h.Store.EnsureDHCPPort(ctx, c, false)
+	port, err := h.Store.EnsureDHCPPort(ctx, c, h.sender != nil)
 	if isOutdated(err) {
 		return nil, nil
 	}
@@ -228,6 +236,8 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	if err != nil {
 		return nil, err
 	}
+	host := h.sender.host(a.Host)
+	c.Host = &host
 	before, err := h.Store.Port(ctx, parseUUID(a.ID))
 	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
@@ -239,9 +249,10 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	switch {
 	case err != nil:
 		return nil, err
-	case !slices.Contains(hosts, a.Host):
+	case !slices.Contains(hosts, host):
 		return nil, network.NotFound(network.NetworkNotFound, "Network", before.Network)
 	case before.DeviceOwner != network.DeviceOwnerDHCP,
+		h.sender != nil && before.Host != "" && before.Host != host && before.DeviceID != reservedDeviceID,
 		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != reservedDeviceID:
 		return nil, oslomsg.NewFailure("neutron.common.exceptions", "DhcpPortInUse", "Port %s is already acquired by another DHCP agent", before.ID)
 	}
@@ -268,6 +279,9 @@ func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, err
 		return nil, err
 	}
 	for _, p := range ports {
+		if h.sender != nil && p.Host != h.sender.Host {
+			return nil, h.sender.refuse(ctx, refusedOwner, "release_dhcp_port names the port %s, which belongs to another host", p.ID)
+		}
 		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !errors.Is(err, db.ErrNotFound) {
 			return nil, err
 		}

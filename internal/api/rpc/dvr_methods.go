@@ -27,13 +27,14 @@ type hostArgs struct {
 }
 
 func (h *handlers) dvrMACOfHost(ctx context.Context, a hostArgs) (any, error) {
-	if a.Host == "" {
+	host := h.sender.host(a.Host)
+	if host == "" {
 		return nil, nil
 	}
-	if len(a.Host) > maxName {
+	if len(host) > maxName {
 		return nil, oslomsg.NewTypeError("the host is longer than %d bytes", maxName)
 	}
-	return h.Store.RouterMAC(ctx, a.Host, randomDVRMAC)
+	return h.Store.RouterMAC(ctx, host, randomDVRMAC)
 }
 
 // randomDVRMAC returns a random MAC address that begins with fa:16:3f, as Neutron's default dvr_base_mac does.

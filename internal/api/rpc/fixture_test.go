@@ -143,7 +143,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
-	c := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Notifications: st.Notifications, Brokers: []string{st.url}})
+	c := rpc.NewPublisher(rpc.Options{Store: st.Network, Agents: st.Agents, Notifications: st.Notifications, Brokers: []string{st.url}})
 	t.Cleanup(c.Close)
 	return c
 }

@@ -11,13 +11,14 @@ import (
 
 // handlers implements the RPC methods that Neutron's agents call.
 type handlers struct {
-	Store *networkstore.Store
+	Store  *networkstore.Store
+	sender *sender // nil: a call may come from any host
 }
 
 // endpoints returns all RPC methods in groups, each group with the newest minor version that Neutron's servers implement. Agents call the
 // RPC methods of berth without a namespace.
 func (h *handlers) endpoints() []oslomsg.Endpoint {
-	return []oslomsg.Endpoint{
+	return h.sender.guarded([]oslomsg.Endpoint{
 		{Minor: 4, Methods: h.stateMethods()},
 		{Minor: 10, Methods: h.dhcpMethods()},
 		{Minor: 9, Methods: h.l2Methods()},
@@ -25,7 +26,7 @@ func (h *handlers) endpoints() []oslomsg.Endpoint {
 		{Minor: 3, Methods: h.securityGroupMethods()},
 		{Minor: 1, Methods: h.dvrMethods()},
 		{Minor: 13, Methods: l3Methods()},
-	}
+	})
 }
 
 // maxName is the longest name of a host, device or topic, in bytes.

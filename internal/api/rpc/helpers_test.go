@@ -92,7 +92,7 @@ func newVirtualHost(t *testing.T) string {
 func startServer(t *testing.T, s *store.Store, url string) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	server := rpc.NewServer(rpc.Options{Store: s.Network, Brokers: []string{url}, Host: "here", Metrics: registry})
+	server := rpc.NewServer(rpc.Options{Store: s.Network, Agents: s.Agents, Brokers: []string{url}, Host: "here", Metrics: registry})
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	return registry

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -83,8 +84,8 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[networkst
 	return h.Store.FindDevices(ctx, names)
 }
 
-// reportDevices applies an agent's report to the ports of all given devices, in one transaction. If the parameter `host` is empty,
-// reportDevices acts as if the report came from the host to which the port is bound.
+// reportDevices applies an agent's report to the ports of all given devices, in one transaction. A sender reports for its own host only.
+// Without a sender and if the parameter `host` is empty, reportDevices acts as if the report came from the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
 	ids, err := h.portIDs(ctx, devices)
 	if err != nil || len(ids) == 0 {
@@ -92,7 +93,7 @@ func (h *handlers) reportDevices(ctx context.Context, devices []device, host, ev
 	}
 	reports := map[uuid.UUID][]network.Report{}
 	for _, id := range ids {
-		from := host
+		from := h.sender.host(host)
 		if from == "" {
 			p, err := h.Store.Port(ctx, id)
 			if err != nil {
@@ -100,7 +101,7 @@ func (h *handlers) reportDevices(ctx context.Context, devices []device, host, ev
 			}
 			from = p.Host
 		}
-		reports[id] = []network.Report{{Entity: network.L2, Host: from, Event: event, RPC: true}}
+		reports[id] = []network.Report{{Entity: network.L2, Host: from, Event: event, RPC: true, HostOnly: h.sender != nil}}
 	}
 	_, err = h.Store.ReportPorts(ctx, reports)
 	return err
@@ -160,6 +161,7 @@ func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a 
 // deviceDetails returns the attributes that an agent needs to connect the ports of devices. deviceDetails also sets the status of the
 // ports to BUILD, because an agent requests the details of a device before it begins to connect the port.
 func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
+	host = h.sender.host(host)
 	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 		details[i] = object{"device": d.Name}
 		p, ok := ports[ids[d.Device]]
 		switch n := networks[p.Network]; {
-		case !ok || !p.Bound():
+		case !ok || !p.Bound() || !h.sender.wires(p):
 		case host != "" && p.Host != host && !p.Distributed() && slices.ContainsFunc(p.Bindings, func(b network.Binding) bool { return b.Host == host }):
 			details[i]["no_active_binding"] = true
 		default:
@@ -239,7 +241,10 @@ func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
 		return nil, oslomsg.NewFailure(neutronExceptions, "InvalidInput", "Invalid input for operation: Network type value '%s' not supported.", oslomsg.Truncate(a.Type))
 	}
-	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEndpoint{Type: a.Type, Host: a.Host, IP: ip}, false)
+	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip}, h.sender != nil)
+	if h.sender != nil && errors.Is(err, db.ErrConflict) {
+		return nil, h.sender.refuse(ctx, refusedOwner, "tunnel_sync: %s", err)
+	}
 	tunnels := []object{}
 	for _, e := range endpoints {
 		o := object{"ip_address": e.IP, "host": nullIfEmpty(e.Host)}
@@ -256,9 +261,13 @@ type networkArgs struct {
 }
 
 func (h *handlers) getNetworkDetails(ctx context.Context, a networkArgs) (any, error) {
-	n, err := h.Store.Network(ctx, parseUUID(a.Network))
+	id := parseUUID(a.Network)
+	found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, []db.Condition{{Field: "id", In: []string{id.String()}}}, networkstore.OnHost)
 	if err != nil {
 		return nil, err
 	}
-	return viewNetwork(n), nil
+	if len(found) == 0 {
+		return nil, network.NotFound(network.NetworkNotFound, "Network", id)
+	}
+	return viewNetwork(found[0]), nil
 }

@@ -9,6 +9,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // filters are the filters of a list. The value of each filter is a JSON value or a list of JSON values. An object matches a filter if the
@@ -81,7 +82,7 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := h.Store.Ports(ctx, db.Listing{Where: where})
+	ports, err := h.readablePorts(ctx, where...)
 	return viewList(ports, attribute.PortRPC, a.Fields), err
 }
 
@@ -91,6 +92,9 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	where, err := a.Filters.conditions(networkFilters)
 	if err != nil {
 		return nil, err
+	}
+	if h.sender != nil {
+		where = append(where, networkstore.OnHost(h.sender.Host))
 	}
 	networks, err := h.Store.Networks(ctx, db.Listing{Where: where})
 	return viewList(networks, viewNetwork, a.Fields), err

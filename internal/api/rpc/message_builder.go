@@ -34,30 +34,31 @@ const pushVersion = "1.1"
 
 // messageBuilder collects the RPC messages for one stored notification.
 type messageBuilder struct {
-	messages []oslomsg.Message
+	to       audience // of the next messages to L2 agents
+	messages []addressedMessage
 	err      error
 }
 
 // add adds a message to the builder. If the topic is too long for RabbitMQ, add skips the message, because no agent can bind a queue to
 // the topic.
-func (b *messageBuilder) add(topic string, fanout bool, method, version string, args any) {
+func (b *messageBuilder) add(to audience, topic string, fanout bool, method, version string, args any) {
 	if !oslomsg.ValidTopic(topic) {
 		return
 	}
 	body, err := oslomsg.EncodeCast(method, version, args)
 	b.err = errors.Join(b.err, err)
-	b.messages = append(b.messages, oslomsg.Message{Topic: topic, Fanout: fanout, Body: body})
+	b.messages = append(b.messages, addressedMessage{oslomsg.Message{Topic: topic, Fanout: fanout, Body: body}, to})
 }
 
 // addDHCP adds a message that is addressed to the DHCP agent on a host.
 func (b *messageBuilder) addDHCP(host, method string, priority int, payload object) {
 	payload["priority"] = priority
-	b.add(topicDHCP+"."+host, false, method, "1.0", object{"payload": payload})
+	b.add(onlyHosts(host), topicDHCP+"."+host, false, method, "1.0", object{"payload": payload})
 }
 
 // addL2 adds a message that is addressed to all L2 agents, on the topic q-agent-notifier-<subject>.
 func (b *messageBuilder) addL2(subject, method, version string, args object) {
-	b.add("q-agent-notifier-"+subject, true, method, version, args)
+	b.add(b.to, "q-agent-notifier-"+subject, true, method, version, args)
 }
 
 // addMemberUpdate adds a message that tells L2 agents that the members of security groups changed.
@@ -75,7 +76,7 @@ func (b *messageBuilder) addRuleUpdate(group uuid.UUID) {
 // addPush adds push messages with a versioned object: one message for each version of the object that agents use.
 func (b *messageBuilder) addPush(objectType, event string, versions []string, encode func(version string) object) {
 	for _, v := range versions {
-		b.add("neutron-vo-"+objectType+"-"+v, true, "push", pushVersion, object{"resource_list": []object{encode(v)}, "event_type": event})
+		b.add(b.to, "neutron-vo-"+objectType+"-"+v, true, "push", pushVersion, object{"resource_list": []object{encode(v)}, "event_type": event})
 	}
 }
 
@@ -86,8 +87,8 @@ var pushedTypes = map[string]string{network.ResourceNetwork: typeNetwork, networ
 // buildMessages returns the RPC messages for a stored notification. The RPC messages contain the current state of the object, so it does no
 // harm if agents receive a notification twice. If the object does not exist any more, buildMessages returns no messages, because a later
 // notification reports the deletion of the object.
-func (h *handlers) buildMessages(ctx context.Context, n network.AgentNotification, versions map[string][]string) ([]oslomsg.Message, error) {
-	b := &messageBuilder{}
+func (h *handlers) buildMessages(ctx context.Context, n network.AgentNotification, versions map[string][]string) ([]addressedMessage, error) {
+	b := &messageBuilder{to: everyone}
 	dhcpHosts, err := h.Store.DHCPHosts(ctx, n.Network)
 	if err != nil {
 		return nil, err
@@ -196,13 +197,19 @@ func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n n
 	if err != nil {
 		return err
 	}
+	wiring := hostsOf(port)
+	b.to = exceptHosts(wiring...)
+	b.addPush(typePort, "updated", versions, func(v string) object { return attribute.PortVersioned(reducedPort(port), net, v) })
+	b.to = onlyHosts(wiring...)
 	b.addPush(typePort, "updated", versions, func(v string) object { return attribute.PortVersioned(port, net, v) })
+	b.to = onlyHosts(append(wiring, change.PreviousHost)...) // the previous host must disconnect the port
 	b.addL2("port-update", "port_update", "1.0", object{"port": attribute.PortRPC(port), "network_type": net.Type, "segmentation_id": net.Segment,
 		"physical_network": nullIfEmpty(net.PhysicalNetwork)})
 	if change.PreviousHost != "" && change.PreviousHost != port.Host && port.Host != "" {
 		b.addL2("binding-deactivate", "binding_deactivate", "1.5", object{"port_id": port.ID, "host": change.PreviousHost, "network_id": port.Network})
 		b.addL2("binding-activate", "binding_activate", "1.5", object{"port_id": port.ID, "host": port.Host})
 	}
+	b.to = everyone
 	if n.Event == network.EventCreated {
 		change.AffectedGroups = port.SecurityGroups
 	}

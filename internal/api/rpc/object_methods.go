@@ -9,7 +9,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // objectMethods are the methods with which agents fetch versioned objects (ResourcesPullRpcApi).
@@ -63,25 +63,28 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := db.Listing{Where: where}
 	switch a.Type {
 	case typePort:
-		found, err := h.Store.Ports(ctx, l)
+		found, err := h.readablePorts(ctx, where...)
 		if err != nil {
 			return nil, err
 		}
-		return h.portObjects(ctx, found, a.Version)
+		members, err := h.groupMembers(ctx, where, found)
+		if err != nil {
+			return nil, err
+		}
+		return h.portObjects(ctx, append(found, members...), a.Version)
 	case typeNetwork:
-		found, err := h.Store.Networks(ctx, l)
+		found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, where, networkstore.OnHost)
 		return versionedObjects(found, func(n network.Network) object { return networkObject(n, a.Version) }), err
 	case typeSubnet:
-		found, err := h.Store.Subnets(ctx, l)
+		found, err := requireReadable(ctx, h.sender, h.Store.Subnets, subnetID, where, networkstore.OnHost)
 		return versionedObjects(found, func(s network.Subnet) object { return subnetObject(s, a.Version) }), err
 	case typeSecurityGroup:
-		found, err := h.Store.SecurityGroups(ctx, l)
+		found, err := requireReadable(ctx, h.sender, h.Store.SecurityGroups, groupID, where, networkstore.OnHost, networkstore.RemoteGroupsOf)
 		return versionedObjects(found, func(g network.SecurityGroup) object { return securityGroupObject(g, a.Version) }), err
 	default:
-		found, err := h.Store.SecurityRules(ctx, l)
+		found, err := requireReadable(ctx, h.sender, h.Store.SecurityRules, ruleID, where, networkstore.OnHost)
 		return versionedObjects(found, func(r network.SecurityRule) object { return securityGroupRuleObject(r, a.Version) }), err
 	}
 }

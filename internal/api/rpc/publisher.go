@@ -2,7 +2,9 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,16 +16,18 @@ import (
 
 // Publisher publishes notifications to agents over RabbitMQ.
 type Publisher struct {
+	options       Options
 	notifications *notificationstore.Store
 	handlers      *handlers
-	wire          *oslomsg.Publisher
+	wire          *oslomsg.Publisher // for the virtual host of the brokers' URLs
+	hosts         hostPublishers     // for the registered virtual hosts
 	metrics       publisherMetrics
 	mu            sync.Mutex // held while a batch is published, so that notifications keep their order
 }
 
 // NewPublisher returns a publisher without a connection; the publisher connects to RabbitMQ when it is used for the first time.
 func NewPublisher(o Options) *Publisher {
-	p := &Publisher{handlers: &handlers{Store: o.Store}, notifications: o.Notifications, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
+	p := &Publisher{options: o, handlers: &handlers{Store: o.Store}, notifications: o.Notifications, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
 	p.metrics = newPublisherMetrics(p.Connected)
 	if o.Metrics != nil {
 		p.metrics.register(o.Metrics)
@@ -31,14 +35,15 @@ func NewPublisher(o Options) *Publisher {
 	return p
 }
 
-// Connected reports whether the publisher is connected to RabbitMQ.
+// Connected reports whether the publisher is connected to the virtual host of the brokers' URLs.
 func (p *Publisher) Connected() bool { return p.wire.Connected() }
 
-// Close waits until the current batch of notifications is published and then closes the connection.
+// Close waits until the current batch of notifications is published and then closes the connections.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wire.Close()
+	p.hosts.follow(p.options, nil)
 }
 
 // Publish publishes notifications in order and returns the IDs of the notifications that RabbitMQ confirmed. If no queue exists for the
@@ -50,14 +55,19 @@ func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNo
 	if err != nil {
 		return nil, err
 	}
+	registered, err := registeredVirtualHosts(ctx, p.options)
+	if err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	hosts := p.hosts.follow(p.options, registered)
 	for _, n := range notifications {
 		messages, err := p.handlers.buildMessages(ctx, n, versions)
 		if err != nil {
 			return published, err
 		}
-		if err := p.publishOne(ctx, n, messages); err != nil {
+		if err := p.publishOne(ctx, n, messages, hosts); err != nil {
 			p.metrics.notifications.WithLabelValues(n.Resource, "failed").Inc()
 			return published, err
 		}
@@ -67,14 +77,37 @@ func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNo
 	return published, nil
 }
 
-// publishOne publishes the messages of one notification and waits until RabbitMQ has confirmed each message.
-func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification, messages []oslomsg.Message) error {
-	unroutable, err := p.wire.Publish(ctx, messages)
-	if err != nil {
+// publishOne publishes the messages of one notification in the virtual hosts and waits until RabbitMQ has confirmed each message.
+func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification, messages []addressedMessage, hosts []*hostPublisher) error {
+	routed := map[string]bool{} // for each topic, whether a queue is bound to it in at least one virtual host
+	count := func(published []oslomsg.Message, unroutable []string) {
+		for _, m := range published {
+			routed[m.Topic] = routed[m.Topic] || !slices.Contains(unroutable, m.Topic)
+		}
+	}
+	if !p.options.Identities {
+		published := messagesFor(messages, func(a audience) bool { return a.main })
+		unroutable, err := p.wire.Publish(ctx, published)
+		if err != nil {
+			return err
+		}
+		count(published, unroutable)
+	}
+	published, unroutable, errs := make([][]oslomsg.Message, len(hosts)), make([][]string, len(hosts)), make([]error, len(hosts))
+	forEachHost(hosts, func(i int, h *hostPublisher) {
+		published[i] = messagesFor(messages, func(a audience) bool { return a.includes(h.Host) })
+		unroutable[i], errs[i] = h.publish(ctx, published[i])
+	})
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if unroutable != "" && n.Age < network.AgentDownTime {
-		return fmt.Errorf("no queue is bound to topic %s", unroutable)
+	for i := range hosts {
+		count(published[i], unroutable[i])
+	}
+	for topic, ok := range routed {
+		if !ok && n.Age < network.AgentDownTime {
+			return fmt.Errorf("no queue is bound to topic %s", topic)
+		}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Notifications: st.Notifications, Brokers: []string{st.url}})
+	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Agents: st.Agents, Notifications: st.Notifications, Brokers: []string{st.url}})
 	t.Cleanup(publisher.Close)
 	hosting := []network.AgentNotification{{ID: 7, Network: st.network.ID, Resource: network.ResourceDHCPHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
 	if published, err := publisher.Publish(t.Context(), hosting); err == nil || len(published) != 0 {
@@ -76,7 +76,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 func TestPublish_PushesVersionedObjects(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Notifications: st.Notifications, Brokers: []string{st.url}})
+	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Agents: st.Agents, Notifications: st.Notifications, Brokers: []string{st.url}})
 	t.Cleanup(publisher.Close)
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"berth/internal/api/rpc/oslomsg"
@@ -25,6 +26,9 @@ const assumedOutage = 10 * time.Minute
 // have lost messages that it had confirmed but not delivered. Run replays the recent notifications as soon as RabbitMQ is available again,
 // and a second time when all agents have had time to reconnect.
 func (p *Publisher) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { p.keepHostsConnected(ctx) })
 	lostAt := time.Now().Add(-assumedOutage)
 	wasConnected := false
 	oslomsg.KeepConnected(ctx, "publisher has no connection to RabbitMQ: agents get no notifications", func(ctx context.Context) error {

@@ -34,7 +34,7 @@ func runServerProcess() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	server := rpc.NewServer(rpc.Options{Store: s.Network, Brokers: []string{os.Getenv(envServerBroker)}, Host: "here"})
+	server := rpc.NewServer(rpc.Options{Store: s.Network, Agents: s.Agents, Brokers: []string{os.Getenv(envServerBroker)}, Host: "here"})
 	go func() {
 		for !server.Connected() {
 			time.Sleep(5 * time.Millisecond)
@@ -128,7 +128,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	s := storetest.New(t)
 	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	startServer(t, s, url)
-	publisher := rpc.NewPublisher(rpc.Options{Store: s.Network, Notifications: s.Notifications, Brokers: []string{url}})
+	publisher := rpc.NewPublisher(rpc.Options{Store: s.Network, Agents: s.Agents, Notifications: s.Notifications, Brokers: []string{url}})
 	t.Cleanup(publisher.Close)
 	runUntilEnd(t, publisher.Run)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url}

@@ -43,7 +43,8 @@ type groupMember struct {
 }
 
 // filteredPorts reads the ports of the given devices, the ports' security groups and the members of the remote groups. filteredPorts leaves
-// out the ports of network services (device_owner network:*), because these ports are trusted and need no security groups.
+// out the ports of network services (device_owner network:*), because these ports are trusted and need no security groups, and the ports that
+// the sender does not wire.
 func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filteredPorts, error) {
 	f := filteredPorts{ports: map[string]network.Port{}, groups: map[uuid.UUID]network.SecurityGroup{}, members: map[uuid.UUID][]groupMember{}}
 	ids, err := h.portIDs(ctx, devices)
@@ -56,7 +57,7 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 	}
 	var groupIDs []string
 	for d, id := range ids {
-		if p, ok := ports[id]; ok && !strings.HasPrefix(p.DeviceOwner, "network:") {
+		if p, ok := ports[id]; ok && h.sender.wires(p) && !strings.HasPrefix(p.DeviceOwner, "network:") {
 			f.ports[d.Name] = p
 			groupIDs = append(groupIDs, idStrings(p.SecurityGroups)...)
 		}

@@ -5,12 +5,18 @@
 package rpc
 
 import (
+	"context"
 	"crypto/tls"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/store/agentstore"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/notificationstore"
 )
@@ -27,25 +33,111 @@ const exchange = "neutron"
 // Options configure a Server or a Publisher.
 type Options struct {
 	Store         *networkstore.Store
+	Agents        *agentstore.Store        // has the registered virtual hosts
 	Notifications *notificationstore.Store // needed only by a Publisher
 	Brokers       []string                 // URLs of the nodes of one RabbitMQ cluster
 	Host          string                   // host of this process, which also takes calls to the topic TOPIC.HOST; a Publisher needs none
-	MaxCallTime   time.Duration            // maximum time for a call; 0: one minute
-	TLS           *tls.Config              // for amqps URLs; nil: the system's certificate authorities
-	Metrics       prometheus.Registerer    // may be nil
+	// Identities requires that each host has a registered virtual host: nothing is received from or sent to agents in the virtual host of the
+	// brokers' URLs.
+	Identities  bool
+	MaxCallTime time.Duration         // maximum time for a call; 0: one minute
+	TLS         *tls.Config           // for amqps URLs; nil: the system's certificate authorities
+	Metrics     prometheus.Registerer // may be nil
 }
 
 func (o Options) broker() oslomsg.Broker { return oslomsg.Broker{URLs: o.Brokers, TLS: o.TLS} }
 
-// Server answers the RPC calls of agents.
-type Server = oslomsg.Server
+// Server answers the RPC calls of agents in the virtual host of the brokers' URLs, where any host may send, and in each registered virtual
+// host, where only one host may send.
+type Server struct {
+	options  Options
+	main     *oslomsg.Server
+	refusals *prometheus.CounterVec
+	mu       sync.Mutex
+	listed   bool // the registered virtual hosts have been read
+	senders  map[uuid.UUID]senderServer
+}
+
+// senderServer answers the calls in a registered virtual host.
+type senderServer struct {
+	*oslomsg.Server
+	name string // of the virtual host
+	stop context.CancelFunc
+}
 
 // NewServer returns a server that connects to RabbitMQ when Run is called.
 func NewServer(o Options) *Server {
 	h := &handlers{Store: o.Store}
-	return oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports, topicL3},
-		Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, MaxCallTime: o.MaxCallTime, InternalFailure: internalFailure,
-		Metrics: o.Metrics})
+	s := &Server{options: o, refusals: newRefusals(), senders: map[uuid.UUID]senderServer{},
+		main: oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports, topicL3},
+			Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, MaxCallTime: o.MaxCallTime, InternalFailure: internalFailure,
+			Metrics: o.Metrics})}
+	if o.Metrics != nil {
+		o.Metrics.MustRegister(s.refusals, oslomsg.ConnectedGauge("calls", s.Connected))
+	}
+	return s
+}
+
+// Run answers calls until ctx ends, and reconnects after each lost connection.
+func (s *Server) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	if !s.options.Identities {
+		running.Go(func() { s.main.Run(ctx) })
+	}
+	pollVirtualHosts(ctx, s.options, func(registered []agentstore.VirtualHost) { s.follow(ctx, &running, registered) })
+}
+
+// follow starts a server for each registered virtual host that has none, and stops the servers for removed registrations.
+func (s *Server) follow(ctx context.Context, running *sync.WaitGroup, registered []agentstore.VirtualHost) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed = true
+	left := maps.Clone(s.senders)
+	for _, v := range registered {
+		delete(left, v.ID)
+		if _, ok := s.senders[v.ID]; ok {
+			continue
+		}
+		h := &handlers{Store: s.options.Store, sender: &sender{VirtualHost: v, refusals: s.refusals}}
+		server := s.main.InVirtualHost(v.Name, h.endpoints())
+		serverCtx, stop := context.WithCancel(ctx)
+		s.senders[v.ID] = senderServer{server, v.Name, stop}
+		running.Go(func() { server.Run(serverCtx) })
+	}
+	for id, removed := range left {
+		removed.stop()
+		delete(s.senders, id)
+	}
+}
+
+// Connected reports whether the server takes calls in the virtual host of the brokers' URLs. If identities are required, Connected reports
+// whether the server takes calls in at least one of the registered virtual hosts.
+func (s *Server) Connected() bool {
+	if !s.options.Identities {
+		return s.main.Connected()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, server := range s.senders {
+		if server.Connected() {
+			return true
+		}
+	}
+	return s.listed && len(s.senders) == 0
+}
+
+// Unreachable returns the names of the registered virtual hosts in which the server does not take calls.
+func (s *Server) Unreachable() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, server := range s.senders {
+		if !server.Connected() {
+			names = append(names, server.name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty, TLSConfig returns nil,

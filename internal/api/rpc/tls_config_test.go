@@ -21,7 +21,7 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 	}
 	s := storetest.New(t)
 	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
-	options := rpc.Options{Store: s.Network, Notifications: s.Notifications, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
+	options := rpc.Options{Store: s.Network, Agents: s.Agents, Notifications: s.Notifications, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
 	server := rpc.NewServer(options)
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)

@@ -31,7 +31,7 @@ func TestServer_UnavailableDatabaseFailsCallsAndKeepsCasts(t *testing.T) {
 	url := newVirtualHost(t)
 	s := storetest.Open(t, postgres.URL)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: postgres.SuperuserURL()}
-	server := rpc.NewServer(rpc.Options{Store: s.Network, Brokers: []string{url}, Host: "here", MaxCallTime: 2 * time.Second})
+	server := rpc.NewServer(rpc.Options{Store: s.Network, Agents: s.Agents, Brokers: []string{url}, Host: "here", MaxCallTime: 2 * time.Second})
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	st.reportAgents(t)

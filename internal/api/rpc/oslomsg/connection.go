@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -25,9 +26,18 @@ const (
 
 // Broker holds the addresses of one RabbitMQ cluster.
 type Broker struct {
-	URLs []string    // of the cluster's nodes
-	TLS  *tls.Config // for amqps URLs; nil: the system's certificate authorities
-	next int         // index of the URL to try next
+	URLs        []string    // of the cluster's nodes
+	VirtualHost string      // empty: the virtual host in the URL
+	TLS         *tls.Config // for amqps URLs; nil: the system's certificate authorities
+	next        int         // index of the URL to try next
+}
+
+// HasVirtualHost reports whether one of the broker's URLs names the virtual host.
+func (b Broker) HasVirtualHost(name string) bool {
+	return slices.ContainsFunc(b.URLs, func(url string) bool {
+		u, err := amqp.ParseURI(url)
+		return err == nil && u.Vhost == name
+	})
 }
 
 // dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the parameter `name` as the name of the connection in its list
@@ -41,8 +51,11 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(name)
-	conn, err := amqp.DialConfig(url, amqp.Config{Heartbeat: heartbeatInterval, Locale: "en_US", Properties: properties,
+	conn, err := amqp.DialConfig(url, amqp.Config{Vhost: b.VirtualHost, Heartbeat: heartbeatInterval, Locale: "en_US", Properties: properties,
 		TLSClientConfig: config, Dial: amqp.DefaultDial(heartbeatInterval)})
+	if err != nil && b.VirtualHost != "" {
+		return nil, fmt.Errorf("connect to the virtual host %s of RabbitMQ: %w", b.VirtualHost, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
 	}

@@ -14,12 +14,10 @@ const (
 // serverMetrics are the metrics of a Server.
 type serverMetrics struct {
 	calls, drops *prometheus.CounterVec
-	connected    prometheus.GaugeFunc
 }
 
-func newServerMetrics(connected func() bool) serverMetrics {
+func newServerMetrics() serverMetrics {
 	return serverMetrics{
-		connected: ConnectedGauge("calls", connected),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_calls_total",
 			Help: "RPC calls of agents over RabbitMQ, by method and by exception class (empty: the call succeeded)."}, []string{"method", "failure"}),
 		drops: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_dropped_total", Help: "RPC messages dropped, by reason."}, []string{"reason"}),
@@ -27,7 +25,7 @@ func newServerMetrics(connected func() bool) serverMetrics {
 }
 
 func (m serverMetrics) register(r prometheus.Registerer) {
-	r.MustRegister(m.calls, m.drops, m.connected)
+	r.MustRegister(m.calls, m.drops)
 }
 
 func (m serverMetrics) countDrop(reason string) { m.drops.WithLabelValues(reason).Inc() }

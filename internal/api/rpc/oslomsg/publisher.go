@@ -136,21 +136,21 @@ func (p *Publisher) DeclareExchange(name string) error {
 }
 
 // Publish publishes messages in order and waits until RabbitMQ has confirmed every message. If no queue is bound to the topic of a message,
-// RabbitMQ confirms the message and drops it, and Publish returns the topic. If several messages have a topic without a queue, Publish
-// returns one of these topics. Publish never returns the topic of a fanout message as unroutable.
-func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable string, err error) {
+// RabbitMQ confirms the message and drops it, and Publish returns the topic. Publish never returns the topic of a fanout message as
+// unroutable.
+func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable []string, err error) {
 	if len(messages) == 0 {
-		return "", nil
+		return nil, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.connect(); err != nil {
-		return "", err
+		return nil, err
 	}
 	unroutable, err = p.current.publishAll(ctx, p.exchange, messages)
 	if err != nil {
 		p.close()
-		return "", fmt.Errorf("publish to RabbitMQ: %w", err)
+		return nil, fmt.Errorf("publish to RabbitMQ: %w", err)
 	}
 	return unroutable, nil
 }
@@ -158,27 +158,27 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable
 // maxUnconfirmed is the maximum number of messages that the publisher sends before it waits for RabbitMQ's confirms of these messages.
 const maxUnconfirmed = 256
 
-func (s *session) publishAll(ctx context.Context, exchange string, messages []Message) (unroutable string, err error) {
+func (s *session) publishAll(ctx context.Context, exchange string, messages []Message) (unroutable []string, err error) {
 	for len(messages) > 0 {
 		chunk := messages[:min(len(messages), maxUnconfirmed)]
 		messages = messages[len(chunk):]
 		confirms := make([]*amqp.DeferredConfirmation, len(chunk))
 		for i, m := range chunk {
 			if confirms[i], err = s.publish(ctx, exchange, m); err != nil {
-				return "", err
+				return nil, err
 			}
 		}
 		for _, confirm := range confirms {
 			acked, err := confirm.WaitContext(ctx)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			if !acked {
-				return "", errors.New("RabbitMQ rejected a message (basic.nack)")
+				return nil, errors.New("RabbitMQ rejected a message (basic.nack)")
 			}
 		}
 		for len(s.returned) > 0 { // RabbitMQ returns an unroutable message before the confirm of the message
-			unroutable = (<-s.returned).RoutingKey
+			unroutable = append(unroutable, (<-s.returned).RoutingKey)
 		}
 	}
 	return unroutable, nil

@@ -15,8 +15,14 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// prefetch is the maximum number of unacknowledged calls that RabbitMQ delivers to a process.
+// prefetch is the maximum number of unacknowledged calls that RabbitMQ delivers to a server.
 const prefetch = 32
+
+// Sizes for a server that InVirtualHost returns. They are small, because a process may have such a server for each of hundreds of hosts.
+const (
+	virtualHostPrefetch        = 8
+	virtualHostDuplicateWindow = 256
+)
 
 // ServerOptions configure a Server.
 type ServerOptions struct {
@@ -53,6 +59,8 @@ const (
 // Server answers RPC calls over RabbitMQ.
 type Server struct {
 	options    ServerOptions
+	broker     Broker
+	prefetch   int
 	metrics    serverMetrics
 	duplicates *duplicateFilter
 	connected  atomic.Bool
@@ -63,12 +71,19 @@ func NewServer(o ServerOptions) *Server {
 	if o.MaxCallTime == 0 {
 		o.MaxCallTime = maxCallTime
 	}
-	s := &Server{options: o, duplicates: newDuplicateFilter(duplicateWindow)}
-	s.metrics = newServerMetrics(s.Connected)
+	s := &Server{options: o, broker: o.Broker, prefetch: prefetch, metrics: newServerMetrics(), duplicates: newDuplicateFilter(duplicateWindow)}
 	if o.Metrics != nil {
 		s.metrics.register(o.Metrics)
 	}
 	return s
+}
+
+// InVirtualHost returns a server for calls in another virtual host of the same brokers, which answers them with its own methods. The
+// returned server has the same options and the same metrics as s.
+func (s *Server) InVirtualHost(name string, endpoints []Endpoint) *Server {
+	o := s.options
+	o.Broker.VirtualHost, o.Endpoints = name, endpoints
+	return &Server{options: o, broker: o.Broker, prefetch: virtualHostPrefetch, metrics: s.metrics, duplicates: newDuplicateFilter(virtualHostDuplicateWindow)}
 }
 
 // Connected reports whether the server is connected to RabbitMQ and consumes messages from its RPC queues.
@@ -85,7 +100,7 @@ func (s *Server) Run(ctx context.Context) {
 
 // serve answers calls over one connection until the connection or ctx ends.
 func (s *Server) serve(ctx context.Context) error {
-	conn, err := s.options.Broker.dial("berth rpc")
+	conn, err := s.broker.dial("berth rpc")
 	if err != nil {
 		return err
 	}
@@ -94,7 +109,7 @@ func (s *Server) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := ch.Qos(prefetch, 0, false); err != nil {
+	if err := ch.Qos(s.prefetch, 0, false); err != nil {
 		return err
 	}
 	go s.resendReturnedReplies(ch, ch.NotifyReturn(make(chan amqp.Return)))
@@ -108,7 +123,7 @@ func (s *Server) serve(ctx context.Context) error {
 		return err
 	}
 	s.connected.Store(true)
-	slog.InfoContext(ctx, "RPC server connected to RabbitMQ")
+	slog.InfoContext(ctx, "RPC server connected to RabbitMQ", "virtual_host", s.broker.VirtualHost)
 	var running sync.WaitGroup
 	defer running.Wait()
 	// A call that is running when ctx ends continues, so that its caller gets a reply. A call that is running when the connection to

@@ -1,0 +1,185 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/store/agentstore"
+)
+
+// hostPublisher publishes messages in the registered virtual host of one host.
+type hostPublisher struct {
+	agentstore.VirtualHost
+	wire *oslomsg.Publisher
+
+	mu            sync.Mutex
+	wasConnected  bool
+	missingSince  time.Time // since when agents may have missed messages; zero: they have missed none
+	reconnectedAt time.Time
+	pause         time.Duration // from missingSince until the next attempt to connect
+}
+
+// maxHostPause is the longest pause before a new connection to a virtual host whose connection fails again and again. Because a replay
+// follows each new connection, the agents of one host could otherwise cause a replay to all hosts every few seconds.
+const maxHostPause = 10 * time.Minute
+
+// publish publishes messages and returns the topics to which no queue is bound. If the virtual host is unreachable, publish remembers since
+// when its agents miss messages and returns no error: an unreachable virtual host must not delay the messages to other hosts.
+func (p *hostPublisher) publish(ctx context.Context, messages []oslomsg.Message) (unroutable []string, err error) {
+	if p.misses() {
+		return nil, nil
+	}
+	unroutable, err = p.wire.Publish(ctx, messages)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		p.miss(ctx, err)
+		return nil, nil
+	}
+	return unroutable, nil
+}
+
+func (p *hostPublisher) misses() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.missingSince.IsZero()
+}
+
+func (p *hostPublisher) miss(ctx context.Context, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.missingSince.IsZero() {
+		p.missingSince = time.Now()
+		p.pause = min(max(2*p.pause, virtualHostPoll), maxHostPause)
+		if time.Since(p.reconnectedAt) > maxHostPause {
+			p.pause = 0
+		}
+		slog.WarnContext(ctx, "virtual host of agents is unreachable: its agents get no notifications", "virtual_host", p.Name, "host", p.Host, "error", err)
+	}
+}
+
+// reconnect connects unless the publisher is connected. After a time without a connection, reconnect returns since when agents may have
+// missed messages, otherwise the zero time.
+func (p *hostPublisher) reconnect(ctx context.Context) (missingSince time.Time) {
+	connected := p.wire.Connected()
+	p.mu.Lock()
+	lost, due := p.wasConnected && !connected, time.Since(p.missingSince) >= p.pause
+	p.wasConnected = connected
+	p.mu.Unlock()
+	if lost {
+		p.miss(ctx, errConnectionLost)
+		return time.Time{}
+	}
+	if connected && !p.misses() || !due {
+		return time.Time{}
+	}
+	if _, err := p.wire.Connect(); err != nil {
+		p.miss(ctx, err)
+		return time.Time{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	missingSince = p.missingSince
+	p.missingSince, p.reconnectedAt, p.wasConnected = time.Time{}, time.Now(), true
+	return missingSince
+}
+
+var errConnectionLost = errors.New("connection lost")
+
+// hostPublishers are the publishers for all registered virtual hosts.
+type hostPublishers struct {
+	mu  sync.Mutex
+	all map[uuid.UUID]*hostPublisher
+}
+
+// follow creates a publisher for each registered virtual host that has none, closes the publishers for removed registrations, and returns
+// the publishers for all registered virtual hosts.
+func (s *hostPublishers) follow(o Options, registered []agentstore.VirtualHost) []*hostPublisher {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.all
+	s.all = map[uuid.UUID]*hostPublisher{}
+	var list []*hostPublisher
+	for _, v := range registered {
+		p := before[v.ID]
+		if p == nil {
+			broker := o.broker()
+			broker.VirtualHost = v.Name
+			p = &hostPublisher{VirtualHost: v, wire: oslomsg.NewPublisher(broker, exchange, "berth casts")}
+		}
+		delete(before, v.ID)
+		s.all[v.ID] = p
+		list = append(list, p)
+	}
+	for _, removed := range before {
+		removed.wire.Close()
+	}
+	return list
+}
+
+// Unreachable returns the names of the registered virtual hosts whose agents get no notifications from this process.
+func (p *Publisher) Unreachable() (names []string) {
+	p.hosts.mu.Lock()
+	defer p.hosts.mu.Unlock()
+	for _, h := range p.hosts.all {
+		if h.misses() {
+			names = append(names, h.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// maxParallelHosts is the number of virtual hosts to which a process connects or publishes at the same time.
+const maxParallelHosts = 32
+
+// forEachHost calls f for all publishers, for at most maxParallelHosts at the same time.
+func forEachHost(hosts []*hostPublisher, f func(i int, h *hostPublisher)) {
+	var running sync.WaitGroup
+	free := make(chan struct{}, maxParallelHosts)
+	for i, h := range hosts {
+		free <- struct{}{}
+		running.Go(func() {
+			defer func() { <-free }()
+			f(i, h)
+		})
+	}
+	running.Wait()
+}
+
+// keepHostsConnected keeps the publishers connected to their virtual hosts until ctx ends. When a virtual host is reachable again,
+// keepHostsConnected replays recent notifications, and a second time when its agents have had time to reconnect. A replay goes to all hosts,
+// so one replay is enough for all virtual hosts that are reachable again at the same time.
+func (p *Publisher) keepHostsConnected(ctx context.Context) {
+	var due, again, lostAt time.Time // zero: no replay is due
+	pollVirtualHosts(ctx, p.options, func(registered []agentstore.VirtualHost) {
+		hosts := p.hosts.follow(p.options, registered)
+		since := make([]time.Time, len(hosts))
+		forEachHost(hosts, func(i int, h *hostPublisher) { since[i] = h.reconnect(ctx) })
+		for _, t := range since {
+			if t.IsZero() {
+				continue
+			}
+			if due.IsZero() || t.Before(lostAt) {
+				lostAt = t
+			}
+			due, again = time.Now(), time.Now().Add(agentReconnectTime)
+		}
+		if due.IsZero() || time.Now().Before(due) {
+			return
+		}
+		if err := p.replay(ctx, lostAt); err != nil {
+			slog.WarnContext(ctx, "notifications that agents may have missed cannot be replayed yet", "error", err)
+			return
+		}
+		due, again = again, time.Time{}
+	})
+}

@@ -1,0 +1,195 @@
+package rpc_test
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+	"berth/internal/store/networkstore"
+	"berth/internal/store/storetest"
+)
+
+// hostListener is a client in a virtual host of RabbitMQ that receives what the agents of a host receive.
+type hostListener struct {
+	*rawClient
+	messages <-chan amqp.Delivery
+}
+
+// listenAs receives the messages to all L2 agents about ports, and the messages to the DHCP agent on a host.
+func listenAs(t *testing.T, url, host string) hostListener {
+	t.Helper()
+	c := newRawClient(t, url)
+	queue, err := c.QueueDeclare("", false, true, true, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bind := func(exchange, kind, key string, autoDelete bool) {
+		t.Helper()
+		if err := c.ExchangeDeclare(exchange, kind, false, autoDelete, false, false, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.QueueBind(queue.Name, key, exchange, false, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind("neutron-vo-Port-1.7_fanout", "fanout", "", true)
+	bind("q-agent-notifier-port-update_fanout", "fanout", "", true)
+	bind("q-agent-notifier-port-delete_fanout", "fanout", "", true)
+	bind("neutron", "topic", "dhcp_agent."+host, false)
+	messages, err := c.Consume(queue.Name, "", true, true, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hostListener{c, messages}
+}
+
+// until returns the messages up to the message with the method `last`, as "METHOD ARGUMENTS".
+func (l hostListener) until(t *testing.T, last string) (received []string) {
+	t.Helper()
+	for {
+		m := openEnvelope(t, (<-l.messages).Body)
+		args, err := json.Marshal(m["args"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		received = append(received, m["method"].(string)+" "+string(args))
+		if m["method"] == last {
+			return received
+		}
+	}
+}
+
+// publisherFixture is a cloud whose hosts cmp1, cmp2 and net1 have a virtual host each. All agents of this cloud are in these virtual hosts.
+func publisherFixture(t *testing.T, identities bool) (f *fixture, publisher *rpc.Publisher, listeners map[string]hostListener) {
+	t.Helper()
+	rows, main := storetest.URL(t), newVirtualHost(t)
+	f = &fixture{Store: storetest.Open(t, rows), url: main, database: rows}
+	*f.Network = *networkstore.New(f.DB, networkstore.Config{NotifyAgents: true})
+	listeners = map[string]hostListener{"main": listenAs(t, main, "main")}
+	for host, kind := range map[string]string{"net1": network.DHCPAgent, "cmp1": "Open vSwitch agent", "cmp2": "Open vSwitch agent"} {
+		if _, err := f.Network.ReportState(t.Context(), network.AgentState{Type: kind, Host: host, Configurations: []byte("{}"),
+			ResourceVersions: map[string]string{"Port": "1.7"}}); err != nil {
+			t.Fatal(err)
+		}
+		url := newVirtualHost(t)
+		if _, err := f.Agents.AddVirtualHost(t.Context(), host, path.Base(url), nil); err != nil {
+			t.Fatal(err)
+		}
+		listeners[host] = listenAs(t, url, host)
+	}
+	storetest.Exec(t, rows, `update agent set heartbeat_at = now() + interval '1 hour'`)
+	publisher = rpc.NewPublisher(rpc.Options{Store: f.Network, Agents: f.Agents, Notifications: f.Notifications, Brokers: []string{main}, Identities: identities})
+	t.Cleanup(publisher.Close)
+	return f, publisher, listeners
+}
+
+// Each host gets the whole port only if it wires the port; the DHCP agent gets the port in the virtual host of its host.
+func TestPublisher_OtherHostsGetOnlyTheAddressesOfAPort(t *testing.T) {
+	t.Parallel()
+	f, publisher, listeners := publisherFixture(t, false)
+	f.createNetwork(t, network.VXLAN)
+	port := f.createPorts(t, 1)[0]
+	name := "secret"
+	if _, err := f.Network.UpdatePort(t.Context(), port.ID, network.PortChange{Name: &name}, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	f.publishNetwork(t, publisher)
+	if err := f.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.publishNetwork(t, publisher)
+
+	for host, l := range listeners {
+		received := l.until(t, "port_delete")
+		count := func(method string) (n int) {
+			for _, m := range received {
+				if strings.HasPrefix(m, method+" ") {
+					n++
+				}
+			}
+			return n
+		}
+		full := host == "cmp1" || host == "main"
+		pushes := slices.DeleteFunc(slices.Clone(received), func(m string) bool { return !strings.HasPrefix(m, "push ") || !strings.Contains(m, "updated") })
+		if len(pushes) == 0 || count("port_update") > 0 != full {
+			t.Errorf("messages to %s: got %v, want pushes, and port_update: %t", host, received, full)
+		}
+		for _, m := range pushes {
+			if !strings.Contains(m, port.MAC) || !strings.Contains(m, port.Addresses[0].IP.String()) || !strings.Contains(m, port.SecurityGroups[0].String()) {
+				t.Errorf("push to %s: got %s, want the port's MAC, address and security group", host, m)
+			}
+			if strings.Contains(m, name) != full || strings.Contains(m, `"host":"cmp1"`) != full || strings.Contains(m, port.DeviceID) != full {
+				t.Errorf("push to %s: got %s, want the name, the host and the device of the port: %t", host, m, full)
+			}
+		}
+		if got, want := count("port_create_end"), map[string]int{"net1": 1}[host]; got != want {
+			t.Errorf("port_create_end for the DHCP agent on net1, in the virtual host of %s: got %d, want %d", host, got, want)
+		}
+	}
+}
+
+func TestPublisher_PublishesOnlyInRegisteredVirtualHostsIfIdentitiesAreRequired(t *testing.T) {
+	t.Parallel()
+	f, publisher, listeners := publisherFixture(t, true)
+	f.createNetwork(t, network.VXLAN)
+	port := f.createPorts(t, 1)[0]
+
+	f.publishNetwork(t, publisher)
+
+	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(got[len(got)-1], port.ID.String()) {
+		t.Errorf("receive in the virtual host of net1: got %v, want the new port", got)
+	}
+	if q, err := listeners["main"].QueueDeclarePassive(listeners["main"].queue, false, true, true, false, nil); err != nil || q.Messages != 0 || len(listeners["main"].messages) != 0 {
+		t.Errorf("receive in the virtual host of the URL: got %d messages, error %v; want none", len(listeners["main"].messages), err)
+	}
+}
+
+// The agents of cmp2 have declared an exchange with other arguments than berth's, so berth cannot publish there.
+func TestPublisher_UnusableVirtualHostDelaysNoOtherHost(t *testing.T) {
+	t.Parallel()
+	f, publisher, listeners := publisherFixture(t, false)
+	if err := listeners["main"].ExchangeDeclare("berth.memento", "fanout", false, false, false, false, nil); err != nil { // RabbitMQ has not restarted
+		t.Fatal(err)
+	}
+	runUntilEnd(t, publisher.Run)
+	eventually(t, "the publisher is connected", publisher.Connected)
+	const exchange = "q-agent-notifier-security_group-update_fanout"
+	obstacle := listeners["cmp2"]
+	if err := obstacle.ExchangeDeclare(exchange, "topic", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = obstacle.ExchangeDelete(exchange, false, false) }) // the exchange is durable
+	f.createNetwork(t, network.VXLAN)
+	port := f.createPorts(t, 1)[0]
+
+	f.publishNetwork(t, publisher)
+
+	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(got[len(got)-1], port.ID.String()) {
+		t.Errorf("receive in the virtual host of net1: got %v, want the new port", got)
+	}
+	if err := obstacle.ExchangeDelete(exchange, false, false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the notifications that cmp2 missed are due again", func() bool {
+		due, err := f.Notifications.Unsent(t.Context(), f.network.ID, 100)
+		return err == nil && len(due) > 0
+	})
+	f.publishNetwork(t, publisher)
+	if missing := publisher.Unreachable(); len(missing) != 0 {
+		t.Errorf("unreachable virtual hosts after the repair: got %v, want none", missing)
+	}
+	received := 0
+	for received < 2 { // before the obstacle, and by the replay
+		m := obstacle.until(t, "push")
+		if strings.Contains(m[len(m)-1], port.ID.String()) {
+			received++
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
+)
+
+// requireReadable reads the objects that match the conditions. If one of these objects is outside all given scopes of the sender,
+// requireReadable refuses the call: an Open vSwitch agent remembers each answer until it restarts, so an incomplete answer would hide the
+// object from the agent even after the agent needs the object.
+func requireReadable[T any](ctx context.Context, s *sender, list func(context.Context, db.Listing) ([]T, error), id func(T) uuid.UUID,
+	where []db.Condition, scopes ...func(host string) db.Condition) ([]T, error) {
+	all, err := list(ctx, db.Listing{Where: where})
+	if err != nil || s == nil || len(all) == 0 {
+		return all, err
+	}
+	readable := map[uuid.UUID]bool{}
+	for _, scope := range scopes {
+		found, err := list(ctx, db.Listing{Where: append(slices.Clip(where), scope(s.Host))})
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range found {
+			readable[id(v)] = true
+		}
+	}
+	for _, v := range all {
+		if !readable[id(v)] {
+			return nil, s.refuse(ctx, refusedRead, "this host does not serve the object %s", id(v))
+		}
+	}
+	return all, nil
+}
+
+func networkID(n network.Network) uuid.UUID     { return n.ID }
+func subnetID(s network.Subnet) uuid.UUID       { return s.ID }
+func groupID(g network.SecurityGroup) uuid.UUID { return g.ID }
+func ruleID(r network.SecurityRule) uuid.UUID   { return r.ID }
+
+// readablePorts reads the ports that match the conditions. For a sender, readablePorts leaves out ports that neither have a binding to this
+// host nor are on a network that the host's DHCP agent serves.
+func (h *handlers) readablePorts(ctx context.Context, where ...db.Condition) ([]network.Port, error) {
+	if h.sender == nil {
+		return h.Store.Ports(ctx, db.Listing{Where: where})
+	}
+	found, err := h.Store.Ports(ctx, db.Listing{Where: append(slices.Clip(where), networkstore.OnHost(h.sender.Host))})
+	if err != nil {
+		return nil, err
+	}
+	served, err := h.Store.Ports(ctx, db.Listing{Where: append(slices.Clip(where), networkstore.ServedByDHCPOf(h.sender.Host))})
+	return append(found, portsExcept(served, found)...), err
+}
+
+// portsExcept returns the ports that are not among the ports `known`.
+func portsExcept(ports, known []network.Port) []network.Port {
+	ids := map[uuid.UUID]bool{}
+	for _, p := range known {
+		ids[p.ID] = true
+	}
+	return slices.DeleteFunc(ports, func(p network.Port) bool { return ids[p.ID] })
+}
+
+// groupMembers reads the ports that match the conditions and that are not among the ports `known`, in a reduced form. The ports are members
+// of security groups, which a condition names; if the sender does not need the members of one of these groups, groupMembers refuses the call.
+// Without a sender or without a condition on security groups, groupMembers returns no ports.
+func (h *handlers) groupMembers(ctx context.Context, where []db.Condition, known []network.Port) ([]network.Port, error) {
+	at := slices.IndexFunc(where, func(c db.Condition) bool { return c.Field == "security_group" })
+	if h.sender == nil || at < 0 {
+		return nil, nil
+	}
+	groups := []db.Condition{{Field: "id", In: where[at].In}}
+	if _, err := requireReadable(ctx, h.sender, h.Store.SecurityGroups, groupID, groups, networkstore.OnHost, networkstore.RemoteGroupsOf); err != nil {
+		return nil, err
+	}
+	all, err := h.Store.Ports(ctx, db.Listing{Where: where})
+	members := portsExcept(all, known)
+	for i, p := range members {
+		members[i] = reducedPort(p)
+	}
+	return members, err
+}
+
+// reducedPort returns a port with only those attributes that an agent on another host needs to filter the traffic of this port.
+func reducedPort(p network.Port) network.Port {
+	return network.Port{ID: p.ID, Network: p.Network, MAC: p.MAC, Addresses: p.Addresses, AddressPairs: p.AddressPairs, SecurityGroups: p.SecurityGroups,
+		PortSecurity: p.PortSecurity, AdminUp: p.AdminUp, Status: p.Status, Revision: p.Revision, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
+}
+
+// requireDHCPService returns an error if the DHCP agent of the sender does not serve a network. A DHCP agent expects this error after
+// another DHCP agent has taken over the network.
+func (h *handlers) requireDHCPService(ctx context.Context, id uuid.UUID) error {
+	if h.sender == nil {
+		return nil
+	}
+	hosts, err := h.Store.DHCPHosts(ctx, id)
+	if err != nil || slices.Contains(hosts, h.sender.Host) {
+		return err
+	}
+	h.sender.recordRefusal(ctx, refusedOwner, "the DHCP agent of this host does not serve the network "+id.String())
+	return network.NotFound(network.NetworkNotFound, "Network", id)
+}

@@ -1,0 +1,409 @@
+package rpc_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/storetest"
+)
+
+// senderFixture is a cloud whose hosts have a virtual host each. The client is in the virtual host of the host cmp2. The DHCP agent on the
+// host net1 serves the fixture's network.
+type senderFixture struct {
+	fixture
+	client   *rawClient
+	server   *rpc.Server
+	registry *prometheus.Registry
+	foreign  network.Port // on the host cmp1
+	own      network.Port // on the host cmp2, on the same network and in the same security group
+}
+
+func newSenderFixture(t *testing.T) *senderFixture {
+	t.Helper()
+	rows, main, vhost := storetest.URL(t), newVirtualHost(t), newVirtualHost(t)
+	s := storetest.Open(t, rows)
+	f := &senderFixture{fixture: fixture{Store: s, url: main, database: rows}, registry: prometheus.NewRegistry()}
+	for host, kind := range map[string]string{"net1": network.DHCPAgent, "cmp1": "Open vSwitch agent", "cmp2": "Open vSwitch agent"} {
+		if _, err := s.Network.ReportState(t.Context(), network.AgentState{Type: kind, Host: host, Configurations: []byte("{}"),
+			ResourceVersions: map[string]string{"Port": "1.7"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.Exec(t, rows, `update agent set heartbeat_at = now() + interval '1 hour'`)
+	f.createNetwork(t, network.VXLAN)
+	f.foreign, f.own = f.createPort(t, "cmp1", f.network.ID), f.createPort(t, "cmp2", f.network.ID)
+	if _, err := s.Agents.AddVirtualHost(t.Context(), "cmp2", path.Base(vhost), []string{"Open vSwitch agent", network.DHCPAgent}); err != nil {
+		t.Fatal(err)
+	}
+	f.server = rpc.NewServer(rpc.Options{Store: s.Network, Agents: s.Agents, Brokers: []string{main}, Host: "here", Identities: true, Metrics: f.registry})
+	runUntilEnd(t, f.server.Run)
+	eventually(t, "the server takes calls in the virtual host of cmp2", f.server.Connected)
+	f.client = newRawClient(t, vhost)
+	return f
+}
+
+func (f *senderFixture) createPort(t *testing.T, host string, on uuid.UUID) network.Port {
+	t.Helper()
+	owner, project, name := "compute:nova", "p1", "secret of "+host
+	ports, err := f.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &on, Host: &host, DeviceOwner: &owner, Project: &project, Name: &name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ports[0]
+}
+
+// call calls a method in the virtual host of the host cmp2, and returns the result or the class of the exception.
+func (f *senderFixture) call(t *testing.T, method, args string) (result, exception string) {
+	t.Helper()
+	f.client.send(t, envelope(fmt.Sprintf(`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`, method, args, f.client.queue, hexID())))
+	m := openEnvelope(t, (<-f.client.replies).Body)
+	if failure, ok := m["failure"].(string); ok {
+		var thrown struct{ Class string }
+		if err := json.Unmarshal([]byte(failure), &thrown); err != nil {
+			t.Fatal(err)
+		}
+		return "", thrown.Class
+	}
+	text, err := json.Marshal(m["result"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), ""
+}
+
+// cloudState is everything that a call of an agent can change.
+type cloudState struct {
+	Ports     []network.Port
+	Agents    []network.Agent
+	Tunnels   []network.TunnelEndpoint
+	DHCPHosts []string
+}
+
+func (f *senderFixture) state(t *testing.T) (s cloudState) {
+	t.Helper()
+	var errs [4]error
+	s.Ports, errs[0] = f.Network.Ports(t.Context(), db.Listing{})
+	s.Agents, errs[1] = f.Network.Agents(t.Context(), db.Listing{})
+	s.Tunnels, errs[2] = f.Network.TunnelEnds(t.Context(), "vxlan")
+	s.DHCPHosts, errs[3] = f.Network.DHCPHosts(t.Context(), f.network.ID)
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// checkUnchanged fails the test if the state differs from the state before, except for the number of reports that a port has ignored.
+func (f *senderFixture) checkUnchanged(t *testing.T, what string, before cloudState) {
+	t.Helper()
+	if diff := cmp.Diff(before, f.state(t), cmpopts.IgnoreFields(network.Port{}, "IgnoredReports"), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
+		cmpopts.IgnoreFields(network.Agent{}, "Alive")); diff != "" {
+		t.Errorf("%s: the rows changed (-before +after):\n%s", what, diff)
+	}
+}
+
+func (f *senderFixture) refusals(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := f.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "berth_rpc_refused_total" {
+				counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return counts
+}
+
+func (f *senderFixture) report(t *testing.T, id uuid.UUID, reports ...network.Report) {
+	t.Helper()
+	if _, err := f.Network.ReportPorts(t.Context(), map[uuid.UUID][]network.Report{id: reports}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The attacker names the foreign host, its own host and no host.
+func TestSender_CannotReportAForeignPortUpOrDown(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	attack := func(what string) {
+		t.Helper()
+		before := f.state(t)
+		for _, method := range []string{"get_device_details", "update_device_up", "update_device_down"} {
+			for host, want := range map[string]string{`"cmp1"`: "NotAuthorized", `"cmp2"`: "", `null`: ""} {
+				if _, exception := f.call(t, method, fmt.Sprintf(`{"device":%q,"agent_id":"a","host":%s}`, f.foreign.ID, host)); exception != want {
+					t.Errorf("%s about a foreign port for the host %s: got the exception %q, want %q", method, host, exception, want)
+				}
+			}
+		}
+		f.call(t, "update_device_list", fmt.Sprintf(`{"devices_up":[%q],"devices_down":[%[1]q],"host":null}`, f.foreign.ID))
+		f.call(t, "dhcp_ready_on_ports", fmt.Sprintf(`{"port_ids":[%q]}`, f.foreign.ID))
+		f.checkUnchanged(t, what, before)
+	}
+	attack("report a port that waits")
+	f.report(t, f.foreign.ID, network.Report{Entity: network.L2, Host: "cmp1"}, network.Report{Entity: network.DHCP, Host: "net1"})
+	if status := f.portStatus(t, f.foreign.ID); status != network.Active {
+		t.Fatalf("the foreign port after the reports of its own agents: got status %s, want ACTIVE", status)
+	}
+	attack("report an ACTIVE port")
+
+	f.call(t, "update_device_up", fmt.Sprintf(`{"device":%q,"agent_id":"a","host":"cmp2"}`, f.own.ID))
+	p, err := f.Network.Port(t.Context(), f.own.ID)
+	if err != nil || !slices.Equal(p.StatusView().Remaining(), []string{network.DHCP}) {
+		t.Errorf("report the sender's own port up: the port waits for %v, error %v; want DHCP alone", p.StatusView().Remaining(), err)
+	}
+}
+
+func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	blue := f.network.ID
+	f.createNetwork(t, network.VXLAN)
+	hidden := f.createPort(t, "cmp1", f.network.ID)
+	group := func(project string) uuid.UUID {
+		t.Helper()
+		name := "hidden"
+		made, err := f.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{{Name: &name, Project: &project}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made[0].ID
+	}("p2")
+	byID := func(kind string, id uuid.UUID) string {
+		return fmt.Sprintf(`{"resource_type":%q,"version":"1.0","filter_kwargs":{"id":[%q]}}`, kind, id)
+	}
+	by := func(kind, filter string, id uuid.UUID) string {
+		return fmt.Sprintf(`{"resource_type":%q,"version":"1.0","filter_kwargs":{%q:[%q]}}`, kind, filter, id)
+	}
+	for _, c := range []struct{ method, args, result, exception string }{
+		{"bulk_pull", byID("Port", hidden.ID), "[]", ""},
+		{"bulk_pull", byID("Network", f.network.ID), "", "NotAuthorized"},
+		{"bulk_pull", byID("Subnet", f.subnet.ID), "", "NotAuthorized"},
+		{"bulk_pull", byID("SecurityGroup", group), "", "NotAuthorized"},
+		{"bulk_pull", by("SecurityGroupRule", "security_group_id", group), "", "NotAuthorized"},
+		{"bulk_pull", by("Port", "security_group_ids", group), "", "NotAuthorized"},
+		{"bulk_pull", `{"resource_type":"Network","version":"1.0","filter_kwargs":{}}`, "", "NotAuthorized"},
+		{"bulk_pull", byID("SecurityGroup", uuid.New()), "[]", ""}, // no such group: nothing is hidden
+		{"pull", fmt.Sprintf(`{"resource_type":"Port","version":"1.0","resource_id":%q}`, hidden.ID), "null", ""},
+		{"get_network_info", fmt.Sprintf(`{"network_id":%q}`, blue), "", "NotAuthorized"}, // net1 serves the DHCP of this network
+		{"get_network_details", fmt.Sprintf(`{"network":%q}`, f.network.ID), "", "NotAuthorized"},
+		{"get_dhcp_port", fmt.Sprintf(`{"port_id":%q}`, hidden.ID), "", "PortNotFound"},
+		{"get_device_details", fmt.Sprintf(`{"device":%q,"host":"cmp2"}`, hidden.ID), fmt.Sprintf(`{"device":%q}`, hidden.ID), ""},
+		{"security_group_info_for_devices", fmt.Sprintf(`{"devices":[%q]}`, hidden.ID), `{"devices":{},"security_groups":{},"sg_member_ips":{}}`, ""},
+		{"get_active_networks_info", `{"host":"cmp2"}`, "[]", ""},
+	} {
+		if result, exception := f.call(t, c.method, c.args); result != c.result || exception != c.exception {
+			t.Errorf("%s %s: got %s, exception %q; want %s, exception %q", c.method, c.args, result, exception, c.result, c.exception)
+		}
+	}
+
+	all, _ := f.call(t, "get_ports", `{"filters":{}}`)
+	everything, _ := f.call(t, "bulk_pull", `{"resource_type":"Port","version":"1.7","filter_kwargs":{}}`)
+	for _, read := range []string{all, everything} {
+		if !strings.Contains(read, "secret of cmp2") || strings.Contains(read, "cmp1") {
+			t.Errorf("read all ports: got %s, want only the port on cmp2", read)
+		}
+	}
+	members, exception := f.call(t, "bulk_pull", by("Port", "security_group_ids", f.own.SecurityGroups[0]))
+	if exception != "" || !strings.Contains(members, "secret of cmp2") || strings.Contains(members, "cmp1") ||
+		!strings.Contains(members, f.foreign.MAC) || !strings.Contains(members, f.foreign.Addresses[0].IP.String()) {
+		t.Errorf("read the members of the remote group: got %s, exception %q; want the addresses of the foreign port and nothing else of it", members, exception)
+	}
+	for _, args := range []string{byID("Network", blue), byID("Subnet", f.own.Addresses[0].Subnet), byID("SecurityGroup", f.own.SecurityGroups[0]),
+		by("SecurityGroupRule", "security_group_id", f.own.SecurityGroups[0])} {
+		if result, exception := f.call(t, "bulk_pull", args); exception != "" || result == "[]" {
+			t.Errorf("read %s, which the host serves: got %s, exception %q; want the object", args, result, exception)
+		}
+	}
+}
+
+func TestSender_CannotMoveTheTunnelEndpointOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	if _, err := f.Network.SyncTunnel(t.Context(), network.TunnelEndpoint{Type: "vxlan", Host: "cmp1", IP: netip.MustParseAddr("192.0.2.1")}, false); err != nil {
+		t.Fatal(err)
+	}
+	before := f.state(t)
+	for _, args := range []string{`{"tunnel_ip":"192.0.2.9","tunnel_type":"vxlan","host":"cmp1"}`, `{"tunnel_ip":"192.0.2.1","tunnel_type":"vxlan","host":"cmp2"}`,
+		`{"tunnel_ip":"192.0.2.1","tunnel_type":"vxlan"}`} {
+		if result, exception := f.call(t, "tunnel_sync", args); exception != "NotAuthorized" {
+			t.Errorf("tunnel_sync %s: got %s, exception %q; want NotAuthorized", args, result, exception)
+		}
+	}
+	f.checkUnchanged(t, "move the tunnel endpoint of another host", before)
+	if got := f.refusals(t); got["host"] != 1 || got["owner"] != 2 {
+		t.Errorf("counted refusals: got %v, want one for the named host and two for the owner", got)
+	}
+
+	if _, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.2","tunnel_type":"vxlan"}`); exception != "" {
+		t.Errorf("tunnel_sync with the sender's own address: got the exception %q, want none", exception)
+	}
+	if got := f.state(t).Tunnels; len(got) != 2 || !slices.ContainsFunc(got, func(e network.TunnelEndpoint) bool { return e.Host == "cmp2" }) {
+		t.Errorf("tunnel endpoints: got %v, want those of cmp1 and cmp2", got)
+	}
+}
+
+// A forged name is one in an unusual place or spelling: the agent_id, or a key that differs only in case, or occurs twice.
+func TestSender_CannotSpeakForAnotherHost(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	before := f.state(t)
+	state := `{"agent_state":{"agent_state":{"agent_type":%q,"host":%q,"binary":"b","topic":"t","configurations":{}}}}`
+	for _, c := range []struct{ method, args string }{
+		{"report_state", fmt.Sprintf(state, network.DHCPAgent, "cmp1")},
+		{"report_state", fmt.Sprintf(state, network.DHCPAgent, "new-host")},
+		{"report_state", fmt.Sprintf(state, "L3 agent", "cmp2")}, // the registration permits other types of agents
+		{"report_state", `{"agent_state":{"agent_state":{"agent_type":"DHCP agent","host":"cmp2","HOST":"cmp1"}}}`},
+		{"report_state", `{"agent_state":{"agent_state":{"agent_type":"DHCP agent","host":"cmp2"}},"AGENT_STATE":{"Agent_State":{"host":"cmp1"}}}`},
+		{"get_active_networks_info", `{"host":"net1"}`},
+		{"get_active_networks_info", `{"host":"cmp2","Host":"net1"}`},
+		{"get_dvr_mac_address_by_host", `{"host":"cmp3"}`},
+		{"get_devices_details_list", `{"devices":[],"agent_id":"ovs-agent-cmp1"}`},
+		{"update_device_list", fmt.Sprintf(`{"devices_up":[%q],"host":"cmp1"}`, f.foreign.ID)},
+		{"get_router_ids", `{"host":"cmp1"}`},
+		{"method_that_does_not_exist", `{"host":"cmp1"}`},
+	} {
+		want := "NotAuthorized"
+		if c.method == "method_that_does_not_exist" {
+			want = "NoSuchMethod"
+		}
+		if result, exception := f.call(t, c.method, c.args); exception != want {
+			t.Errorf("%s %s: got %s, exception %q; want %s", c.method, c.args, result, exception, want)
+		}
+	}
+	f.checkUnchanged(t, "name another host", before)
+	if got := f.refusals(t); got["host"] != 10 || got["agent_type"] != 1 {
+		t.Errorf("counted refusals: got %v, want 10 for the named host and 1 for the agent type", got)
+	}
+}
+
+func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	owner, device, host, project := network.DeviceOwnerDHCP, "dhcp-of-net1", "net1", "p1"
+	served, err := f.Network.EnsureDHCPPort(t.Context(), network.PortChange{Network: &f.network.ID, DeviceOwner: &owner, DeviceID: &device, Host: &host, Project: &project}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := f.state(t)
+	create := func(device string) string {
+		return fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":%q,"tenant_id":"p1"}}}`, f.network.ID, device)
+	}
+	for _, c := range []struct{ method, args, exception string }{
+		{"create_dhcp_port", create("mine"), "NetworkNotFound"},
+		{"create_dhcp_port", create(device), "NetworkNotFound"},
+		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{"admin_state_up":false}}}`, served.ID), "NetworkNotFound"},
+		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{}},"host":"net1"}`, served.ID), "NotAuthorized"},
+		{"release_dhcp_port", fmt.Sprintf(`{"network_id":%q,"device_id":%q}`, f.network.ID, device), "NotAuthorized"},
+	} {
+		if result, exception := f.call(t, c.method, c.args); exception != c.exception {
+			t.Errorf("%s %s: got %s, exception %q; want %s", c.method, c.args, result, exception, c.exception)
+		}
+	}
+	f.checkUnchanged(t, "change the DHCP service of another host", before)
+
+	f.serveDHCPFrom(t, "cmp2")
+	before = f.state(t)
+	for _, c := range []struct{ method, args, exception string }{
+		{"create_dhcp_port", create(device), "Conflict"},
+		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{"device_id":%q}}}`, served.ID, device), "DhcpPortInUse"},
+	} {
+		if result, exception := f.call(t, c.method, c.args); exception != c.exception {
+			t.Errorf("%s %s on a network that both hosts serve: got %s, exception %q; want %s", c.method, c.args, result, exception, c.exception)
+		}
+	}
+	f.checkUnchanged(t, "take over the DHCP port of another host", before)
+	if result, exception := f.call(t, "create_dhcp_port", create("mine")); exception != "" || !strings.Contains(result, `"binding:host_id":"cmp2"`) {
+		t.Errorf("create a DHCP port for a served network: got %s, exception %q; want a port on cmp2", result, exception)
+	}
+	if result, exception := f.call(t, "get_network_info", fmt.Sprintf(`{"network_id":%q}`, f.network.ID)); exception != "" || !strings.Contains(result, f.foreign.MAC) {
+		t.Errorf("read a network that the DHCP agent serves: got %s, exception %q; want the network with all its ports", result, exception)
+	}
+	f.call(t, "dhcp_ready_on_ports", fmt.Sprintf(`{"port_ids":[%q]}`, f.foreign.ID))
+	p, err := f.Network.Port(t.Context(), f.foreign.ID)
+	if err != nil || slices.Contains(p.StatusView().Remaining(), network.DHCP) {
+		t.Errorf("report DHCP for a port on a served network: the port waits for %v, error %v; want no DHCP", p.StatusView().Remaining(), err)
+	}
+}
+
+// serveDHCPFrom registers a DHCP agent on a host and schedules the fixture's network to it, too.
+func (f *senderFixture) serveDHCPFrom(t *testing.T, host string) {
+	t.Helper()
+	if _, err := f.Network.ReportState(t.Context(), network.AgentState{Type: network.DHCPAgent, Host: host, Configurations: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, f.database, `insert into dhcp_binding (network_id, agent_id) select $1, id from agent where host = $2 and agent_type = $3`,
+		f.network.ID, host, network.DHCPAgent)
+}
+
+// Nothing is consumed in the virtual host of the broker's URL, and a virtual host is served exactly as long as it is registered.
+func TestServer_ServesOnlyRegisteredVirtualHostsIfIdentitiesAreRequired(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	main := newRawClient(t, f.url)
+	if _, err := main.QueueDeclarePassive("q-plugin", false, false, false, false, nil); err == nil {
+		t.Error("look for the queue q-plugin in the virtual host of the URL: it exists, want none")
+	}
+
+	registered, err := f.Agents.AddVirtualHost(t.Context(), "cmp3", "no-such-virtual-host", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the unreachable virtual host is named", func() bool { return slices.Equal(f.server.Unreachable(), []string{"no-such-virtual-host"}) })
+	if !f.server.Connected() {
+		t.Error("one of two virtual hosts is unreachable: the server reports that it is not connected, want connected")
+	}
+	all, err := f.Agents.VirtualHosts(t.Context(), "cmp2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []uuid.UUID{registered.ID, all[0].ID} {
+		if _, err := f.Agents.RemoveVirtualHost(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "nothing consumes in a virtual host that is no longer registered", func() bool {
+		q, err := f.client.QueueDeclarePassive("q-plugin", false, false, false, false, nil)
+		return err == nil && q.Consumers == 0
+	})
+}
+
+// Hosts can get their virtual hosts one after the other: the others still use the virtual host of the broker's URL.
+func TestServer_ServesMainAndRegisteredVirtualHosts(t *testing.T) {
+	t.Parallel()
+	main, vhost := newVirtualHost(t), newVirtualHost(t)
+	s := storetest.New(t)
+	registry := startServer(t, s, main)
+	if _, err := s.Agents.AddVirtualHost(t.Context(), "cmp2", path.Base(vhost), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{main, vhost} {
+		f := &senderFixture{fixture: fixture{Store: s}, client: newRawClient(t, url), registry: registry}
+		eventually(t, "the server consumes in "+path.Base(url), func() bool {
+			q, err := newRawClient(t, url).QueueDeclarePassive("q-plugin", false, false, false, false, nil)
+			return err == nil && q.Consumers > 0
+		})
+		want := map[string]string{main: "", vhost: "NotAuthorized"}[url]
+		if result, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.1","tunnel_type":"vxlan","host":"cmp1"}`); exception != want {
+			t.Errorf("tunnel_sync of cmp1 in %s: got %s, exception %q; want %q", path.Base(url), result, exception, want)
+		}
+	}
+}
