@@ -83,9 +83,9 @@ var packageRules = map[string]packageRule{
 		why:    "uses the HTTP APIs and Temporal, as any other client does",
 	},
 	"starter/diagnosis": {
-		may:    []string{"internal/contract", "internal/store/db", "starter/cli", "starter/resource"},
+		may:    []string{"internal/api/rpc/oslomsg", "internal/contract", "internal/store/db", "starter/cli", "starter/resource"},
 		always: []string{temporal, "github.com/spf13/pflag"},
-		why:    "uses the HTTP APIs and Temporal; internal/store/db only to probe the database",
+		why:    "uses the HTTP APIs and Temporal; internal/store/db only to probe the database, internal/api/rpc/oslomsg only to probe RabbitMQ",
 	},
 	"starter/schema": {
 		may:    []string{"internal/store/db", "starter/cli"},

@@ -51,6 +51,7 @@ type Config struct {
 	Nova               Nova
 	RabbitMQ           []string // URLs of the brokers of one cluster; empty: no RPC with agents
 	RabbitMQCAFile     string   // PEM file
+	RabbitMQIdentities bool     // agents are served only in the virtual hosts of their hosts
 	Neutron            Neutron
 	History            History
 	Journal            Journal
@@ -245,6 +246,9 @@ func (c Config) check() error {
 	}
 	if slices.Contains(c.Roles, RPC) && len(c.RabbitMQ) == 0 {
 		return errors.New("the role rpc needs BERTH_RABBITMQ_URL")
+	}
+	if c.RabbitMQIdentities && len(c.RabbitMQ) == 0 {
+		return errors.New("BERTH_RABBITMQ_IDENTITIES=required needs BERTH_RABBITMQ_URL")
 	}
 	return nil
 }

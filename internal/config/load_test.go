@@ -216,6 +216,18 @@ func TestRequiresSignatures_UnlessNoauthOrOff(t *testing.T) {
 	}
 }
 
+func TestLoad_RabbitMQIdentitiesNeedABroker(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []string{"BERTH_RABBITMQ_IDENTITIES=maybe", "BERTH_RABBITMQ_IDENTITIES=required"} {
+		if _, err := config.Load([]string{"BERTH_DATABASE_URL=postgres://u@h/d", broken}); err == nil || !strings.Contains(err.Error(), "BERTH_RABBITMQ_IDENTITIES") {
+			t.Errorf("%s: got error %v, want one that names the setting", broken, err)
+		}
+	}
+	if c := load(t, "BERTH_RABBITMQ_IDENTITIES=required", "BERTH_RABBITMQ_URL=amqp://u:p@h/"); !c.RabbitMQIdentities {
+		t.Error("BERTH_RABBITMQ_IDENTITIES=required with a broker: got false, want true")
+	}
+}
+
 func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"BERTH_ODL_PASSWORD", "BERTH_NOVA_TOKEN", "BERTH_DATABASE_URL"} {

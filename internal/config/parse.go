@@ -67,6 +67,15 @@ func agentSignatures(c *Config, s string) error {
 	return nil
 }
 
+// rabbitMQIdentities parses BERTH_RABBITMQ_IDENTITIES.
+func rabbitMQIdentities(c *Config, s string) error {
+	if s != "off" && s != "required" {
+		return errors.New("must be off or required")
+	}
+	c.RabbitMQIdentities = s == "required"
+	return nil
+}
+
 // logLevel parses a log level.
 func logLevel(into *slog.Level, s string) error {
 	if into.UnmarshalText([]byte(s)) != nil {

@@ -59,6 +59,9 @@ var networkingSettings = Section{"Networking", []Setting{
 		Description: "RabbitMQ brokers of Neutron's agents, in the form amqp://user:password@host:5672/ or amqps. Several URLs name the brokers of one cluster.", set: amqpURLs},
 	{Name: "BERTH_RABBITMQ_CA_FILE", Unit: "path", Description: "PEM file with RabbitMQ's certificate authority, for amqps.",
 		set: text(func(c *Config) *string { return &c.RabbitMQCAFile })},
+	{Name: "BERTH_RABBITMQ_IDENTITIES", Default: "off", Unit: "off or required",
+		Description: "Whether the agents of each host must use a virtual host of their own, which `starter agent vhost` registers. required: berth exchanges no messages with agents in the virtual host of BERTH_RABBITMQ_URL. off: agents in that virtual host may act for every host that they name.",
+		set:         rabbitMQIdentities},
 }}
 
 var leaseSettings = Section{"Leases", []Setting{

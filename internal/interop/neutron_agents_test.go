@@ -22,8 +22,9 @@ const (
 
 // TestNeutronAgents_BringPortsUp runs the DHCP agent and the Open vSwitch agent of a Neutron release against berth over RabbitMQ, and the
 // SR-IOV agent and the macvtap agent on a second host. With Debian's agents, TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ
-// and the role rpc one after the other while ports change. With another release, the L3 agent and the metadata agent run beside: berth has
-// no routers, so they have nothing to do, but they must send heartbeats and disturb nothing.
+// and the role rpc one after the other while ports change, and each host has a virtual host of its own, which berth requires: so the agents
+// must get all that they need although berth refuses them whatever their host does not serve. With another release, the L3 agent and the
+// metadata agent run beside: berth has no routers, so they have nothing to do, but they must send heartbeats and disturb nothing.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	c := newAgentScenario(t)
@@ -56,8 +57,16 @@ func newAgentScenario(t *testing.T) *agentScenario {
 	t.Cleanup(broker.Kill)
 	s, _ := servertest.SharedDeployment(t)
 	s.Settings = append(s.Settings, "BERTH_RABBITMQ_URL="+broker.URL(0))
-	h := newAgentHost(s, "cmp-1", broker)
+	virtualHost := 0
+	if testedRelease(t).python == "" {
+		virtualHost = 1
+		s.Settings = append(s.Settings, "BERTH_RABBITMQ_IDENTITIES=required")
+	}
+	h := newAgentHost(s, "cmp-1", broker, virtualHost)
 	c := &agentScenario{Deployment: s, host: h, api: s.StartWorker("api"), temporalWorker: s.StartWorker("relay,temporal"), rpc: s.StartWorker("rpc")}
+	if virtualHost != 0 {
+		c.api.Must("POST", "/operator/v1/agent-vhosts", servertest.Object{"host": "cmp-1", "name": "v1"})
+	}
 	c.rpc.AwaitReady()
 	return c
 }

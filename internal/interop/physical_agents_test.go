@@ -23,7 +23,12 @@ const (
 // exist, and a release whose agent can run.
 func (c *agentScenario) physicalNetworkLifecycle() {
 	c.Helper()
-	h := newAgentHost(c.Deployment, "cmp-2", c.host.broker)
+	virtualHost := 0
+	if c.host.virtualHost != 0 {
+		virtualHost = 2
+		c.api.Must("POST", "/operator/v1/agent-vhosts", servertest.Object{"host": "cmp-2", "name": "v2"})
+	}
+	h := newAgentHost(c.Deployment, "cmp-2", c.host.broker, virtualHost)
 	c.physicalHost = h
 	h.addNetworkCard()
 	h.start(sriovAgent)

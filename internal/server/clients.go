@@ -150,7 +150,8 @@ func (a *App) newRPCServer() (*rpc.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewServer(rpc.Options{Store: a.store.Network, Agents: a.store.Agents, Brokers: a.cfg.RabbitMQ, Host: host, TLS: tls, Metrics: a.registry}), nil
+	return rpc.NewServer(rpc.Options{Store: a.store.Network, Agents: a.store.Agents, Brokers: a.cfg.RabbitMQ, Host: host,
+		Identities: a.cfg.RabbitMQIdentities, TLS: tls, Metrics: a.registry}), nil
 }
 
 // newPublisher returns the publisher of notifications to agents over RabbitMQ.
@@ -159,5 +160,6 @@ func (a *App) newPublisher() (*rpc.Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewPublisher(rpc.Options{Store: a.store.Network, Agents: a.store.Agents, Notifications: a.store.Notifications, Brokers: a.cfg.RabbitMQ, TLS: tls, Metrics: a.registry}), nil
+	return rpc.NewPublisher(rpc.Options{Store: a.store.Network, Agents: a.store.Agents, Notifications: a.store.Notifications, Brokers: a.cfg.RabbitMQ,
+		Identities: a.cfg.RabbitMQIdentities, TLS: tls, Metrics: a.registry}), nil
 }

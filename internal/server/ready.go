@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,10 +71,12 @@ func (a *App) readinessChecks() []readinessCheck {
 	}
 	switch {
 	case a.rpcServer != nil:
-		checks = append(checks, readinessCheck{name: "rabbitmq", run: checkConnected(a.rpcServer.Connected)})
+		checks = append(checks, readinessCheck{name: "rabbitmq", run: checkConnected(a.rpcServer.Connected)},
+			readinessCheck{name: "virtual_hosts", informational: true, run: checkVirtualHosts(a.rpcServer.Unreachable)})
 	case a.publisher != nil && workers:
 		// Workflows retry notifications for agents until RabbitMQ is back, so the other work of the role temporal continues without RabbitMQ.
-		checks = append(checks, readinessCheck{name: "rabbitmq", informational: true, run: checkConnected(a.publisher.Connected)})
+		checks = append(checks, readinessCheck{name: "rabbitmq", informational: true, run: checkConnected(a.publisher.Connected)},
+			readinessCheck{name: "virtual_hosts", informational: true, run: checkVirtualHosts(a.publisher.Unreachable)})
 	}
 	return checks
 }
@@ -83,6 +86,17 @@ func checkConnected(connected func() bool) func(context.Context) error {
 	return func(context.Context) error {
 		if !connected() {
 			return errors.New("is not connected")
+		}
+		return nil
+	}
+}
+
+// checkVirtualHosts returns a check that fails while `unreachable` names virtual hosts of agents. The check is informational, because the
+// process serves the agents in the other virtual hosts.
+func checkVirtualHosts(unreachable func() []string) func(context.Context) error {
+	return func(context.Context) error {
+		if names := unreachable(); len(names) > 0 {
+			return fmt.Errorf("cannot use the virtual hosts %s of RabbitMQ", strings.Join(names, ", "))
 		}
 		return nil
 	}

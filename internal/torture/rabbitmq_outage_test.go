@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -55,6 +56,7 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	c.Must("POST", "/agent/v1/state", servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1", "binary": "x", "topic": "N/A", "configurations": servertest.Object{}})
 	awaitReadiness("both processes are connected", "ok")
 	awaitConnectedMetric("the publisher is connected", "1")
+	checkMissingVirtualHost(s, c, broker.URL(0), append(rpcWorkers, c))
 
 	broker.Kill()
 	awaitReadiness("readiness of both processes shows the outage", "is not connected")
@@ -83,6 +85,46 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	if code, _, err := rpcWorkers[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
 		t.Errorf("GET /readyz of a process after the other process was killed: got status %d, error %v; want 200", code, err)
 	}
+}
+
+// checkMissingVirtualHost registers a virtual host that RabbitMQ does not have, checks that each process and the command doctor name it, and
+// removes the registration.
+func checkMissingVirtualHost(s *servertest.Deployment, api *servertest.Worker, broker string, processes []*servertest.Worker) {
+	s.Helper()
+	doctor := func() string {
+		cmd := exec.CommandContext(s.Context(), servertest.Program(s.T, "starter"), "doctor")
+		cmd.Env = append(os.Environ(), "BERTH_URL="+api.URL, "BERTH_TOKEN="+api.Token, "BERTH_RABBITMQ_URL="+broker)
+		out, _ := cmd.Output() // doctor fails, also because not every setting is given
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, "  virtual hosts  ") {
+				return line
+			}
+		}
+		return string(out)
+	}
+	if found := doctor(); !strings.HasPrefix(found, "-") {
+		s.Errorf("starter doctor without a registered virtual host: got %s, want a check that is not possible", found)
+	}
+	api.Must("POST", "/operator/v1/agent-vhosts", servertest.Object{"host": "cmp-1", "name": "v1"})
+	if found := doctor(); !strings.HasPrefix(found, "ok") {
+		s.Errorf("starter doctor with a virtual host: got %s, want ok", found)
+	}
+	missing := api.Must("POST", "/operator/v1/agent-vhosts", servertest.Object{"host": "cmp-9", "name": "missing"})["id"].(string)
+	const want = "cannot use the virtual hosts missing of RabbitMQ"
+	for _, process := range processes {
+		s.Await("/readyz names the missing virtual host", func() string {
+			code, o, err := process.Do("GET", "/readyz", nil)
+			checks, _ := o["checks"].(servertest.Object)
+			if err == nil && code == http.StatusOK && checks["virtual_hosts"] == want {
+				return ""
+			}
+			return fmt.Sprint(code, o, err)
+		})
+	}
+	if found := doctor(); !strings.HasPrefix(found, "FAIL") || !strings.Contains(found, "missing") {
+		s.Errorf("starter doctor with a missing virtual host: got %s, want FAIL and the name of the virtual host", found)
+	}
+	api.Must("DELETE", "/operator/v1/agent-vhosts/"+missing, nil)
 }
 
 // metrics returns the text that a process serves at /metrics.

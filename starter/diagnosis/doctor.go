@@ -82,6 +82,7 @@ func checks() []check {
 		{"Nova", checkNova},
 		{"Keystone", checkKeystone},
 		{"RabbitMQ", checkRabbitMQ},
+		{"virtual hosts", checkVirtualHosts},
 		{"clocks", checkClocks},
 	}
 }

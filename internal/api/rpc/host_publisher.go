@@ -81,7 +81,7 @@ func (p *hostPublisher) reconnect(ctx context.Context) (missingSince time.Time) 
 	if connected && !p.misses() || !due {
 		return time.Time{}
 	}
-	if _, err := p.wire.Connect(); err != nil {
+	if err := p.wire.RequireConnection(); err != nil {
 		p.miss(ctx, err)
 		return time.Time{}
 	}

@@ -85,6 +85,9 @@ func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification,
 			routed[m.Topic] = routed[m.Topic] || !slices.Contains(unroutable, m.Topic)
 		}
 	}
+	if err := p.wire.RequireConnection(); err != nil {
+		return err // most likely no virtual host is reachable: the notification is published later
+	}
 	if !p.options.Identities {
 		published := messagesFor(messages, func(a audience) bool { return a.main })
 		unroutable, err := p.wire.Publish(ctx, published)

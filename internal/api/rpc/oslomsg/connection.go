@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -38,6 +39,20 @@ func (b Broker) HasVirtualHost(name string) bool {
 		u, err := amqp.ParseURI(url)
 		return err == nil && u.Vhost == name
 	})
+}
+
+// CheckVirtualHost connects to a virtual host on one of the cluster's nodes and closes the connection.
+func (b Broker) CheckVirtualHost(name string) error {
+	b.VirtualHost = name
+	var errs []error
+	for range b.URLs {
+		conn, err := b.dial("berth check")
+		if err == nil {
+			return conn.Close()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the parameter `name` as the name of the connection in its list

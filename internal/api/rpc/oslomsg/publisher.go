@@ -67,6 +67,13 @@ func (p *Publisher) close() {
 	}
 }
 
+// RequireConnection connects to RabbitMQ unless the publisher is connected.
+func (p *Publisher) RequireConnection() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connect()
+}
+
 // Connect connects to RabbitMQ unless the publisher is connected. When the connection to RabbitMQ ends, the channel that Connect has
 // returned receives an error.
 func (p *Publisher) Connect() (<-chan error, error) {
