@@ -129,7 +129,13 @@ func (r *RabbitMQ) launch(log *os.File, name string, args ...string) (*process, 
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Env = append(withoutRabbitMQ(os.Environ()),
+	cmd.Env = r.environ()
+	return start(cmd)
+}
+
+// environ returns the environment of the broker's programs.
+func (r *RabbitMQ) environ() []string {
+	return append(withoutRabbitMQ(os.Environ()),
 		"HOME="+r.dir, // folder of the Erlang cookie
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		"ERL_EPMD_PORT="+strconv.Itoa(r.mapper),
@@ -146,7 +152,16 @@ func (r *RabbitMQ) launch(log *os.File, name string, args ...string) (*process, 
 		"RABBITMQ_ALLOW_INPUT=1", // the script replaces itself by the server, so that Pdeathsig reaches the server
 		"RABBITMQ_SERVER_START_ARGS=-noinput",
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none")
-	return start(cmd)
+}
+
+// Control runs a shell command that manages the broker with rabbitmqctl. The parameter `environ` contains additional environment variables.
+func (r *RabbitMQ) Control(ctx context.Context, command string, environ ...string) error {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Dir, cmd.Env = r.dir, append(append(r.environ(), "PATH="+filepath.Dir(rabbitServer)+":"+os.Getenv("PATH")), environ...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", command, err, out)
+	}
+	return nil
 }
 
 func withoutRabbitMQ(environ []string) []string {

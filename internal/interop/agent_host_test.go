@@ -25,16 +25,16 @@ type agentHost struct {
 	programRoot  string // root folder of Debian's programs
 	release      agentRelease
 	broker       *devstack.RabbitMQ
-	virtualHost  int                            // number of the agents' virtual host of the broker
+	brokerURL    string                         // of the agents
 	namespacePID int                            // process that holds the host's namespaces; 0 if there are none
 	agents       map[string]*servertest.Process // by the name of the program
 }
 
-// newAgentHost creates a host. The agents that the test starts on the host later connect to the given virtual host of the RabbitMQ broker.
-func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ, virtualHost int) *agentHost {
+// newAgentHost creates a host. The agents that the test starts on the host later connect to the given URL of the RabbitMQ broker.
+func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ, brokerURL string) *agentHost {
 	s.Helper()
 	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), release: testedRelease(s.T),
-		broker: broker, virtualHost: virtualHost, agents: map[string]*servertest.Process{}}
+		broker: broker, brokerURL: brokerURL, agents: map[string]*servertest.Process{}}
 	if err := os.Mkdir(h.dir, 0o755); err != nil {
 		s.Fatal(err)
 	}
@@ -194,7 +194,7 @@ root_helper =
 lock_path = %s
 [ovs]
 ovsdb_connection = unix:%s
-`, h.name, strings.Replace(h.broker.URL(h.virtualHost), "amqp://", "rabbit://", 1), h.dir, h.dir, h.file("db.sock"))
+`, h.name, strings.Replace(h.brokerURL, "amqp://", "rabbit://", 1), h.dir, h.dir, h.file("db.sock"))
 	for _, section := range []string{"privsep", "privsep_dhcp_release", "privsep_ovs_vsctl", "privsep_namespace", "privsep_conntrack", "privsep_link"} {
 		shared += fmt.Sprintf("[%s]\nhelper_command = privsep-helper\n", section)
 	}

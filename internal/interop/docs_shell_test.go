@@ -36,6 +36,7 @@ var notRun = []struct{ prefix, reason string }{
 	{"printf 'berth-report-1", signedByHand},
 	{"SIGNATURE=", signedByHand},
 	{"REPORT=", signedByHand},
+	{"rabbitmqctl ", "TestNeutronAgents_BringPortsUp runs the commands and starts agents with the new user"},
 }
 
 // notRunBecause returns the reason why TestDocs_CommandsRun does not run a command, or "" if the test runs the command.

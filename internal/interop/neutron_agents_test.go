@@ -2,6 +2,7 @@ package interop
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -57,18 +58,45 @@ func newAgentScenario(t *testing.T) *agentScenario {
 	t.Cleanup(broker.Kill)
 	s, _ := servertest.SharedDeployment(t)
 	s.Settings = append(s.Settings, "BERTH_RABBITMQ_URL="+broker.URL(0))
-	virtualHost := 0
+	agentURL := broker.URL(0)
 	if testedRelease(t).python == "" {
-		virtualHost = 1
+		agentURL = addVirtualHost(t, broker, "cmp-1")
 		s.Settings = append(s.Settings, "BERTH_RABBITMQ_IDENTITIES=required")
 	}
-	h := newAgentHost(s, "cmp-1", broker, virtualHost)
+	h := newAgentHost(s, "cmp-1", broker, agentURL)
 	c := &agentScenario{Deployment: s, host: h, api: s.StartWorker("api"), temporalWorker: s.StartWorker("relay,temporal"), rpc: s.StartWorker("rpc")}
-	if virtualHost != 0 {
-		c.api.Must("POST", "/operator/v1/agent-vhosts", servertest.Object{"host": "cmp-1", "name": "v1"})
+	if agentURL != broker.URL(0) {
+		c.api.Starter("agent", "vhost", "cmp-1", "--type", "Open vSwitch agent", "--type", "DHCP agent")
 	}
 	c.rpc.AwaitReady()
 	return c
+}
+
+// addVirtualHost creates a virtual host of RabbitMQ and its user with the commands of docs/agents.md, and returns the URL for the agents of
+// the host. The virtual host and the user have the name of the host.
+func addVirtualHost(t *testing.T, broker *devstack.RabbitMQ, host string) string {
+	t.Helper()
+	u, err := url.Parse(broker.URL(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := 0
+	for _, b := range blocks(t, "docs/agents.md") {
+		for _, command := range b.commands() {
+			if !strings.HasPrefix(command, "rabbitmqctl ") {
+				continue
+			}
+			if err := broker.Control(t.Context(), command, "PASSWORD=secret"); err != nil {
+				t.Fatal(err)
+			}
+			run++
+		}
+	}
+	if run == 0 {
+		t.Fatal("docs/agents.md has no command that begins with rabbitmqctl")
+	}
+	u.User, u.Path = url.UserPassword(host, "secret"), "/"+host
+	return u.String()
 }
 
 // startNetwork starts Open vSwitch, the DHCP agent and the Open vSwitch agent, and creates a network.

@@ -23,12 +23,12 @@ const (
 // exist, and a release whose agent can run.
 func (c *agentScenario) physicalNetworkLifecycle() {
 	c.Helper()
-	virtualHost := 0
-	if c.host.virtualHost != 0 {
-		virtualHost = 2
-		c.api.Must("POST", "/operator/v1/agent-vhosts", servertest.Object{"host": "cmp-2", "name": "v2"})
+	url := c.host.broker.URL(0)
+	if c.host.brokerURL != url {
+		url = c.host.broker.URL(1)
+		c.api.Starter("agent", "vhost", "cmp-2", "--name", "v1", "--type", "NIC Switch agent", "--type", "Macvtap agent")
 	}
-	h := newAgentHost(c.Deployment, "cmp-2", c.host.broker, virtualHost)
+	h := newAgentHost(c.Deployment, "cmp-2", c.host.broker, url)
 	c.physicalHost = h
 	h.addNetworkCard()
 	h.start(sriovAgent)
