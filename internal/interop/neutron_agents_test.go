@@ -233,9 +233,14 @@ func (c *agentScenario) deleteAll() {
 	c.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// checkAgentLogs checks that the agents logged no errors, except errors that RabbitMQ's outage caused.
+// checkAgentLogs checks that the agents logged no errors, except errors that RabbitMQ's outage caused, and that berth refused no call.
 func (c *agentScenario) checkAgentLogs() {
 	c.Helper()
+	for line := range strings.Lines(c.rpc.Output()) {
+		if strings.Contains(line, "RPC call refused") {
+			c.Error(line)
+		}
+	}
 	away := []string{"impl_rabbit", "MessagingTimeout", "Timeout in RPC method"}
 	for agent := range c.agents() {
 		for line := range strings.Lines(agent.Output()) {

@@ -47,7 +47,7 @@ func (p *Publisher) Run(ctx context.Context) {
 		if wasConnected = true; replay {
 			slog.InfoContext(ctx, "RabbitMQ was unavailable: replaying recent notifications to agents")
 			if err := p.replay(ctx, lostAt); err != nil {
-				p.Close() // the next attempt starts with a new connection
+				p.wire.Close() // the next attempt starts with a new connection
 				return err
 			}
 			if err := p.wire.DeclareExchange(restartMarker); err != nil { // only now, so that another process repeats a failed replay
