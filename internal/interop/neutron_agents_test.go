@@ -37,6 +37,7 @@ func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	c.startNetwork()
 	first := c.createServerPort()
 	c.portLifecycle(first)
+	c.remoteGroupMember()
 	c.toggleDHCP(first)
 	if debian {
 		c.killEachProcess(first)
@@ -129,6 +130,36 @@ func (c *agentScenario) portLifecycle(p serverPort) {
 	if got := c.host.bootServer(p); got != p.ip {
 		c.Errorf("boot a server: its port has the address %s, but DHCP assigned %s; want the same address", p.ip, got)
 	}
+}
+
+// remoteGroupMember creates a port on another host in the security group of the host's ports, whose rules permit traffic between the members
+// of this group, and checks that the Open vSwitch agent permits the traffic of the new port.
+func (c *agentScenario) remoteGroupMember() {
+	c.Helper()
+	p := servertest.PortBody(c.network)
+	p["binding:host_id"] = "other-host"
+	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": p})["port"].(servertest.Object)
+	address := made["fixed_ips"].([]any)[0].(servertest.Object)["ip_address"].(string)
+	permitted := func() bool {
+		flows, err := c.host.command("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "unix:"+c.host.file("br-int.mgmt")).CombinedOutput()
+		if err != nil {
+			c.Fatalf("read the flows of br-int: %v\n%s", err, flows)
+		}
+		return strings.Contains(string(flows), "nw_src="+address+" ") || strings.Contains(string(flows), "nw_src="+address+",")
+	}
+	c.await("the traffic of a port on another host is permitted", func() string {
+		if !permitted() {
+			return "no flow for " + address
+		}
+		return ""
+	})
+	c.api.Must("DELETE", "/networking/v2.0/ports/"+made["id"].(string), nil)
+	c.await("the traffic of the deleted port is no longer permitted", func() string {
+		if permitted() {
+			return "a flow for " + address
+		}
+		return ""
+	})
 }
 
 // toggleDHCP disables DHCP on the subnet and enables DHCP again, and checks the ports after each change.
