@@ -16,6 +16,7 @@ import (
 	"berth/internal/api/operator"
 	"berth/internal/contract"
 	"berth/internal/identity"
+	"berth/internal/store/agentstore"
 	"berth/internal/store/storetest"
 	"berth/starter/cli"
 )
@@ -61,11 +62,12 @@ func TestAgentKey_SignsReports(t *testing.T) {
 	}
 }
 
-func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(operator.New(operator.Options{Agents: storetest.New(t).Agents, Identity: identity.Noauth{}}))
+// newStarter returns a function that runs a command of starter against the operators' API, and returns the output of the command.
+func newStarter(t *testing.T, agents *agentstore.Store) func(args ...string) string {
+	t.Helper()
+	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
 	t.Cleanup(server.Close)
-	starter := func(args ...string) string {
+	return func(args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
 		if err := run(t.Context(), args, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, &out, &out); err != nil {
@@ -73,6 +75,11 @@ func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
 		}
 		return out.String()
 	}
+}
+
+func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
+	t.Parallel()
+	starter := newStarter(t, storetest.New(t).Agents)
 
 	created := starter("agent", "token", "cmp-1")
 
@@ -93,16 +100,7 @@ func TestAgentToken_IsPrintedOnceListedAndRevoked(t *testing.T) {
 func TestAgentVirtualHost_IsRegisteredListedAndRemovedByHost(t *testing.T) {
 	t.Parallel()
 	agents := storetest.New(t).Agents
-	server := httptest.NewServer(operator.New(operator.Options{Agents: agents, Identity: identity.Noauth{}}))
-	t.Cleanup(server.Close)
-	starter := func(args ...string) string {
-		t.Helper()
-		var out bytes.Buffer
-		if err := run(t.Context(), args, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, &out, &out); err != nil {
-			t.Errorf("starter %s: error %v, output %s", strings.Join(args, " "), err, &out)
-		}
-		return out.String()
-	}
+	starter := newStarter(t, agents)
 
 	starter("agent", "vhost", "cmp-1", "--name", "agents-1", "--type", "Open vSwitch agent", "--type", "DHCP agent")
 	starter("agent", "vhost", "cmp-2")

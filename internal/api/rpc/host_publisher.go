@@ -58,12 +58,18 @@ func (p *hostPublisher) miss(ctx context.Context, err error) {
 	defer p.mu.Unlock()
 	if p.missingSince.IsZero() {
 		p.missingSince = time.Now()
-		p.pause = min(max(2*p.pause, virtualHostPoll), maxHostPause)
-		if time.Since(p.reconnectedAt) > maxHostPause {
-			p.pause = 0
-		}
+		p.pause = nextPause(p.pause, time.Since(p.reconnectedAt))
 		slog.WarnContext(ctx, "virtual host of agents is unreachable: its agents get no notifications", "virtual_host", p.Name, "host", p.Host, "error", err)
 	}
+}
+
+// nextPause returns the pause before the next connection to a virtual host, after a connection that has worked for the duration `worked` and
+// that began after the pause `previous`.
+func nextPause(previous, worked time.Duration) time.Duration {
+	if worked > maxHostPause {
+		return 0
+	}
+	return min(max(2*previous, virtualHostPoll), maxHostPause)
 }
 
 // reconnect connects unless the publisher is connected. After a time without a connection, reconnect returns since when agents may have

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,9 +32,21 @@ type senderFixture struct {
 	own      network.Port // on the host cmp2, on the same network and in the same security group
 }
 
+// unusedVirtualHost returns the URL of a virtual host that several tests share, because nothing is consumed and published there.
+func unusedVirtualHost(t *testing.T) string {
+	t.Helper()
+	unusedOnce.Do(func() { unusedURL = newVirtualHost(t) })
+	return unusedURL
+}
+
+var (
+	unusedOnce sync.Once
+	unusedURL  string
+)
+
 func newSenderFixture(t *testing.T) *senderFixture {
 	t.Helper()
-	rows, main, vhost := storetest.URL(t), newVirtualHost(t), newVirtualHost(t)
+	rows, main, vhost := storetest.URL(t), unusedVirtualHost(t), newVirtualHost(t)
 	s := storetest.Open(t, rows)
 	f := &senderFixture{fixture: fixture{Store: s, url: main, database: rows}, registry: prometheus.NewRegistry()}
 	for host, kind := range map[string]string{"net1": network.DHCPAgent, "cmp1": "Open vSwitch agent", "cmp2": "Open vSwitch agent"} {
