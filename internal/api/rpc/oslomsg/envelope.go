@@ -29,7 +29,7 @@ type envelope struct {
 }
 
 // request is an RPC message: a call, whose sender waits for a reply, or a cast, whose sender does not. berth ignores the fields of the
-// request context, whose names begin with _context_, because berth trusts every client of the broker as an agent.
+// request context, whose names begin with _context_, because the sender writes them and they prove nothing.
 type request struct {
 	Method    string          `json:"method"`
 	Args      json.RawMessage `json:"args"`
