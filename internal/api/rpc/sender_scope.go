@@ -13,9 +13,13 @@ import (
 
 // requireReadable reads the objects that match the conditions. If one of these objects is outside all given scopes of the sender,
 // requireReadable refuses the call: an Open vSwitch agent remembers each answer until it restarts, so an incomplete answer would hide the
-// object from the agent even after the agent needs the object.
+// object from the agent even after the agent needs the object. An agent asks for objects by their IDs, or by the ID of their network or
+// security group; requireReadable refuses other queries.
 func requireReadable[T any](ctx context.Context, s *sender, list func(context.Context, db.Listing) ([]T, error), id func(T) uuid.UUID,
 	where []db.Condition, scopes ...func(host string) db.Condition) ([]T, error) {
+	if s != nil && !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
+		return nil, s.refuse(ctx, refusedRead, "the query names no IDs of objects") // without reading all objects of the cloud
+	}
 	all, err := list(ctx, db.Listing{Where: where})
 	if err != nil || s == nil || len(all) == 0 {
 		return all, err
