@@ -260,14 +260,23 @@ type networkArgs struct {
 	Network string `json:"network"`
 }
 
+// getNetworkDetails returns a network. An Open vSwitch agent calls getNetworkDetails about each network whose change it gets as a
+// notification, so the answer about a network that the sender does not serve contains only the ID and the segment.
 func (h *handlers) getNetworkDetails(ctx context.Context, a networkArgs) (any, error) {
-	id := parseUUID(a.Network)
-	found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, []db.Condition{{Field: "id", In: []string{id.String()}}}, networkstore.OnHost)
+	n, err := h.Store.Network(ctx, parseUUID(a.Network))
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
-		return nil, network.NotFound(network.NetworkNotFound, "Network", id)
+	view := viewNetwork(n)
+	if h.sender == nil {
+		return view, nil
 	}
-	return viewNetwork(found[0]), nil
+	served, err := h.Store.Networks(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: []string{n.ID.String()}}, networkstore.OnHost(h.sender.Host)}})
+	if len(served) == 0 {
+		view = object{"id": n.ID}
+		for _, name := range []string{"provider:network_type", "provider:physical_network", "provider:segmentation_id"} {
+			view[name] = viewNetwork(n)[name]
+		}
+	}
+	return view, err
 }

@@ -217,7 +217,8 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 		{"bulk_pull", byID("SecurityGroup", uuid.New()), "[]", ""}, // no such group: nothing is hidden
 		{"pull", fmt.Sprintf(`{"resource_type":"Port","version":"1.0","resource_id":%q}`, hidden.ID), "null", ""},
 		{"get_network_info", fmt.Sprintf(`{"network_id":%q}`, blue), "", "NotAuthorized"}, // net1 serves the DHCP of this network
-		{"get_network_details", fmt.Sprintf(`{"network":%q}`, f.network.ID), "", "NotAuthorized"},
+		{"get_network_details", fmt.Sprintf(`{"network":%q}`, f.network.ID), fmt.Sprintf(`{"id":%q,"provider:network_type":"vxlan","provider:physical_network":null,"provider:segmentation_id":%d}`,
+			f.network.ID, *f.network.Segment), ""},
 		{"get_dhcp_port", fmt.Sprintf(`{"port_id":%q}`, hidden.ID), "", "PortNotFound"},
 		{"get_device_details", fmt.Sprintf(`{"device":%q,"host":"cmp2"}`, hidden.ID), fmt.Sprintf(`{"device":%q}`, hidden.ID), ""},
 		{"security_group_info_for_devices", fmt.Sprintf(`{"devices":[%q]}`, hidden.ID), `{"devices":{},"security_groups":{},"sg_member_ips":{}}`, ""},
