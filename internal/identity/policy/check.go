@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -9,13 +10,32 @@ import (
 )
 
 // Target contains those attributes of the object of a request that a rule can compare, for example "project_id". The values of a Target are
-// strings, booleans, numbers or nil.
+// strings, booleans, numbers, UUIDs or nil.
 type Target map[string]any
+
+// Decision is the result of a rule for a caller and a target. The values of a Decision are ordered: "and" is the minimum of its parts, "or"
+// is the maximum.
+type Decision int
+
+// The values of a Decision.
+const (
+	Denied  Decision = iota
+	Depends          // the result depends on attributes of the target that are not known yet
+	Allowed
+)
+
+func decisionOf(allowed bool) Decision {
+	if allowed {
+		return Allowed
+	}
+	return Denied
+}
 
 // Check is a parsed rule: a tree of conditions.
 type Check interface {
-	holds(q question) bool
-	refers() []string // names of the rules to which this check refers
+	decide(q question) Decision
+	parts() []Check // the conditions that this check combines
+	String() string // in the grammar of oslo.policy
 }
 
 // question is the input of a check: the caller, the target and the rules.
@@ -23,6 +43,15 @@ type question struct {
 	rules  map[string]Check
 	caller identity.Caller
 	target Target
+	open   bool // an attribute that the target lacks is unknown; if open is false, a condition on such an attribute is false
+}
+
+// missing returns the result of a condition on an attribute that the target lacks.
+func (q question) missing() Decision {
+	if q.open {
+		return Depends
+	}
+	return Denied
 }
 
 type (
@@ -34,60 +63,174 @@ type (
 	role     struct{ Wanted pattern } // role:NAME
 	literal  struct {
 		Text   string
+		Quoted string // Text as the rule has it, with its quotes
 		Wanted pattern
 	} // 'text':VALUE
 	claim struct {
 		Name   string
 		Wanted pattern
 	} // user_id:VALUE and other attributes of the caller
+	field struct {
+		Resource, Name, Wanted string
+		Pattern                *regexp.Regexp // nil: the attribute must be equal to Wanted
+	} // field:RESOURCE:NAME=VALUE, a condition of Neutron on the target's attribute NAME
 )
 
-func (c constant) holds(question) bool { return bool(c) }
-func (c constant) refers() []string    { return nil }
-
-func (c all) holds(q question) bool {
-	return !slices.ContainsFunc(c, func(part Check) bool { return !part.holds(q) })
+func (c constant) decide(question) Decision { return decisionOf(bool(c)) }
+func (c constant) parts() []Check           { return nil }
+func (c constant) String() string {
+	if c {
+		return "@"
+	}
+	return "!"
 }
-func (c all) refers() []string { return references(c) }
 
-func (c oneOf) holds(q question) bool {
-	return slices.ContainsFunc(c, func(part Check) bool { return part.holds(q) })
+func (c all) decide(q question) Decision {
+	result := Allowed
+	for _, part := range c {
+		if result = min(result, part.decide(q)); result == Denied {
+			break
+		}
+	}
+	return result
 }
-func (c oneOf) refers() []string { return references(c) }
+func (c all) parts() []Check { return c }
+func (c all) String() string { return joinText(c, " and ") }
 
-func (c not) holds(q question) bool { return !c.Check.holds(q) }
-func (c not) refers() []string      { return c.Check.refers() }
-
-func (c rule) holds(q question) bool {
-	named, ok := q.rules[string(c)]
-	return ok && named.holds(q)
+func (c oneOf) decide(q question) Decision {
+	result := Denied
+	for _, part := range c {
+		if result = max(result, part.decide(q)); result == Allowed {
+			break
+		}
+	}
+	return result
 }
-func (c rule) refers() []string { return []string{string(c)} }
+func (c oneOf) parts() []Check { return c }
+func (c oneOf) String() string { return joinText(c, " or ") }
 
-// holds compares the names of roles case-insensitively.
-func (c role) holds(q question) bool {
+func (c not) decide(q question) Decision { return Allowed - c.Check.decide(q) }
+func (c not) parts() []Check             { return []Check{c.Check} }
+func (c not) String() string             { return "not " + nestedText(c.Check) }
+
+func (c rule) decide(q question) Decision {
+	if named, ok := q.rules[string(c)]; ok {
+		return named.decide(q)
+	}
+	return Denied
+}
+func (c rule) parts() []Check { return nil }
+func (c rule) String() string { return "rule:" + string(c) }
+
+// decide compares the names of roles case-insensitively.
+func (c role) decide(q question) Decision {
+	if len(q.caller.Roles) == 0 {
+		return Denied
+	}
 	wanted, ok := c.Wanted.fill(q.target)
-	return ok && slices.ContainsFunc(q.caller.Roles, func(held string) bool { return strings.EqualFold(held, wanted) })
+	if !ok {
+		return q.missing()
+	}
+	return decisionOf(slices.ContainsFunc(q.caller.Roles, func(held string) bool { return strings.EqualFold(held, wanted) }))
 }
-func (c role) refers() []string { return nil }
+func (c role) parts() []Check { return nil }
+func (c role) String() string { return "role:" + c.Wanted.String() }
 
-func (c literal) holds(q question) bool {
+func (c literal) decide(q question) Decision {
 	wanted, ok := c.Wanted.fill(q.target)
-	return ok && wanted == c.Text
+	if !ok {
+		return q.missing()
+	}
+	return decisionOf(wanted == c.Text)
 }
-func (c literal) refers() []string { return nil }
+func (c literal) parts() []Check { return nil }
+func (c literal) String() string { return c.Quoted + ":" + c.Wanted.String() }
 
-func (c claim) holds(q question) bool {
+func (c claim) decide(q question) Decision {
+	values := claims[c.Name](q.caller)
+	if len(values) == 0 {
+		return Denied
+	}
 	wanted, ok := c.Wanted.fill(q.target)
-	return ok && slices.Contains(claims[c.Name](q.caller), wanted)
+	if !ok {
+		return q.missing()
+	}
+	return decisionOf(slices.Contains(values, wanted))
 }
-func (c claim) refers() []string { return nil }
+func (c claim) parts() []Check { return nil }
+func (c claim) String() string { return c.Name + ":" + c.Wanted.String() }
 
-func references(parts []Check) (names []string) {
-	for _, part := range parts {
-		names = append(names, part.refers()...)
+// attribute returns the names under which the target may have the attribute: its own name; or, if the target belongs to an object of the
+// named kind, such as the network of a port, the name with the kind before it.
+func (c field) attributes() [2]string {
+	return [2]string{c.Name, strings.TrimSuffix(c.Resource, "s") + ":" + c.Name}
+}
+
+func (c field) decide(q question) Decision {
+	for _, name := range c.attributes() {
+		if value, ok := q.target[name]; ok {
+			text := pythonString(value)
+			return decisionOf(value != nil && (c.Pattern == nil && text == c.Wanted || c.Pattern != nil && c.Pattern.MatchString(text)))
+		}
+	}
+	return q.missing()
+}
+func (c field) parts() []Check { return nil }
+func (c field) String() string { return "field:" + c.Resource + ":" + c.Name + "=" + c.Wanted }
+
+// joinText joins the texts of several conditions.
+func joinText(parts []Check, word string) string {
+	texts := make([]string, len(parts))
+	for i, part := range parts {
+		texts[i] = nestedText(part)
+	}
+	return strings.Join(texts, word)
+}
+
+// nestedText returns the text of a condition inside another condition, in parentheses if the condition has several parts.
+func nestedText(c Check) string {
+	switch c.(type) {
+	case all, oneOf:
+		return "(" + c.String() + ")"
+	}
+	return c.String()
+}
+
+// referredRules returns the names of the rules to which the check refers directly.
+func referredRules(c Check) (names []string) {
+	if name, ok := c.(rule); ok {
+		return []string{string(name)}
+	}
+	for _, part := range c.parts() {
+		names = append(names, referredRules(part)...)
 	}
 	return names
+}
+
+// comparedAttributes returns the conditions of the check on the target, without those in rules to which the check refers. For each
+// condition, comparedAttributes returns the names of the attributes of which the condition needs one.
+func comparedAttributes(c Check) (conditions [][]string) {
+	var wanted pattern
+	switch c := c.(type) {
+	case role:
+		wanted = c.Wanted
+	case literal:
+		wanted = c.Wanted
+	case claim:
+		wanted = c.Wanted
+	case field:
+		names := c.attributes()
+		return [][]string{names[:]}
+	}
+	for _, piece := range wanted {
+		if piece.Name != "" {
+			conditions = append(conditions, []string{piece.Name})
+		}
+	}
+	for _, part := range c.parts() {
+		conditions = append(conditions, comparedAttributes(part)...)
+	}
+	return conditions
 }
 
 // claims maps the name of each attribute of the caller to which rules may refer to a function that returns the attribute's values. If the
@@ -121,19 +264,41 @@ type piece struct{ Text, Name string } // literal text, or the name of the attri
 // fill replaces each reference in the pattern by the value of the target's attribute. The result ok is false if the target lacks one of the
 // attributes.
 func (p pattern) fill(target Target) (text string, ok bool) {
+	if len(p) == 1 { // nearly every pattern, so it needs no buffer
+		return p[0].fill(target)
+	}
 	var b strings.Builder
 	for _, part := range p {
-		b.WriteString(part.Text)
-		if part.Name == "" {
-			continue
-		}
-		value, known := target[part.Name]
+		s, known := part.fill(target)
 		if !known {
 			return "", false
 		}
-		b.WriteString(pythonString(value))
+		b.WriteString(s)
 	}
 	return b.String(), true
+}
+
+func (p piece) fill(target Target) (text string, ok bool) {
+	if p.Name == "" {
+		return p.Text, true
+	}
+	value, known := target[p.Name]
+	if !known {
+		return "", false
+	}
+	return pythonString(value), true
+}
+
+func (p pattern) String() string {
+	var b strings.Builder
+	for _, part := range p {
+		if part.Name != "" {
+			b.WriteString("%(" + part.Name + ")s")
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(part.Text, "%", "%%"))
+	}
+	return b.String()
 }
 
 // pythonString converts a value to a string as Python's function str does, because oslo.policy compares the strings that str returns.
@@ -141,6 +306,8 @@ func pythonString(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return "None"
+	case string:
+		return value
 	case bool:
 		if value {
 			return "True"

@@ -120,8 +120,11 @@ func condition(text string) (Check, error) {
 	if !ok || kind == "" {
 		return nil, fmt.Errorf("%q is not a condition; write @, ! or KIND:VALUE", text)
 	}
-	if kind == "rule" {
+	switch kind {
+	case "rule":
 		return rule(value), nil
+	case "field":
+		return fieldCondition(value)
 	}
 	wanted, err := template(value)
 	if err != nil {
@@ -132,16 +135,34 @@ func condition(text string) (Check, error) {
 	case kind == "role":
 		return role{wanted}, nil
 	case quoted:
-		return literal{unquoted, wanted}, nil
+		return literal{unquoted, kind, wanted}, nil
 	case kind == "True", kind == "False", kind == "None", number.MatchString(kind):
-		return literal{kind, wanted}, nil
+		return literal{kind, kind, wanted}, nil
 	case claims[kind] != nil:
 		return claim{kind, wanted}, nil
 	case kind == "http", kind == "https":
 		return nil, fmt.Errorf("%q: rules that call an HTTP server are not supported", text)
 	}
-	return nil, fmt.Errorf("%q refers to the unknown kind %q; the kinds are rule, role, literals in quotes and %s",
+	return nil, fmt.Errorf("%q refers to the unknown kind %q; the kinds are rule, role, field, literals in quotes and %s",
 		text, kind, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
+}
+
+// fieldCondition reads RESOURCE:NAME=VALUE, where the name may contain colons, or RESOURCE:NAME=~EXPRESSION. As in Neutron, the regular
+// expression must match the beginning of the attribute's value.
+func fieldCondition(text string) (Check, error) {
+	resource, condition, _ := strings.Cut(text, ":")
+	name, wanted, ok := strings.Cut(condition, "=")
+	if !ok || resource == "" || name == "" {
+		return nil, fmt.Errorf("\"field:%s\": write field:RESOURCE:ATTRIBUTE=VALUE", text)
+	}
+	c := field{Resource: resource, Name: name, Wanted: wanted}
+	if expression, regular := strings.CutPrefix(wanted, "~"); regular {
+		var err error
+		if c.Pattern, err = regexp.Compile("^(?:" + expression + ")"); err != nil {
+			return nil, fmt.Errorf("\"field:%s\": %w", text, err)
+		}
+	}
+	return c, nil
 }
 
 // unquote returns the text between two equal quotes; ok is false if the text is not in quotes.

@@ -61,6 +61,9 @@ func TestParse_InvalidRuleIsRefused(t *testing.T) {
 		"project_id:50%":          "%(name)s",
 		"project_id:%()s":         "%(name)s",
 		"is_admin:True":           `unknown kind "is_admin"`,
+		"field:networks:shared":   "write field:RESOURCE:ATTRIBUTE=VALUE",
+		"field:shared=True":       "write field:RESOURCE:ATTRIBUTE=VALUE",
+		"field:port:name=~(":      "error parsing regexp",
 		strings.Repeat("(", 100000) + "@" + strings.Repeat(")", 100000): "deeper than",
 		strings.Repeat("not ", 100000) + "@":                            "deeper than",
 	} {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -35,6 +36,12 @@ type Default struct {
 	Old string
 	// Scopes are the allowed scopes of tokens, checked in addition to the rule; an empty list allows every scope.
 	Scopes []Scope
+	// Guards says for readers what the rule decides, one text for each route or attribute. Guards is empty for a rule that no API checks
+	// itself, because only other rules refer to it.
+	Guards []string
+	// Attributes are the attributes that the target of the operation can have. A rule that compares another attribute is refused, because
+	// it would never allow what its author intends. If Attributes is nil, a rule may compare any attribute.
+	Attributes []string
 }
 
 // Options are the operator's settings.
@@ -47,25 +54,29 @@ type Options struct {
 type Policy struct {
 	options  Options
 	defaults map[string]Default
-	loaded   atomic.Pointer[ruleSet]
+	order    []string // names of the defaults
+	loaded   atomic.Pointer[Rules]
 	reading  sync.Mutex
 }
 
-// ruleSet contains the rules that apply while the operator's file has one particular content.
-type ruleSet struct {
-	rules map[string]Check
-	file  os.FileInfo // nil without a file
+// Rules are the rules that apply while the operator's file has one particular content.
+type Rules struct {
+	rules      map[string]Check
+	scopes     map[string][]Scope
+	texts      map[string]string // the rules of the file
+	overridden map[string]bool   // the rules that the file changes, also by changing a rule to which they refer
+	file       os.FileInfo       // nil without a file
 }
 
-// Open reads the defaults and the file. Open returns an error for a rule that cannot be parsed, that refers to an unknown name, or that has
-// no effect because no API checks its name and no other rule refers to it.
+// Open reads the defaults and the file. Open returns an error for a rule that cannot be parsed, that refers to an unknown name, that
+// compares an attribute which the target does not have, or that has no effect because no API checks its name and no other rule refers to it.
 func Open(o Options, defaults ...Default) (*Policy, error) {
 	p := &Policy{options: o, defaults: map[string]Default{}}
 	for _, d := range defaults {
 		if _, twice := p.defaults[d.Name]; twice {
 			return nil, fmt.Errorf("policy: %s has two default rules", d.Name)
 		}
-		p.defaults[d.Name] = d
+		p.defaults[d.Name], p.order = d, append(p.order, d.Name)
 	}
 	first, err := p.read()
 	if err != nil {
@@ -77,11 +88,57 @@ func Open(o Options, defaults ...Default) (*Policy, error) {
 
 // Allows reports whether the caller may perform the operation on the target.
 func (p *Policy) Allows(name string, c identity.Caller, target Target) bool {
-	rules := p.current().rules
-	if scopes := p.defaults[name].Scopes; rules[name] == nil || len(scopes) > 0 && !slices.Contains(scopes, scope(c)) {
-		return false
+	return p.current().Decide(name, c, target) == Allowed
+}
+
+// Rules returns the rules of the current file. A request that checks several rules gets them once with this method, so that a change of the
+// file does not change the rules in the middle of the request.
+func (p *Policy) Rules() *Rules { return p.current() }
+
+// Decide returns Allowed or Denied: whether the caller may perform the operation on the target. A condition on an attribute that the target
+// lacks is false.
+func (r *Rules) Decide(name string, c identity.Caller, target Target) Decision {
+	return r.decide(name, question{rules: r.rules, caller: c, target: target})
+}
+
+// DecideEarly decides before all attributes of the target are known: the attributes that the target lacks are unknown. DecideEarly returns
+// Depends if the result depends on them.
+func (r *Rules) DecideEarly(name string, c identity.Caller, target Target) Decision {
+	return r.decide(name, question{rules: r.rules, caller: c, target: target, open: true})
+}
+
+func (r *Rules) decide(name string, q question) Decision {
+	check, ok := r.rules[name]
+	if scopes := r.scopes[name]; !ok || len(scopes) > 0 && !slices.Contains(scopes, scope(q.caller)) {
+		return Denied
 	}
-	return rules[name].holds(question{rules: rules, caller: c, target: target})
+	return check.decide(q)
+}
+
+// Overridden reports whether the operator's file changes the rule or a rule to which it refers.
+func (r *Rules) Overridden(name string) bool { return r.overridden[name] }
+
+// Entry is a rule with its default and its present value.
+type Entry struct {
+	Default
+	Present  string // the rule in force
+	FromFile bool   // the operator's file has a rule of this name
+}
+
+// Entries returns all rules: the default rules in their order, then the rules that only the operator's file defines.
+func (p *Policy) Entries() []Entry {
+	now := p.current()
+	entries := make([]Entry, len(p.order))
+	for i, name := range p.order {
+		_, fromFile := now.texts[name]
+		entries[i] = Entry{Default: p.defaults[name], Present: now.rules[name].String(), FromFile: fromFile}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now.texts)) {
+		if _, known := p.defaults[name]; !known {
+			entries = append(entries, Entry{Default: Default{Name: name}, Present: now.rules[name].String(), FromFile: true})
+		}
+	}
+	return entries
 }
 
 func scope(c identity.Caller) Scope {
@@ -97,7 +154,7 @@ func scope(c identity.Caller) Scope {
 
 // current returns the rules of the current file. If the file is missing, or has changed and is invalid, current logs an error and returns
 // the rules that it has read before.
-func (p *Policy) current() *ruleSet {
+func (p *Policy) current() *Rules {
 	now := p.loaded.Load()
 	if p.options.File == "" || !p.reading.TryLock() {
 		return now
@@ -107,12 +164,16 @@ func (p *Policy) current() *ruleSet {
 	switch now = p.loaded.Load(); {
 	case err != nil && now.file != nil:
 		slog.Error("Policy file is missing; its last rules stay in force", "error", err)
-		p.loaded.Store(&ruleSet{rules: now.rules})
+		next := *now
+		next.file = nil
+		p.loaded.Store(&next)
 	case err == nil && !unchanged(now.file, info):
 		next, err := p.read()
 		if err != nil {
 			slog.Error("Policy file is invalid; the previous rules stay in force", "error", err)
-			next = &ruleSet{rules: now.rules, file: info}
+			kept := *now
+			kept.file = info
+			next = &kept
 		} else {
 			slog.Info("Policy file reloaded", "file", p.options.File)
 		}
@@ -126,14 +187,15 @@ func unchanged(a, b os.FileInfo) bool {
 }
 
 // read builds the rules from the defaults and the file.
-func (p *Policy) read() (*ruleSet, error) {
+func (p *Policy) read() (*Rules, error) {
 	overrides, info, err := load(p.options.File)
 	if err != nil {
 		return nil, err
 	}
-	e := &ruleSet{rules: map[string]Check{}, file: info}
+	e := &Rules{rules: map[string]Check{}, scopes: map[string][]Scope{}, texts: overrides, overridden: map[string]bool{}, file: info}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(p.defaults)) {
+		e.scopes[name] = p.defaults[name].Scopes
 		if _, overridden := overrides[name]; overridden {
 			continue
 		}
@@ -157,7 +219,13 @@ func (p *Policy) read() (*ruleSet, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return e, p.validate(e.rules, overrides)
+	if err := p.validate(e.rules, overrides); err != nil {
+		return nil, err
+	}
+	for name := range e.rules {
+		e.overridden[name] = slices.ContainsFunc(reachable(e.rules, name), func(other string) bool { return hasKey(overrides, other) })
+	}
+	return e, p.checkAttributes(e.rules)
 }
 
 // validate refuses references to unknown rules, circular references, and rules of the file that no API checks and to which no other rule
@@ -166,7 +234,7 @@ func (p *Policy) validate(rules map[string]Check, overrides map[string]string) e
 	used := map[string]bool{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		for _, other := range rules[name].refers() {
+		for _, other := range referredRules(rules[name]) {
 			if used[other] = true; rules[other] == nil {
 				errs = append(errs, fmt.Errorf("policy: %s refers to rule:%s, which does not exist", name, other))
 			}
@@ -185,17 +253,43 @@ func (p *Policy) validate(rules map[string]Check, overrides map[string]string) e
 
 // circular reports whether a rule refers to itself, directly or through other rules.
 func circular(rules map[string]Check, name string) bool {
-	seen, next := map[string]bool{}, rules[name].refers()
-	for len(next) > 0 {
-		other := next[len(next)-1]
-		next = next[:len(next)-1]
-		if other == name {
-			return true
-		}
-		if !seen[other] && rules[other] != nil {
-			seen[other] = true
-			next = append(next, rules[other].refers()...)
+	return slices.ContainsFunc(reachable(rules, name), func(other string) bool { return slices.Contains(referredRules(rules[other]), name) })
+}
+
+// reachable returns the name of the rule and the names of all existing rules to which it refers, directly or through other rules.
+func reachable(rules map[string]Check, name string) []string {
+	names := []string{name}
+	for i := 0; i < len(names); i++ {
+		for _, other := range referredRules(rules[names[i]]) {
+			if rules[other] != nil && !slices.Contains(names, other) {
+				names = append(names, other)
+			}
 		}
 	}
-	return false
+	return names
+}
+
+// checkAttributes refuses rules that compare an attribute which the target of the operation does not have.
+func (p *Policy) checkAttributes(rules map[string]Check) error {
+	var errs []error
+	for _, name := range p.order {
+		known := p.defaults[name].Attributes
+		if known == nil {
+			continue
+		}
+		for _, other := range reachable(rules, name) {
+			for _, names := range comparedAttributes(rules[other]) {
+				if !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(known, n) }) {
+					errs = append(errs, fmt.Errorf("policy: %s: rule:%s compares the attribute %s, but the target of %s has only %s",
+						name, other, names[0], name, strings.Join(known, ", ")))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func hasKey(m map[string]string, key string) bool {
+	_, ok := m[key]
+	return ok
 }

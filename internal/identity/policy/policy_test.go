@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 )
@@ -97,6 +99,51 @@ func TestPolicy_FileWithoutEffectIsRefused(t *testing.T) {
 	}
 	if _, err := policy.Open(policy.Options{File: filepath.Join(t.TempDir(), "none")}); err == nil {
 		t.Error("open a policy file that does not exist: got no error, want one")
+	}
+}
+
+func TestPolicy_ComparisonWithAnAttributeThatTheTargetLacksIsRefused(t *testing.T) {
+	t.Parallel()
+	defaults := []policy.Default{
+		{Name: "owner", Check: "project_id:%(project_id)s"},
+		{Name: "get", Check: "rule:owner or field:networks:shared=True", Attributes: []string{"project_id", "network:shared"}},
+		{Name: "create", Check: "rule:owner", Attributes: []string{"project_id"}},
+		{Name: "other", Check: "rule:owner"},
+	}
+	for content, want := range map[string]string{
+		"create: user_id:%(user_id)s":             "create: rule:create compares the attribute user_id, but the target of create has only project_id",
+		"owner: tenant_id:%(tenant_id)s":          "get: rule:owner compares the attribute tenant_id, but the target of get has only project_id, network:shared",
+		"create: field:networks:shared=True":      "create: rule:create compares the attribute shared",
+		"create: \"'a':%(project_id)s-%(name)s\"": "compares the attribute name",
+		"other: user_id:%(user_id)s":              "",
+		"get: not field:networks:shared=True":     "",
+	} {
+		t.Run(content, func(t *testing.T) {
+			_, err := policy.Open(policy.Options{File: writePolicy(t, content)}, defaults...)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("open the policy file %q: got error %v, want one with %q (none if it is empty)", content, err, want)
+			}
+		})
+	}
+}
+
+func TestPolicy_EntriesShowDefaultsAndTheFile(t *testing.T) {
+	t.Parallel()
+	p := open(t, policy.Options{File: writePolicy(t, "b: rule:mine\nmine: role:x and ( not role:y or '1':%(n)s )\n")},
+		policy.Default{Name: "b", Check: "role:admin", Guards: []string{"GET /b"}}, policy.Default{Name: "a", Check: "rule:b"}, policy.Default{Name: "c", Check: ""})
+	want := []policy.Entry{
+		{Default: policy.Default{Name: "b", Check: "role:admin", Guards: []string{"GET /b"}}, Present: "rule:mine", FromFile: true},
+		{Default: policy.Default{Name: "a", Check: "rule:b"}, Present: "rule:b"},
+		{Default: policy.Default{Name: "c"}, Present: "@"},
+		{Default: policy.Default{Name: "mine"}, Present: "role:x and (not role:y or '1':%(n)s)", FromFile: true},
+	}
+	if diff := cmp.Diff(want, p.Entries()); diff != "" {
+		t.Errorf("the entries differ (-want +got):\n%s", diff)
+	}
+	for name, overridden := range map[string]bool{"a": true, "b": true, "c": false, "mine": true} {
+		if got := p.Rules().Overridden(name); got != overridden {
+			t.Errorf("the file changes the rule %s: got %v, want %v", name, got, overridden)
+		}
 	}
 }
 
