@@ -241,7 +241,7 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/api/journal": apiRule("internal/journal", "journalstore", "internal/store/mirrorstore"),
 	"internal/api/operator": apiRule("internal/inventory", "inventorystore", "internal/store/outbox", "internal/store/mirrorstore", "internal/journal", "internal/contract",
-		"internal/network", "internal/store/networkstore", "internal/store/agentstore"),
+		"internal/network", "internal/store/networkstore", "internal/store/agentstore", "internal/identity/policy"),
 }
 
 // storeRule returns the import rule of a store package. The store package may import the packages in the parameter `may`.

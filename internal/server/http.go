@@ -26,6 +26,7 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/config"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/inventory"
 	"berth/internal/notify"
 	"berth/internal/store/agentstore"
@@ -60,10 +61,15 @@ func (a *App) agentTokens() *agentstore.Store {
 // newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for allocation candidates.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	api := operator.New(operator.Options{Inventory: a.store.Inventory, Network: a.store.Network, Agents: a.store.Agents, Outbox: a.store.Outbox,
-		Mirror: a.store.Mirror, Identity: id, Incomplete: incomplete})
+		Mirror: a.store.Mirror, Identity: id, Policies: a.policies(), Incomplete: incomplete})
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/candidates/explain",
 		Handle: osapi.AdminOnly(placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)))})
 	return api
+}
+
+// policies returns the rules of each API that decides with rules, by the name of the API.
+func (a *App) policies() map[string]*policy.Policy {
+	return map[string]*policy.Policy{"placement": a.policy}
 }
 
 func (a *App) leaseOptions(id identity.Authenticator) blazar.Options {

@@ -9,7 +9,7 @@ import (
 // Commands returns the commands of package resource: the commands for networks, leases, the journal and all other
 // resources.
 func Commands() []cli.Command {
-	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands(), noteCommands())
+	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands(), policyCommands(), noteCommands())
 }
 
 func networkingCommands() []cli.Command {
@@ -110,6 +110,13 @@ func controllerCommands() []cli.Command {
 	}
 }
 
+func policyCommands() []cli.Command {
+	return []cli.Command{
+		{Words: "policy list", Help: "List the policy rules in force", Details: listPolicyHelp, Bind: listPolicy},
+		{Words: "policy check RULE", Help: "Decide a policy rule for a caller and explain the decision", Details: checkPolicyHelp, Bind: checkPolicy},
+	}
+}
+
 func noteCommands() []cli.Command {
 	return []cli.Command{
 		{Words: "note list", Help: "List notes that are not delivered to Temporal", Details: noteHelp, Bind: listNotes},
@@ -135,5 +142,6 @@ var Groups = map[string]string{
 	"provider":   "Resource providers and their inventories",
 	"journal":    "Journal entries: changes to be sent to the controller",
 	"note":       "Notes: nudges that berth delivers to Temporal",
+	"policy":     "Policy rules: who may do what",
 	"odl":        "Comparison and repair of the controller's data",
 }

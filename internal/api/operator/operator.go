@@ -1,7 +1,8 @@
 // Package operator is the API for administrators at /operator/v1. It has functions that the other APIs do not have: the history of
 // generations (who changed the generation of a provider or consumer), the migration of consumers without a project and user, the results of
 // comparing the rows of the database with Temporal and with the controller, the notes of the outbox that berth has not delivered to
-// Temporal, the provisioning blocks of ports and trunks, the tokens and public keys of agents, and the virtual hosts of RabbitMQ that agents use.
+// Temporal, the provisioning blocks of ports and trunks, the tokens and public keys of agents, the virtual hosts of RabbitMQ that agents use,
+// and the decisions of policy rules.
 package operator
 
 import (
@@ -12,6 +13,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/inventory"
 	"berth/internal/store/agentstore"
 	"berth/internal/store/inventorystore"
@@ -28,6 +30,7 @@ type Options struct {
 	Outbox    *outbox.Store
 	Mirror    *mirrorstore.Store
 	Identity  identity.Authenticator
+	Policies  map[string]*policy.Policy // the rules of each API that decides with rules, by the name of the API
 	// Incomplete is the project and user that consumers without a project and user get from the migration of consumers.
 	Incomplete inventory.Owner
 }
@@ -35,6 +38,7 @@ type Options struct {
 // New returns the API.
 func New(o Options) *osapi.API {
 	s, c, undelivered := o.Inventory, consumers{o.Inventory, o.Incomplete}, notes{o.Outbox}
+	access := policies{o.Policies, o.Identity}
 	b, tokens, keys := blocks{o.Network}, agentCredentials{o.Agents, agentstore.Token}, agentCredentials{o.Agents, agentstore.Key}
 	return &osapi.API{
 		Prefix:   "/operator/v1",
@@ -52,6 +56,8 @@ func New(o Options) *osapi.API {
 			{Method: http.MethodPut, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.add), Repeatable: true},
 			{Method: http.MethodDelete, Path: "/blocks/{type}/{id}/{entity}", Handle: osapi.AdminOnly(b.remove)},
 			{Method: http.MethodPost, Path: "/blocks/{type}/{id}/{entity}/complete", Handle: osapi.AdminOnly(b.complete), Repeatable: true},
+			{Method: http.MethodGet, Path: "/policy/rules", Handle: osapi.AdminOnly(access.list)},
+			{Method: http.MethodPost, Path: "/policy/check", Handle: osapi.AdminOnly(access.check), Repeatable: true},
 		}, tokens.routes("/agent-tokens", tokens.createToken), keys.routes("/agent-keys", keys.addKey), agentVirtualHosts{o.Agents}.routes("/agent-vhosts")),
 	}
 }

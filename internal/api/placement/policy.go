@@ -25,18 +25,20 @@ func rules() []policy.Default {
 		{Name: "project_reader_api", Check: "role:reader and project_id:%(project_id)s"},
 		{Name: "admin_or_project_reader_or_service_api", Check: "rule:admin_or_service_api or rule:project_reader_api"},
 	}
-	known := map[string]bool{}
+	position := map[string]int{}
 	for _, e := range endpoints {
-		name := ruleName(e.rule)
-		if known[name] {
+		name, operation := ruleName(e.rule), e.method+" "+e.path
+		if i, known := position[name]; known {
+			all[i].Guards = append(all[i].Guards, operation)
 			continue
 		}
-		known[name] = true
+		position[name] = len(all)
 		check := "rule:admin_or_service_api"
 		if other, ok := exceptions[name]; ok {
 			check = other
 		}
-		all = append(all, policy.Default{Name: name, Check: check, Old: "rule:admin_api", Scopes: []policy.Scope{policy.Project}})
+		all = append(all, policy.Default{Name: name, Check: check, Old: "rule:admin_api", Scopes: []policy.Scope{policy.Project},
+			Guards: []string{operation}, Attributes: []string{"project_id", "user_id"}})
 	}
 	return all
 }

@@ -9,10 +9,10 @@ import (
 
 // Explanation says why a condition of a rule allows or refuses a request.
 type Explanation struct {
-	Check   string        // the condition in the grammar of oslo.policy
-	Allowed bool          // the result of the condition
-	Reason  string        // which values were compared; empty if the parts say it
-	Parts   []Explanation // the results of the conditions that this condition combines or refers to
+	Check   string        `json:"check"`            // the condition in the grammar of oslo.policy
+	Allowed bool          `json:"allowed"`          // the result of the condition
+	Reason  string        `json:"reason,omitempty"` // which values were compared; empty if the parts say it
+	Parts   []Explanation `json:"parts,omitempty"`  // the results of the conditions that this condition combines or refers to
 }
 
 // Explain decides a rule as Allows does, and returns the result of each condition of the rule. The result known is false if no rule has the

@@ -123,6 +123,8 @@ type Entry struct {
 	Default
 	Present  string // the rule in force
 	FromFile bool   // the operator's file has a rule of this name
+	// OnlyInFile says that the rule has no default.
+	OnlyInFile bool
 }
 
 // Entries returns all rules: the default rules in their order, then the rules that only the operator's file defines.
@@ -135,7 +137,7 @@ func (p *Policy) Entries() []Entry {
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.texts)) {
 		if _, known := p.defaults[name]; !known {
-			entries = append(entries, Entry{Default: Default{Name: name}, Present: now.rules[name].String(), FromFile: true})
+			entries = append(entries, Entry{Default: Default{Name: name}, Present: now.rules[name].String(), FromFile: true, OnlyInFile: true})
 		}
 	}
 	return entries
