@@ -11,6 +11,9 @@ import (
 	"berth/internal/identity/policy"
 )
 
+// maxPolicyItems is the maximum number of roles, and of attributes of the target, in one question.
+const maxPolicyItems = 100
+
 // policies handles the requests about the policy rules. It maps the name of each API that decides with rules to the rules of this API.
 type policies struct {
 	byAPI    map[string]*policy.Policy
@@ -76,6 +79,11 @@ func (p policies) check(r *http.Request) (int, any, error) {
 	var q policyQuestion
 	if err := osapi.Decode(r, &q); err != nil {
 		return 0, nil, err
+	}
+	for name, length := range map[string]int{"roles": len(q.Roles), "target": len(q.Target)} {
+		if length > maxPolicyItems {
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'%s' must have at most %d items.", name, maxPolicyItems)
+		}
 	}
 	rules, known := p.byAPI[q.API]
 	if !known {

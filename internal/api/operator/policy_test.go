@@ -73,12 +73,13 @@ func TestPolicyCheck_RefusesWrongQuestions(t *testing.T) {
 	t.Parallel()
 	h := servePolicy(t, "")
 	for body, want := range map[string]int{
-		`{"api":"compute","rule":"x"}`:                                            400,
-		`{"api":"placement","rule":"x"}`:                                          404,
-		`{"api":"placement","rule":"placement:usages","target":{"a":{}}}`:         400,
-		`{"api":"placement","rule":"placement:usages","token":"a","roles":["b"]}`: 400,
-		`{"api":"placement","rule":"placement:usages","roles":"b"}`:               400,
-		`{"api":"placement","rule":"placement:usages","role":["b"]}`:              400,
+		`{"api":"compute","rule":"x"}`:                                                                   400,
+		`{"api":"placement","rule":"x"}`:                                                                 404,
+		`{"api":"placement","rule":"placement:usages","target":{"a":{}}}`:                                400,
+		`{"api":"placement","rule":"placement:usages","token":"a","roles":["b"]}`:                        400,
+		`{"api":"placement","rule":"placement:usages","roles":"b"}`:                                      400,
+		`{"api":"placement","rule":"placement:usages","roles":["b"` + strings.Repeat(`,"b"`, 100) + `]}`: 400,
+		`{"api":"placement","rule":"placement:usages","role":["b"]}`:                                     400,
 	} {
 		t.Run(body, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", http.MethodPost, "/operator/v1/policy/check", body); status != want {
