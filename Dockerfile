@@ -9,8 +9,12 @@ COPY internal internal
 COPY starter starter
 COPY worker worker
 COPY workflows workflows
-RUN go build -trimpath -ldflags=-s -o /out/berth-worker ./worker && \
-    go build -trimpath -ldflags=-s -o /out/starter ./starter
+# What the programs say about themselves: --build-arg VERSION=1.4.0 --build-arg COMMIT=$(git rev-parse HEAD)
+ARG VERSION
+ARG COMMIT
+RUN flags="-s -X berth/internal/version.number=$VERSION -X berth/internal/version.commit=$COMMIT" && \
+    go build -trimpath -ldflags="$flags" -o /out/berth-worker ./worker && \
+    go build -trimpath -ldflags="$flags" -o /out/starter ./starter
 
 FROM debian:13.1-slim
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -18,7 +18,7 @@ run: build ## start berth, PostgreSQL, Temporal and a stub of OpenDaylight, run 
 .PHONY: build
 build: ## build bin/worker and bin/starter
 	@echo "building bin/worker and bin/starter"
-	@go build -o bin/ ./worker ./starter
+	@go build -ldflags "$$(tools/ldflags.sh)" -o bin/ ./worker ./starter
 
 .PHONY: tools
 tools: ## build bin/temporal: the temporal CLI with the dev server and the UI
@@ -60,6 +60,14 @@ fuzz: deps ## let Go's fuzzer try random inputs on each parser; TIME=1m sets the
 bench: deps build ## measure ports, journal entries, leases and allocations, write bench.json; BENCH="-h" lists the options
 	@go build -o bin/ ./bench && exec bin/bench $(BENCH)
 
+.PHONY: vendor
+vendor: ## refresh the files from npm in the console, and check them against npm's integrity hashes; needs npm; CHECK=-n only checks
+	@tools/vendor.sh $(CHECK)
+
+.PHONY: screenshots
+screenshots: ## draw the pages of the console for the documentation with Chromium, into docs/images
+	@go test -count 1 ./internal/api/console -run TestScreenshots -screenshots "$(CURDIR)/docs/images"
+
 .PHONY: generate
 generate: ## rewrite docs/settings.md from the table of settings
 	@go test -count 1 ./internal/config -run SettingsPage -update
@@ -69,9 +77,13 @@ lint: ## run gofmt, go vet, staticcheck and workflowcheck, and check the licence
 	@tools/lint.sh
 
 .PHONY: sbom
-sbom: ## write bin/sbom.json: the modules in bin/worker and bin/starter with their licences, in the CycloneDX format
+sbom: ## write bin/sbom.json: the Go modules and npm packages in bin/worker and bin/starter with their licences, in the CycloneDX format
 	@mkdir -p bin
-	@go -C tools/dependencies run . -C "$(CURDIR)" sbom ./worker ./starter >bin/sbom.json.new && mv bin/sbom.json.new bin/sbom.json
+	@go -C tools/dependencies run . -C "$(CURDIR)" -npm "$(CURDIR)/tools/vendor.txt" sbom ./worker ./starter >bin/sbom.json.new && mv bin/sbom.json.new bin/sbom.json
+
+.PHONY: release
+release: ## write the files of a release into dist: programs, packages for Debian, context of the image, SBOM, checksums; VERSION=1.4.0 replaces the tag
+	@tools/release.sh
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in berth and its tools; needs the network, or GOVULNDB=file:///folder
@@ -82,5 +94,5 @@ deps: ## install the packages that the tests need on a clean Debian machine
 	@tools/deps.sh
 
 .PHONY: clean
-clean: ## remove bin; keeps the data of make run
-	rm -rf bin
+clean: ## remove bin and dist; keeps the data of make run
+	rm -rf bin dist

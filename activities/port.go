@@ -33,6 +33,6 @@ func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports [
 		return contract.PortStatus{}, classify(err)
 	}
 	status := networkstore.WorkflowPortStatus(key, s)
-	status.Refused = refused
+	status.Refused, status.Stale = refused, s.Stale
 	return status, nil
 }

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.temporal.io/sdk/contrib/envconfig"
@@ -26,55 +27,6 @@ func TestDeployment_HasNoProblems(t *testing.T) {
 	for _, problem := range findProblems(readRepository(t)) {
 		t.Error(problem)
 	}
-}
-
-// mistakes are wrong changes of the deployment files. The field `problem` of a mistake is a part of the message with which findProblems
-// must report the mistake.
-var mistakes = []struct{ file, old, mistake, problem string }{
-	{composeYAML, "  BERTH_ODL_URL:", "  BERTH_ODL_ULR:", "unknown variable BERTH_ODL_ULR"},
-	{composeYAML, "  OS_PROJECT_NAME:", "  OS_PROJEKT_NAME:", "no program reads OS_PROJEKT_NAME"},
-	{composeYAML, "  TEMPORAL_ADDRESS: temporal:7233\n  TEMPORAL_NAMESPACE", "  TEMPORAL_HOST: temporal:7233\n  TEMPORAL_NAMESPACE", "no program reads TEMPORAL_HOST"},
-	{composeYAML, "  PGPASSWORD:", "  PGPASSWD:", "no program reads PGPASSWD"},
-	{composeYAML, "POSTGRES_PWD:", "POSTGRES_PASSWD:", "no program reads POSTGRES_PASSWD"},
-	{composeYAML, "SQL_HOST:", "SQL_SERVER:", "no program reads SQL_SERVER"},
-	{composeYAML, "TEMPORAL_DEFAULT_NAMESPACE:", "TEMPORAL_UI_NAMESPACE:", "no program reads TEMPORAL_UI_NAMESPACE"},
-	{composeYAML, "${OS_PASSWORD:", "${OS_PASWORD:", "OS_PASWORD is not documented"},
-	{composeYAML, "-roles, api]", "-roles, apis]", `unknown role "apis"`},
-	{composeYAML, "-roles, api]", "-role, api]", "flag provided but not defined: -role"},
-	{composeYAML, `"relay,temporal"`, "relay", "no service has the role temporal"},
-	{composeYAML, `"relay,temporal"`, "temporal", "no service has the role relay"},
-	{composeYAML, "[starter, migrate]", "[starter, migrat]", "migrat"},
-	{composeYAML, "[starter, migrate]", "[berth, migrate]", "builds the program berth"},
-	{composeYAML, "probe, --ready]", "probe, --redy]", "--redy"},
-	{composeYAML, "BERTH_AUTH: keystone", "BERTH_AUTH: noauth", "loopback only"},
-	{composeYAML, "  BERTH_LISTEN: 0.0.0.0:8778", "  BERTH_LISTEN: 0.0.0.0:8779", "port 8778 is published, but BERTH_LISTEN"},
-	{composeYAML, "0.0.0.0:8778}:8778", "0.0.0.0:8778}:8777", "port 8777 is published"},
-	{composeYAML, `"127.0.0.1:7233:7233"`, `"7233:7233"`, "beyond loopback"},
-	{composeYAML, "temporal-namespace: {condition: service_completed", "temporal: {condition: service_completed", "temporal does not exit"},
-	{composeYAML, "temporal: {condition: service_healthy}", "temporal-schema: {condition: service_healthy}", "temporal-schema has no health check"},
-	{composeYAML, "postgres: {condition: service_healthy}", "postgresql: {condition: service_healthy}", "no service postgresql"},
-	{composeYAML, "    healthcheck: *ready\n", "", "api has no health check"},
-	{composeYAML, "restart: on-failure:5", "restart: always", "does not exit"},
-	{composeYAML, "restart: unless-stopped", "restart: unless-stoped", "restart: unless-stoped"},
-	{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/server:latest", "not pinned"},
-	{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/auto-setup:1.29.1", "imageVariables lacks the image temporalio/auto-setup"},
-	{composeYAML, "image: temporalio/admin-tools:1.32.1", "image: temporalio/admin-tools:1.31.0", "tools/temporal pins 1.32.1"},
-	{composeYAML, "./deploy/temporal-schema.sh:", "./deploy/schema.sh:", "no file ./deploy/schema.sh"},
-	{composeYAML, "[/deploy/temporal-schema.sh]", "[/deploy/temporal-schma.sh]", "nothing is mounted at /deploy/temporal-schma.sh"},
-	{composeYAML, "DYNAMIC_CONFIG_FILE_PATH: /deploy/", "DYNAMIC_CONFIG_FILE_PATH: /etc/", "nothing is mounted at /etc/temporal-dynamicconfig.yaml"},
-	{envExample, "API_ADDRESS=", "API_ADRESS=", "API_ADDRESS is not documented"},
-	{envExample, "API_ADDRESS=", "API_ADDRESS=\nBERTH_GONE=", "BERTH_GONE is documented"},
-	{dockerfile, "berth-worker ./worker", "berth-worker ./wroker", "./wroker"},
-	{dockerfile, "golang:1.26.8", "golang:1.25.1", "go.mod requires"},
-	{dockerfile, "golang:1.26.8-trixie", "golang:latest", "not pinned"},
-	{dockerfile, "USER 65532:65532", "USER root", "root"},
-	{dockerfile, "EXPOSE 8778", "EXPOSE 8777", "8777"},
-	{dockerfile, `"starter", "probe"]`, `"starter", "prob"]`, "prob"},
-	{dockerfile, "COPY workflows workflows\n", "", "workflows is not copied"},
-	{".dockerignore", "!activities\n", "", "activities is ignored"},
-	{"deploy/temporal-namespace.sh", "--name BerthHost", "--name BerthHots", "search attributes"},
-	{"deploy/temporal-namespace.sh", "--type KeywordList", "--type Keyword", "search attributes"},
-	{"deploy/postgres.sh", `"$DATABASE_PASSWORD_BERTH"`, `"$DATABASE_PASSWORD_BIRTH"`, "no setting for DATABASE_PASSWORD_BIRTH"},
 }
 
 // TestDeployment_FindsEachMistake makes one mistake at a time in the deployment files and checks that findProblems reports the mistake.
@@ -106,7 +58,8 @@ func findProblems(f files) []string {
 	found := slices.Concat(checkVariables(f), checkImages(f, c), checkRoles(c), checkSearchAttributes(f), checkDockerfile(f))
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
-		for _, problem := range slices.Concat(checkSettings(f, s), checkCommands(f, s), checkPorts(s), checkMounts(f, c, s), checkDependencies(c, s)) {
+		for _, problem := range slices.Concat(checkSettings(f, s), checkCommands(f, s), checkPorts(f, s), checkMounts(f, c, s), checkDependencies(c, s),
+			checkHardening(s), checkNetworks(c, name), checkTemporalTLS(s)) {
 			found = append(found, name+": "+problem)
 		}
 		if !s.isOneShot() && len(s.Healthcheck.Test) == 0 {
@@ -136,14 +89,21 @@ func checkVariables(f files) (found []string) {
 // entrypoint script reads. The variables of Temporal's images are those that the server's configuration template, temporal-sql-tool, the
 // temporal CLI and the UI's configuration read.
 var imageVariables = map[string][]string{
-	"postgres":               {"POSTGRES_USER", "POSTGRES_PASSWORD"},
-	"temporalio/server":      {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL"},
-	"temporalio/admin-tools": {"SQL_PLUGIN", "SQL_HOST", "SQL_PORT", "SQL_USER", "SQL_PASSWORD", "TEMPORAL_ADDRESS"},
-	"temporalio/ui":          {"TEMPORAL_ADDRESS", "TEMPORAL_DEFAULT_NAMESPACE"},
+	"postgres": {"POSTGRES_USER", "POSTGRES_PASSWORD"},
+	"rabbitmq": {"RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_NODENAME", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "ERL_EPMD_ADDRESS"},
+	"temporalio/server": {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "TEMPORAL_BROADCAST_ADDRESS", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL",
+		"TEMPORAL_TLS_REQUIRE_CLIENT_AUTH", "TEMPORAL_TLS_FRONTEND_CERT", "TEMPORAL_TLS_FRONTEND_KEY", "TEMPORAL_TLS_FRONTEND_SERVER_NAME",
+		"TEMPORAL_TLS_CLIENT1_CA_CERT", "TEMPORAL_TLS_CLIENT2_CA_CERT", "TEMPORAL_TLS_SERVER_CERT", "TEMPORAL_TLS_SERVER_KEY",
+		"TEMPORAL_TLS_SERVER_CA_CERT", "TEMPORAL_TLS_INTERNODE_SERVER_NAME", "TEMPORAL_AUTH_AUTHORIZER", "TEMPORAL_AUTH_CLAIM_MAPPER",
+		"TEMPORAL_JWT_KEY_SOURCE1", "TEMPORAL_JWT_KEY_SOURCE2", "TEMPORAL_SERVICES", "USE_INTERNAL_FRONTEND"},
+	"temporalio/admin-tools": {"SQL_PLUGIN", "SQL_HOST", "SQL_PORT", "SQL_USER", "SQL_PASSWORD"},
+	"temporalio/ui": {"TEMPORAL_ADDRESS", "TEMPORAL_DEFAULT_NAMESPACE", "TEMPORAL_DISABLE_WRITE_ACTIONS", "TEMPORAL_TLS_CA", "TEMPORAL_TLS_CERT", "TEMPORAL_TLS_KEY",
+		"TEMPORAL_TLS_ENABLE_HOST_VERIFICATION", "TEMPORAL_TLS_SERVER_NAME", "TEMPORAL_AUTH_ENABLED", "TEMPORAL_AUTH_PROVIDER_URL", "TEMPORAL_AUTH_CLIENT_ID",
+		"TEMPORAL_AUTH_CLIENT_SECRET", "TEMPORAL_AUTH_CALLBACK_URL", "TEMPORAL_AUTH_USE_ID_TOKEN_AS_BEARER", "TEMPORAL_AUTH_SCOPES"},
 }
 
-// pinnedTag matches the tag of an image if the tag names at least a minor version.
-var pinnedTag = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?$`)
+// pinnedTag matches the tag of an image if the tag names at least a minor version. The digest of the image may follow.
+var pinnedTag = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$`)
 
 // checkImages checks that third-party images are known and pinned, and that Temporal's images are pinned to the version that the tests run.
 func checkImages(f files, c compose) (found []string) {
@@ -158,7 +118,7 @@ func checkImages(f files, c compose) (found []string) {
 		case !pinnedTag.MatchString(tag):
 			found = append(found, s.Image+" is not pinned")
 		case name == "temporalio/server" || name == "temporalio/admin-tools":
-			if tag != version {
+			if number, _, _ := strings.Cut(tag, "@"); number != version {
 				found = append(found, s.Image+": tools/temporal pins "+version)
 			}
 		}
@@ -178,6 +138,9 @@ func checkSettings(f files, s service) (found []string) {
 	} else {
 		name, _, _ := strings.Cut(s.Image, ":")
 		read = append(scriptVariables(f, s), imageVariables[name]...)
+		if name == "temporalio/admin-tools" {
+			read = append(read, temporalVariables(s)...) // the temporal CLI loads its options with the same package as the SDK
+		}
 		for _, name := range scriptVariables(f, s) {
 			if s.Environment[name] == "" {
 				found = append(found, "no setting for "+name)
@@ -241,7 +204,7 @@ func checkRoles(c compose) (found []string) {
 			}
 		}
 	}
-	for _, role := range []string{config.API, config.Relay, config.Temporal} {
+	for _, role := range []string{config.API, config.Relay, config.Temporal, config.RPC} {
 		if !assigned[role] {
 			found = append(found, "no service has the role "+role)
 		}
@@ -273,11 +236,19 @@ func checkCommand(f files, command []string) error {
 	if !strings.Contains(f[dockerfile], "/out/"+program+" ") {
 		return fmt.Errorf("want that the Dockerfile builds the program %s, but it does not", program)
 	}
-	cmd := exec.Command(filepath.Join(programs, program), command[1:]...)
-	parsed := "BERTH_DATABASE_URL is not set"
-	if program == "starter" {
+	check, _ := parsed.LoadOrStore(strings.Join(command, " "), sync.OnceValue(func() error { return parseArguments(command) }))
+	return check.(func() error)()
+}
+
+// parsed contains the function parseArguments of each command, which runs once, because most mistakes do not change the commands.
+var parsed sync.Map
+
+func parseArguments(command []string) error {
+	cmd := exec.Command(filepath.Join(programs, command[0]), command[1:]...)
+	want := "BERTH_DATABASE_URL is not set"
+	if command[0] == "starter" {
 		cmd.Args = append(cmd.Args, "--help")
-		parsed = "  starter " + command[1] + " "
+		want = "  starter " + command[1] + " "
 	}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
@@ -285,7 +256,7 @@ func checkCommand(f files, command []string) error {
 	if err != nil && !errors.As(err, &exit) {
 		return err
 	}
-	if !strings.Contains(string(out), parsed) {
+	if !strings.Contains(string(out), want) {
 		return fmt.Errorf("%s: %s", strings.Join(command, " "), out)
 	}
 	return nil

@@ -41,6 +41,10 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
+	if private, err = createCertificates(filepath.Join(programs, "private")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return temporaltest.Main(m, storetest.Main)
 }
 
@@ -51,6 +55,7 @@ const (
 	composeYAML = "docker-compose.yml"
 	dockerfile  = "Dockerfile"
 	envExample  = "deploy/env.example"
+	rabbitConf  = "deploy/rabbitmq.conf"
 )
 
 // readRepository reads the deployment files from the repository.
@@ -64,7 +69,7 @@ func readRepository(t *testing.T) files {
 	for i, name := range names {
 		names[i] = "deploy/" + name
 	}
-	for _, name := range append(names, composeYAML, dockerfile, ".dockerignore", envExample, "go.mod", "tools/temporal/go.mod") {
+	for _, name := range append(names, composeYAML, dockerfile, ".dockerignore", envExample, rabbitConf, "go.mod", "tools/temporal/go.mod") {
 		raw, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)
@@ -78,6 +83,7 @@ func readRepository(t *testing.T) files {
 type compose struct {
 	Services map[string]service
 	Volumes  map[string]any
+	Networks map[string]struct{ Internal bool }
 }
 
 type service struct {
@@ -85,6 +91,7 @@ type service struct {
 	Build       string
 	Command     []string
 	Environment map[string]string
+	EnvFile     []string `yaml:"env_file"`
 	Ports       []string
 	Volumes     []string
 	Restart     string
@@ -94,6 +101,7 @@ type service struct {
 		Test    []string
 		Disable bool
 	}
+	hardening `yaml:",inline"`
 }
 
 // isBerth reports whether the service runs berth's image.

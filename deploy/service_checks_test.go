@@ -3,22 +3,21 @@ package deploy_test
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
 // checkPorts checks that the process of a service listens on the ports that the service publishes. checkPorts also checks that only
 // services that authenticate their callers publish a port on another address than loopback.
-func checkPorts(s service) (found []string) {
+func checkPorts(f files, s service) (found []string) {
 	for _, published := range s.Ports {
 		parts := strings.Split(published, ":")
 		port := parts[len(parts)-1]
 		if s.isBerth() {
-			if !strings.HasSuffix(s.Environment["BERTH_LISTEN"], ":"+port) {
+			if !strings.HasSuffix(s.Environment["BERTH_LISTEN"], ":"+port) && !strings.HasSuffix(s.Environment["BERTH_OPERATOR_LISTEN"], ":"+port) {
 				found = append(found, "port "+port+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"])
 			}
-		} else if parts[0] != "127.0.0.1" {
+		} else if parts[0] != "127.0.0.1" && !isSecureBroker(f, s) {
 			found = append(found, "port "+port+" is published beyond loopback")
 		}
 	}
@@ -34,7 +33,7 @@ func checkMounts(f files, c compose, s service) (found []string) {
 		if _, named := c.Volumes[parts[0]]; named {
 			continue
 		}
-		info, err := os.Stat(filepath.Join("..", parts[0]))
+		info, err := os.Stat(mountSource(parts[0]))
 		switch {
 		case err != nil:
 			found = append(found, "no file "+parts[0])
@@ -44,8 +43,13 @@ func checkMounts(f files, c compose, s service) (found []string) {
 			found = append(found, parts[0]+" is not a shell script")
 		}
 	}
+	for _, file := range s.EnvFile {
+		if _, err := os.Stat(mountSource(file)); err != nil {
+			found = append(found, "no file "+file)
+		}
+	}
 	for _, used := range append(slices.Clone(s.Command), slices.Collect(maps.Values(s.Environment))...) {
-		if strings.HasPrefix(used, "/") && !slices.Contains(targets, used) {
+		if (strings.HasPrefix(used, "/") || strings.HasPrefix(used, "file://")) && !slices.Contains(targets, used) && !isMounted(s, used) {
 			found = append(found, "nothing is mounted at "+used)
 		}
 	}

@@ -5,22 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"berth/internal/devstack"
-	"berth/internal/devstack/temporaltest"
 	"berth/internal/identity/keystonetest"
 	"berth/internal/odl/odltest"
 	"berth/internal/store/storetest"
@@ -29,24 +25,24 @@ import (
 // serviceHost runs the services of the Compose file as processes on this machine. In the settings of the services, serviceHost replaces
 // the host names of containers by addresses of this machine.
 type serviceHost struct {
-	keystone  *keystonetest.Server
-	odl       *odltest.Controller
-	services  map[string]service
-	database  *url.URL // URL of a database without berth's tables
-	temporal  string
-	namespace string
+	keystone *keystonetest.Server
+	odl      *odltest.Controller
+	services map[string]service
+	database *url.URL // URL of a database without berth's tables
+	temporal string   // address
+	broker   string   // address of RabbitMQ; nothing listens there unless the test has started the service rabbitmq
 }
 
 func newServiceHost(t *testing.T) *serviceHost {
 	t.Helper()
 	h := &serviceHost{keystone: keystonetest.New(t), odl: odltest.New(), database: emptyDatabase(t),
-		temporal: temporaltest.New(t).Address, namespace: "deploy-" + strconv.Itoa(os.Getpid())}
+		temporal: startTemporal(t), broker: "127.0.0.1:1"}
 	h.keystone.User("berth", "secret", "service", "service")
 	h.odl.User, h.odl.Password = "odl", "hunter2"
 	odl := httptest.NewServer(h.odl)
 	t.Cleanup(odl.Close)
 	password, _ := h.database.User.Password()
-	c, err := readRepository(t).compose(map[string]string{"DATABASE_PASSWORD_BERTH": password,
+	c, err := readRepository(t).compose(map[string]string{"DATABASE_PASSWORD_BERTH": password, "RABBITMQ_PASSWORD": "letters1", "BERTH_RABBITMQ_IDENTITIES": "off",
 		"OS_AUTH_URL": h.keystone.URL + "/v3", "OS_USERNAME": "berth", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "service",
 		"BERTH_ODL_URL": odl.URL + odltest.BasePath, "BERTH_ODL_USERNAME": "odl", "BERTH_ODL_PASSWORD": "hunter2",
 		"BERTH_NOVA_URL": "http://127.0.0.1:1/v2.1"})
@@ -74,10 +70,10 @@ func emptyDatabase(t *testing.T) *url.URL {
 }
 
 // environment returns the environment variables of a service. In their values, environment replaces the host names of containers by
-// addresses of this machine.
+// addresses of this machine, and the paths in mounted folders by paths of this machine.
 func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]string {
 	t.Helper()
-	env := maps.Clone(h.services[name].Environment)
+	env := hostEnvironment(t, h.services[name])
 	env["PATH"], env["HOME"] = os.Getenv("PATH"), t.TempDir()
 	if given := env["BERTH_DATABASE_URL"]; given != "" {
 		u, err := url.Parse(given)
@@ -90,12 +86,13 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	if env["TEMPORAL_ADDRESS"] == "temporal:7233" {
 		env["TEMPORAL_ADDRESS"] = h.temporal
 	}
-	if env["TEMPORAL_NAMESPACE"] == "berth" {
-		env["TEMPORAL_NAMESPACE"] = h.namespace
-	}
 	if env["BERTH_LISTEN"] == "0.0.0.0:8778" {
 		env["BERTH_LISTEN"] = listen
 	}
+	if env["BERTH_OPERATOR_LISTEN"] == "0.0.0.0:8779" {
+		env["BERTH_OPERATOR_LISTEN"] = "127.0.0.1:" + freePort(t)
+	}
+	env["BERTH_RABBITMQ_URL"] = strings.Replace(env["BERTH_RABBITMQ_URL"], "rabbitmq:5671", h.broker, 1)
 	return env
 }
 
@@ -139,11 +136,7 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 // address.
 func (h *serviceHost) start(t *testing.T, name string) string {
 	t.Helper()
-	port, err := devstack.Port(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	listen := "127.0.0.1:" + freePort(t)
 	env := h.environment(t, name, listen)
 	cmd, out := h.command(t, h.services[name].Command, env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -220,11 +213,13 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newServiceHost(t)
+	h.broker = startRabbitMQ(t, h.services["rabbitmq"])
 	for _, name := range []string{"temporal-namespace", "temporal-namespace", "migrate", "migrate"} {
 		h.runOneShot(t, name) // twice, because compose runs them at every start
 	}
 	networks := "http://" + h.start(t, "api") + "/networking/v2.0/networks"
 	h.start(t, "worker")
+	h.start(t, "rpc") // its health check needs the broker, because the test uses no virtual hosts of single hosts
 	member := h.keystone.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}})
 
 	unauthenticated, _ := call(t, "GET", networks, "", "")

@@ -29,19 +29,21 @@ type packageRule struct {
 // reserved contains external packages that only some packages may import, each with the reason for this restriction. A package may import a
 // reserved package only if the rule of the importing package names the reserved package.
 var reserved = map[string]string{
-	"github.com/jackc/pgx/v5":             "only the stores access the database",
-	"github.com/pressly/goose/v3":         "only internal/store/db migrates the schema",
-	"database/sql":                        "only the stores access the database",
-	"go.temporal.io/sdk":                  "APIs, rules and stores are independent of Temporal",
-	"github.com/gophercloud/gophercloud":  "only internal/identity calls Keystone, and only internal/cloud provisions reservations",
-	"github.com/sony/gobreaker":           "only internal/identity has a circuit breaker of its own process; internal/odl shares one between processes",
-	"github.com/spf13/cobra":              "only starter has a command line",
-	"github.com/spf13/pflag":              "only starter has a command line",
-	"go.yaml.in/yaml/v3":                  "only internal/config reads settings, internal/identity/policy reads policies, and starter prints YAML",
-	"github.com/fergusstrange":            "only internal/devstack starts servers for development",
-	"github.com/prometheus/client_golang": "only long-running components export metrics",
-	"github.com/rabbitmq/amqp091-go":      "only internal/api/rpc/oslomsg uses AMQP",
-	"github.com/anishathalye/porcupine":   "only tests check histories for linearizability",
+	"github.com/jackc/pgx/v5":                 "only the stores access the database",
+	"github.com/pressly/goose/v3":             "only internal/store/db migrates the schema",
+	"database/sql":                            "only the stores access the database",
+	"go.temporal.io/sdk":                      "APIs, rules and stores are independent of Temporal",
+	"github.com/gophercloud/gophercloud":      "only internal/identity calls Keystone, and only internal/cloud provisions reservations",
+	"github.com/sony/gobreaker":               "only internal/identity has a circuit breaker of its own process; internal/odl shares one between processes",
+	"github.com/spf13/cobra":                  "only starter has a command line",
+	"github.com/spf13/pflag":                  "only starter has a command line",
+	"go.yaml.in/yaml/v3":                      "only internal/config reads settings, internal/identity/policy reads policies, and starter prints YAML",
+	"github.com/fergusstrange":                "only internal/devstack starts servers for development",
+	"github.com/prometheus/client_model":      "only internal/server serves metrics",
+	"github.com/prometheus/client_golang":     "only long-running components export metrics",
+	"github.com/rabbitmq/amqp091-go":          "only internal/api/rpc/oslomsg uses AMQP",
+	"go.opentelemetry.io/otel/exporters/otlp": "only internal/tracing sends traces",
+	"github.com/anishathalye/porcupine":       "only tests check histories for linearizability",
 }
 
 var (
@@ -50,6 +52,8 @@ var (
 	prometheus = "github.com/prometheus/client_golang"
 	amqp       = "github.com/rabbitmq/amqp091-go"
 	yaml       = "go.yaml.in/yaml/v3"
+
+	otlpExporter = "go.opentelemetry.io/otel/exporters/otlp"
 )
 
 // packageRules contains the import rule of each package, by the path of the package in the module.
@@ -57,7 +61,7 @@ var packageRules = map[string]packageRule{
 	"worker": {may: []string{"internal/server"}, why: "contains only main: tests start the same server through internal/server"},
 	"internal/server": {
 		may:    []string{"activities", "workflows", "internal/..."},
-		always: []string{temporal, prometheus},
+		always: []string{temporal, prometheus, "github.com/prometheus/client_model"},
 		why:    "connects all components, so it may import all of them; only the stores access the database",
 	},
 	"internal/server/servertest": {
@@ -78,7 +82,7 @@ var packageRules = map[string]packageRule{
 		why:    "runs the commands of any table: a new command or resource needs no change here",
 	},
 	"starter/resource": {
-		may:    []string{"internal/contract", "starter/cli"},
+		may:    []string{"internal/auditlog", "internal/contract", "starter/cli"},
 		always: []string{temporal, "github.com/spf13/pflag"},
 		why:    "uses the HTTP APIs and Temporal, as any other client does",
 	},
@@ -88,9 +92,9 @@ var packageRules = map[string]packageRule{
 		why:    "uses the HTTP APIs and Temporal; internal/store/db only to probe the database, internal/api/rpc/oslomsg only to probe RabbitMQ",
 	},
 	"starter/schema": {
-		may:    []string{"internal/store/db", "starter/cli"},
+		may:    []string{"internal/store/db", "internal/version", "starter/cli"},
 		always: []string{"github.com/spf13/pflag"},
-		why:    "migrates the schema, so it needs internal/store/db and no other store",
+		why:    "migrates the schema and says with which schemas the program works, so it needs internal/store/db and no other store",
 	},
 	"starter/demo": {
 		may:    []string{"internal/contract", "starter/cli", "starter/resource", "starter/diagnosis"},
@@ -103,6 +107,11 @@ var packageRules = map[string]packageRule{
 		always: []string{temporal, pgx, amqp},
 		why: "measures the worker binary as a client and as an agent, and reads the rows; the stores to migrate and to measure a store " +
 			"without the APIs; the APIs to measure the baseline, an API in the same process as its client",
+	},
+	"agent": {
+		may:    []string{"internal/contract"},
+		always: []string{temporal},
+		why:    "agents outside this repository import it, so it needs no package but the one that defines the report",
 	},
 	"agentreport": {
 		may:  []string{"internal/contract"},
@@ -140,11 +149,13 @@ var packageRules = map[string]packageRule{
 		pure: true,
 		why:  "the attributes of ports and the bodies for the controller: every package that sends an object to a client, an agent or the controller uses them",
 	},
-	"internal/lease":   {pure: true, why: "a rules package: the current time is an argument of its functions"},
-	"internal/journal": {pure: true, why: "a rules package: it builds the requests to the controller and sends none"},
+	"internal/lease":    {pure: true, why: "a rules package: the current time is an argument of its functions"},
+	"internal/auditlog": {pure: true, why: "defines the audit records and checks their chain: the command line verifies the log without the server"},
+	"internal/journal":  {pure: true, why: "a rules package: it builds the requests to the controller and sends none"},
 	"internal/store": {
 		may: []string{"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/inventorystore",
-			"internal/store/networkstore", "internal/store/agentstore", "internal/store/notificationstore", "internal/store/leasestore", "internal/store/mirrorstore"},
+			"internal/store/networkstore", "internal/store/agentstore", "internal/store/notificationstore", "internal/store/leasestore", "internal/store/mirrorstore", "internal/store/metricstore",
+			"internal/store/reportstore", "internal/store/auditstore"},
 		why: "opens all stores on one database and reads no row itself",
 	},
 	"internal/store/db": {
@@ -152,13 +163,16 @@ var packageRules = map[string]packageRule{
 		always: []string{pgx, "github.com/pressly/goose/v3", "database/sql"},
 		why:    "contains pools, transactions and the schema; it reads no domain tables, so it needs no rules package",
 	},
-	"internal/store/outbox":         storeRule("internal/contract", "internal/store/db"),
+	"internal/store/outbox":         storeRule("internal/contract", "internal/store/db", "internal/tracing"),
 	"internal/store/journalstore":   storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox"),
 	"internal/store/inventorystore": storeRule("internal/coalesce", "internal/inventory", "internal/store/db"),
 	"internal/store/networkstore": storeRule("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
 		"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/notificationstore"),
 	"internal/store/agentstore":        storeRule("internal/store/db"),
+	"internal/store/auditstore":        storeRule("internal/auditlog", "internal/store/db"),
+	"internal/store/reportstore":       storeRule("internal/network", "internal/store/db"),
 	"internal/store/notificationstore": storeRule("internal/contract", "internal/network", "internal/store/db", "internal/store/outbox"),
+	"internal/store/metricstore":       storeRule("internal/network", "internal/store/db"),
 	"internal/store/leasestore": storeRule("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",
 		"internal/store/outbox", "internal/store/inventorystore"),
 	"internal/store/mirrorstore": storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
@@ -181,7 +195,7 @@ var packageRules = map[string]packageRule{
 		why:    "compares the rows of all workflow types with Temporal: a new type needs no change here",
 	},
 	"internal/relay": {
-		may:    []string{"internal/contract", "internal/namespace", "internal/store/outbox"},
+		may:    []string{"internal/contract", "internal/namespace", "internal/store/outbox", "internal/tracing"},
 		never:  []string{"net/http"},
 		always: []string{temporal, prometheus},
 		why:    "delivers the notes of all workflow types: a new type needs no change here",
@@ -194,7 +208,18 @@ var packageRules = map[string]packageRule{
 	"internal/odl/odltest":       {why: "is a stub of OpenDaylight; it shares no code with the client that it tests"},
 	"internal/notify":            {may: []string{"internal/coalesce"}, why: "sends events to Nova and to webhooks; it reads no database"},
 	"internal/notify/notifytest": {why: "contains stubs of Nova, Neutron and a webhook; it shares no code with the client that it tests"},
-	"internal/coalesce":          {why: "combines concurrent calls of any operation"},
+	"internal/version":           {why: "describes the build of a program; every program imports it, so it imports no package of this module"},
+	"internal/tracing": {
+		always: []string{otlpExporter},
+		why:    "carries traces and request IDs in contexts; most packages may import it, so it imports no package of this module",
+	},
+	"internal/tracing/temporaltrace": {
+		may:    []string{"internal/tracing"},
+		never:  []string{"net/http"},
+		always: []string{temporal},
+		why:    "carries traces through any workflow, so it knows no workflow",
+	},
+	"internal/coalesce": {why: "combines concurrent calls of any operation"},
 	"internal/cloud": {
 		may:    []string{"internal/coalesce", "internal/lease"},
 		always: []string{"github.com/gophercloud/gophercloud"},
@@ -221,14 +246,19 @@ var packageRules = map[string]packageRule{
 		may: []string{"internal/config", "internal/devstack", "internal/network"},
 		why: "runs test suites of OpenStack against the program worker, so it shares no code with the API",
 	},
+	"internal/docpage":            {why: "reads tables of the documentation for the tests of any package, so it imports no package of this module"},
 	"internal/devstack/teststack": {may: []string{"internal/devstack"}, why: "starts one server of each kind for all tests of a package"},
 	"internal/api/osapi": {
-		may: []string{"internal/identity", "internal/store/db"},
+		may: []string{"internal/tracing", "internal/auditlog", "internal/identity", "internal/store/auditstore", "internal/store/db"},
 		why: "contains the parts that all HTTP APIs share; it maps the stores' errors and needs no rules package",
 	},
+	"internal/api/openapi": {
+		may: []string{"internal/api/osapi"},
+		why: "builds the OpenAPI documents of all APIs from their descriptions; it knows no API",
+	},
 	"internal/api/placement": apiRule("internal/inventory", "inventorystore", "internal/identity/policy"),
-	"internal/api/neutron":   apiRule("internal/network", "networkstore", "internal/network/attribute"),
-	"internal/api/blazar":    apiRule("internal/lease", "leasestore"),
+	"internal/api/neutron":   apiRule("internal/network", "networkstore", "internal/network/attribute", "internal/identity/policy"),
+	"internal/api/blazar":    apiRule("internal/lease", "leasestore", "internal/identity/policy"),
 	"internal/api/agent":     apiRule("internal/network", "networkstore", "internal/store/agentstore"),
 	"internal/api/rpc": {
 		may:    []string{"internal/api/rpc/oslomsg", "internal/store/agentstore", "internal/store/networkstore", "internal/store/notificationstore", "internal/store/db", "internal/network", "internal/network/attribute"},
@@ -241,7 +271,13 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/api/journal": apiRule("internal/journal", "journalstore", "internal/store/mirrorstore"),
 	"internal/api/operator": apiRule("internal/inventory", "inventorystore", "internal/store/outbox", "internal/store/mirrorstore", "internal/journal", "internal/contract",
-		"internal/network", "internal/store/networkstore", "internal/store/agentstore", "internal/identity/policy"),
+		"internal/network", "internal/store/networkstore", "internal/store/agentstore", "internal/identity/policy", "internal/auditlog", "internal/store/auditstore"),
+	"internal/api/console": {
+		may: []string{"internal/api/osapi", "internal/identity", "internal/contract", "internal/inventory", "internal/journal", "internal/lease", "internal/network",
+			"internal/store/db", "internal/store/inventorystore", "internal/store/journalstore", "internal/store/leasestore", "internal/store/mirrorstore",
+			"internal/store/networkstore", "internal/store/outbox", "internal/store/reportstore"},
+		why: "shows the objects of all stores together, so it reads several stores through their exported methods; it writes nothing and calls no other service",
+	},
 }
 
 // storeRule returns the import rule of a store package. The store package may import the packages in the parameter `may`.
@@ -258,7 +294,7 @@ func storeRule(may ...string) packageRule {
 // API's store, and internal/store/db for errors and listings.
 func apiRule(rules, store string, more ...string) packageRule {
 	return packageRule{
-		may: append([]string{"internal/api/osapi", "internal/identity", rules, "internal/store/" + store, "internal/store/db"}, more...),
+		may: append([]string{"internal/api/openapi", "internal/api/osapi", "internal/identity", rules, "internal/store/" + store, "internal/store/db"}, more...),
 		why: "decodes a request, calls its store, encodes the result; it calls neither Temporal nor the controller nor another API",
 	}
 }

@@ -33,6 +33,7 @@ func commandTree() cli.Tree {
 		Commands:    slices.Concat(resource.Commands(), diagnosis.Commands(), schema.Commands(), demo.Commands()),
 		Groups:      resource.Groups,
 		Completable: resource.Completable,
+		Version:     schema.Version(),
 	}
 }
 

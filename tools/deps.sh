@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, RabbitMQ,
-# the OpenStack clients, oslo.messaging, Neutron's agents, Python's venv for the test suites, and Maven and a JDK for OpenDaylight's Neutron
-# northbound.
+# Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, RabbitMQ, OpenSSL,
+# the OpenStack clients, oslo.messaging, Neutron's agents, Prometheus, Python's venv for the test suites, Maven and a JDK for OpenDaylight's Neutron
+# northbound, Chromium for the console, and systemd-analyze for the services of the package.
 set -eu
 
 root=""
@@ -16,8 +16,12 @@ command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing="$missing rabbitmq-server"
 /usr/bin/python3 -c "import oslo_messaging" 2>/dev/null || missing="$missing python3-oslo.messaging"
 python3 -c "import ensurepip" 2>/dev/null || missing="$missing python3-venv"
+command -v openssl >/dev/null 2>&1 || missing="$missing openssl"
 command -v mvn >/dev/null 2>&1 || missing="$missing maven"
+command -v promtool >/dev/null 2>&1 || missing="$missing prometheus"
 command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
+command -v systemd-analyze >/dev/null 2>&1 || missing="$missing systemd"
+command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 # Without root, the tests download PostgreSQL themselves, and the clients are installed in the user's cache.
 if [ -n "$root" ]; then
 	if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
@@ -36,7 +40,7 @@ install() {
 	export DEBIAN_FRONTEND=noninteractive
 	log=$(mktemp)
 	trap 'rm -f "$log"' EXIT
-	# Prevent the package rabbitmq-server from starting a broker; the tests start their own.
+	# Prevent the packages rabbitmq-server and prometheus from starting a server; the tests start their own.
 	if [ ! -e /usr/sbin/policy-rc.d ]; then
 		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 		chmod +x /usr/sbin/policy-rc.d

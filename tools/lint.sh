@@ -14,5 +14,5 @@ go vet ./...
 "$(go -C tools/lint tool -n workflowcheck)" ./workflows/...
 go -C tools/dependencies vet .
 go -C tools/dependencies test .
-go -C tools/dependencies run . -C "$PWD" licenses ./worker ./starter
+go -C tools/dependencies run . -C "$PWD" -npm "$PWD/tools/vendor.txt" licenses ./worker ./starter
 echo "lint: gofmt, vet, staticcheck, workflowcheck and licences found no problems"

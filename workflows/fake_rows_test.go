@@ -54,6 +54,9 @@ type fakeRows struct {
 	runSteps           []contract.RunProgress // number of steps that are left before the run is idle
 }
 
+// earlierHost is the host of an earlier binding of the port.
+const earlierHost = "cmp-earlier"
+
 var errDatabaseAway = errors.New("dial tcp 192.0.2.1:5432: connection refused")
 
 func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contract.Report) (contract.PortStatus, error) {
@@ -69,6 +72,7 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 	}
 	w.appliedReports, w.reportLists = append(w.appliedReports, reports...), append(w.reportLists, reports)
 	var refused []contract.Refusal
+	stale := make([]bool, len(reports))
 	if w.requireSignatures {
 		refused = make([]contract.Refusal, len(reports))
 	}
@@ -80,6 +84,7 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 		i := slices.Index(w.blocks, r.Entity)
 		if i < 0 || r.Host != w.host {
 			w.ignored++
+			stale[at] = r.Host == earlierHost
 			continue
 		}
 		w.blocks = slices.Delete(w.blocks, i, i+1)
@@ -87,7 +92,7 @@ func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contr
 			w.pendingEvents++
 		}
 	}
-	s := contract.PortStatus{Status: "ACTIVE", IgnoredReports: w.ignored, PendingNovaEvents: w.pendingEvents, Refused: refused}
+	s := contract.PortStatus{Status: "ACTIVE", IgnoredReports: w.ignored, PendingNovaEvents: w.pendingEvents, Refused: refused, Stale: stale}
 	for _, b := range w.blocks {
 		s.Status = "DOWN"
 		s.Waiting = append(s.Waiting, contract.Waiting{For: b})

@@ -137,15 +137,17 @@ func (p *port) applyReports(ctx workflow.Context) error {
 		return err
 	}
 	p.recordRefusals(received, status.Refused)
-	status.Refused = nil
+	stale := status.Stale
+	status.Refused, status.Stale = nil, nil
 	p.status = status
 	p.reads++
 	if status.PendingNovaEvents == 0 && !p.notifying {
 		p.novaFailed = ""
 	}
 	result := contract.ReportResult{Status: status.Status, Remaining: waitingNames(status.Waiting)}
-	for _, r := range received {
+	for i, r := range received {
 		r.result, r.applied = result, true
+		r.result.Stale = i < len(stale) && stale[i]
 	}
 	return p.report(ctx)
 }

@@ -202,7 +202,7 @@ func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
 	env := newEnvironment(w)
-	var result contract.ReportResult
+	var result, stale contract.ReportResult
 	var rejected error
 
 	schedule(env, time.Second, func() {
@@ -221,11 +221,19 @@ func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 			OnReject:   func(error) {},
 			OnComplete: func(any, error) {},
 		}, contract.Report{Entity: "L2", Event: "unknown"})
+		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u4", &testsuite.TestUpdateCallback{
+			OnAccept:   func() {},
+			OnReject:   func(err error) { t.Errorf("report of an earlier host: got the rejection %v, want none", err) },
+			OnComplete: func(v any, err error) { stale, _ = v.(contract.ReportResult) },
+		}, contract.Report{Entity: "L2", Host: earlierHost})
 	})
 	deletePortAfter(env, w, 2*time.Second)
 	runPort(env)
 
 	if d := cmp.Diff(contract.ReportResult{Status: "DOWN", Remaining: []string{"DHCP"}}, result); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(contract.ReportResult{Status: "DOWN", Remaining: []string{"DHCP"}, Stale: true}, stale); d != "" {
 		t.Error(d)
 	}
 	if rejected == nil {

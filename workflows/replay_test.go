@@ -6,12 +6,17 @@ import (
 	"path/filepath"
 	"testing"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	"berth/activities"
 	"berth/internal/contract"
+	"berth/internal/tracing/temporaltrace"
 	"berth/workflows"
 )
 
@@ -48,6 +53,40 @@ func TestReplay_EveryRecordedHistory(t *testing.T) {
 	for file, h := range corpus(t) {
 		if err := r.ReplayWorkflowHistory(nil, h); err != nil {
 			t.Errorf("replay the recorded history %s: got error %v, want none", file, err)
+		}
+	}
+}
+
+// A workflow that runs while an operator turns traces on, and a traced workflow that moves to a process without traces, must continue.
+func TestReplay_EveryRecordedHistoryWithTraces(t *testing.T) {
+	t.Parallel()
+	traced, err := temporaltrace.New(sdktrace.NewTracerProvider().Tracer(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{traced}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+		workflows.Register(r, queue)
+	}
+	header, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withTrace := &common.Header{Fields: map[string]*common.Payload{"_tracer-data": header}}
+	for file, h := range corpus(t) {
+		for _, e := range h.Events {
+			if a := e.GetWorkflowExecutionStartedEventAttributes(); a != nil {
+				a.Header = withTrace
+			}
+			if a := e.GetWorkflowExecutionSignaledEventAttributes(); a != nil {
+				a.Header = withTrace
+			}
+		}
+		if err := r.ReplayWorkflowHistory(nil, h); err != nil {
+			t.Errorf("replay the recorded history %s with traces: got error %v, want none", file, err)
 		}
 	}
 }

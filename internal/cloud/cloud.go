@@ -38,6 +38,8 @@ type Config struct {
 	// Neutron has just rejected, or "".
 	RefreshToken func(ctx context.Context, rejected string) (string, error)
 	Timeout      time.Duration // timeout of one request; 0: ten seconds
+	// Wrap, if set, adds measurements to the transport of the client.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 const (
@@ -75,9 +77,13 @@ func New(c Config) (*Cloud, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
+	var transport http.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}
+	if c.Wrap != nil {
+		transport = c.Wrap(transport)
+	}
 	provider := &gophercloud.ProviderClient{HTTPClient: http.Client{
 		Timeout:       c.Timeout,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	provider.UserAgent.Prepend("berth")

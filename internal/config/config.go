@@ -27,6 +27,12 @@ const (
 	Keystone = "keystone"
 )
 
+// Values of BERTH_LOG_FORMAT.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
 // Values of BERTH_AGENT_SIGNATURES.
 const (
 	SignaturesOff      = "off"
@@ -41,12 +47,14 @@ type Config struct {
 	DatabaseURL        string
 	RequestTimeout     time.Duration
 	TrustedProxies     []netip.Prefix // reverse proxies whose X-Forwarded headers count
+	TemporalUI         string         // URL of Temporal's UI, to which the console links; empty: no links
 	ProjectRate        ProjectRate
 	Auth               string // Noauth or Keystone
 	Policy             Policy
 	CORS               CORS
 	Roles              []string
 	LogLevel           slog.Level
+	LogFormat          string // LogText or LogJSON
 	ODL                ODL
 	Nova               Nova
 	RabbitMQ           []string // URLs of the brokers of one cluster; empty: no RPC with agents
@@ -55,12 +63,15 @@ type Config struct {
 	Neutron            Neutron
 	History            History
 	Journal            Journal
+	Audit              Audit
 	IncompleteConsumer IncompleteConsumer
 	Port               Port
 	Networking         Networking
 	Lease              Lease
 	Candidates         Candidates
 	Service            Service
+	Traces             Traces
+	KeystoneGrace      time.Duration // how long the API stays ready without Keystone
 	Client             Client
 	Dev                Dev
 }
@@ -88,7 +99,9 @@ type ODL struct {
 
 // Policy has the settings of the access rules.
 type Policy struct {
-	File               string // empty: no policy file
+	File               string // of Placement; empty: no policy file
+	NetworkingFile     string // empty: no policy file
+	ReservationFile    string // empty: no policy file
 	EnforceNewDefaults bool   // false: a request is also allowed if the defaults of older OpenStack releases allow it
 }
 
@@ -119,6 +132,12 @@ type Neutron struct{ URL string }
 
 // Journal has the time for which berth keeps completed journal entries. If the time is 0, berth never deletes completed journal entries.
 type Journal struct{ Retention time.Duration }
+
+// Audit has the settings of the audit log.
+type Audit struct {
+	Enabled   bool          // requests write audit records
+	Retention time.Duration // 0: berth never deletes audit records
+}
 
 // History has the limits of the generation history, which records every change of the generation of a resource provider or consumer. berth
 // deletes the entries that exceed the maximum age or the maximum number of entries.

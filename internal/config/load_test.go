@@ -38,7 +38,8 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
 		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
-		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo, RequestTimeout: 30 * time.Second, ProjectRate: config.ProjectRate{Burst: 100},
+		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo, LogFormat: config.LogText, RequestTimeout: 30 * time.Second, ProjectRate: config.ProjectRate{Burst: 100},
+		Traces: config.Traces{Exporter: "otlp", Protocol: "http/protobuf", Sampler: "parentbased_always_on", Ratio: 1, Service: "berth"},
 		Roles:  []string{config.API, config.Relay, config.Temporal},
 		Policy: config.Policy{EnforceNewDefaults: true},
 		CORS: config.CORS{Credentials: true, MaxAge: time.Hour, Methods: []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
@@ -48,13 +49,14 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 			HostConfigPath: "/restconf/operational/neutron:neutron/hostconfigs", Concurrency: 64, RetryCount: 5, AuditInterval: time.Hour, AuditRepair: true},
 		IncompleteConsumer: config.IncompleteConsumer{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
 		Journal:            config.Journal{Retention: 168 * time.Hour},
+		Audit:              config.Audit{Enabled: true},
 		Lease:              config.Lease{BeforeEnd: time.Hour, RetryTimeout: 10 * time.Minute, HealingInterval: time.Hour},
 		History:            config.History{MaxAge: 720 * time.Hour, MaxRows: 5000000},
 		Networking: config.Networking{PhysicalMTU: 1500, TraditionalDHCP: true, EnableNewAgents: true,
 			Quota: map[string]int64{"network": 100, "subnet": 100, "port": 500, "security_group": 10, "security_group_rule": 100}},
-		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
-		Client:  config.Client{Token: "admin"},
-		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
+		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"}, KeystoneGrace: 5 * time.Minute,
+		Client: config.Client{Token: "admin"},
+		Dev:    config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
 	}
 	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
 		t.Errorf("load an environment without settings: got other defaults (-want +got):\n%s", d)

@@ -272,6 +272,21 @@ func maximum(field func(*Config) *int) setter {
 	}
 }
 
+// maxDays is the maximum of a setting in days.
+const maxDays = 36500
+
+// days parses a whole number of days; 0 stands for no limit.
+func days(field func(*Config) *time.Duration) setter {
+	return func(c *Config, s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 || n > maxDays {
+			return fmt.Errorf("must be a whole number of days up to %d; 0 means no limit", maxDays)
+		}
+		*field(c) = time.Duration(n) * 24 * time.Hour
+		return nil
+	}
+}
+
 // candidateOrder parses the order of allocation candidates.
 func candidateOrder(c *Config, s string) error {
 	c.Candidates.DepthFirst = s == "depth-first"

@@ -26,7 +26,7 @@ type Section struct {
 
 // Sections returns all settings by topic, in the order of docs/settings.md. The page docs/settings.md is generated from Sections.
 func Sections() []Section {
-	return []Section{processSettings, keystoneSettings, placementSettings, networkingSettings, leaseSettings, cloudSettings,
+	return []Section{processSettings, traceSettings, keystoneSettings, placementSettings, networkingSettings, leaseSettings, cloudSettings,
 		odlSettings, corsSettings, cliSettings, devSettings}
 }
 

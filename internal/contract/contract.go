@@ -206,6 +206,8 @@ var ReportEvents = []string{"complete", "begun", "lost", "block", "unblock"}
 type ReportResult struct {
 	Status    string   `json:"status"`    // the port's status after the report
 	Remaining []string `json:"remaining"` // entities that still block the port
+	// Stale means that the report is about an earlier binding of the port, so that it changed nothing.
+	Stale bool `json:"stale,omitempty"`
 }
 
 // Waiting names one entity, entry, host or service for which a workflow waits.
@@ -260,7 +262,21 @@ type Note struct {
 	Version  int64 // increases when another nudge is merged into the note; only the delivered version is deleted
 	Attempts int   // number of claims, including this one
 	Refusals int   // how many times Temporal has refused the note for a reason that concerns only this note
+	Origin   Origin
 }
+
+// Origin is the last request that enqueued a note. It is empty if berth itself has enqueued the note.
+type Origin struct {
+	Traceparent     string // W3C traceparent of the request; empty: the request is not traced
+	RequestID       string // "req-" and a UUID
+	GlobalRequestID string // the request ID that the caller sent
+}
+
+// Memo fields of a workflow: the IDs of the request that started the workflow.
+const (
+	MemoRequestID       = "request_id"
+	MemoGlobalRequestID = "global_request_id"
+)
 
 // PortStatus is what a port workflow learns about the port when it reads the port's row once.
 type PortStatus struct {
@@ -280,6 +296,8 @@ type PortStatus struct {
 	// Refused says, for each report that the workflow passed to the activity, why berth refused it; Refused is empty if
 	// berth refused none.
 	Refused []Refusal `json:"refused,omitempty"`
+	// Stale says, for each report, whether it is about an earlier binding of the port; Stale is empty if none is.
+	Stale []bool `json:"stale,omitempty"`
 }
 
 // EntryProgress is what the workflow of a journal entry learns about the entry when it reads the entry's row or attempts to send the entry.

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Port returns the port if it is free on loopback. If the port is 0, Port returns any free port. If the port is in use, Port returns a
-// PortTaken error.
+// Port returns the port if it is free on loopback. If the port is 0, Port returns any free port, and reserves it: no process of berth gets the
+// same port again before this process ends. If the port is in use, Port returns a PortTaken error.
 func Port(port int) (int, error) {
 	l, err := listen(port)
 	if err != nil {
@@ -44,13 +44,31 @@ func listen(port int) (net.Listener, error) {
 	}
 	const tries = 1000
 	for range tries {
-		l, err := listenOn(lowestPort + rand.IntN(portLimit-lowestPort))
+		port := lowestPort + rand.IntN(portLimit-lowestPort)
+		if !reserve(port) {
+			continue
+		}
+		l, err := listenOn(port)
 		var taken PortTaken
 		if !errors.As(err, &taken) {
 			return l, err
 		}
 	}
 	return nil, fmt.Errorf("no free port found: %d random ports from %d to %d are in use", tries, lowestPort, portLimit-1)
+}
+
+// reserve reports whether no process of berth has reserved the port. The reservation is a socket with an abstract name, which is unique on the
+// machine, needs no file, and exists until the process ends.
+func reserve(port int) bool {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return true // the process has too many open files; the port is probably free
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("@berth/port/%d", port)}); err != nil {
+		_ = syscall.Close(fd)
+		return !errors.Is(err, syscall.EADDRINUSE)
+	}
+	return true
 }
 
 func listenOn(port int) (net.Listener, error) {
@@ -68,12 +86,11 @@ func listenOn(port int) (net.Listener, error) {
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {
-		l, err := listen(0)
+		port, err := Port(0)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // each listener stays open until all ports are chosen, so that the ports differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
 	return ports, nil
 }

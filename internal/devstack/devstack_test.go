@@ -121,6 +121,23 @@ func TestTakenPortIsNamed(t *testing.T) {
 	}
 }
 
+// TestPort_IsReserved asks for so many ports that two of them would be equal without a reservation: the probability of different ports is
+// below 0.0001.
+func TestPort_IsReserved(t *testing.T) {
+	t.Parallel()
+	chosen := map[int]bool{}
+	for range 700 {
+		port, err := devstack.Port(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chosen[port] {
+			t.Fatalf("choose a free port: got port %d a second time, want a reserved port", port)
+		}
+		chosen[port] = true
+	}
+}
+
 func TestTwoStacksStandSideBySide(t *testing.T) {
 	t.Parallel()
 	for range 2 {

@@ -1,6 +1,9 @@
 package identity
 
-import "time"
+import (
+	"crypto/sha256"
+	"time"
+)
 
 // SetClock makes the authenticator use the clock of the test's Keystone.
 func (k *Keystone) SetClock(now func() time.Time) { k.now = now }
@@ -19,3 +22,26 @@ func (k *Keystone) SetProbeInterval(d time.Duration) { k.breaker = newBreaker(d)
 
 // SetTimeout limits the duration of each request to Keystone, instead of keystoneTimeout.
 func (k *Keystone) SetTimeout(d time.Duration) { k.http.Timeout = d }
+
+// SetQueue limits the number of running and of queued validations, and lets requests wait as long as a slow test needs.
+func (k *Keystone) SetQueue(running, queued int) {
+	k.queue = newValidationQueue(running, queued)
+	k.queue.timeout = 10 * time.Minute
+}
+
+// Queued returns the number of validations that wait for their turn.
+func (k *Keystone) Queued() int {
+	k.queue.mu.Lock()
+	defer k.queue.mu.Unlock()
+	return k.queue.queued
+}
+
+// Waiting returns the number of requests that wait for the validation of a token.
+func (k *Keystone) Waiting(token string) int {
+	k.queue.mu.Lock()
+	defer k.queue.mu.Unlock()
+	if v := k.queue.byKey[sha256.Sum256([]byte(token))]; v != nil {
+		return v.waiters
+	}
+	return 0
+}

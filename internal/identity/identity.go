@@ -30,8 +30,12 @@ type Caller struct {
 // Has reports whether the caller has the role.
 func (c Caller) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
-// Admin reports whether the caller may act on the objects of every project.
-func (c Caller) Admin() bool { return c.Has("admin") || c.Has("service") }
+// Admin reports whether the caller may use the operators' APIs.
+func (c Caller) Admin() bool { return c.Has("admin") }
+
+// AdminOrService reports whether the caller is an administrator or another service, such as Nova. In OpenStack's APIs, policy rules decide
+// what a service may do.
+func (c Caller) AdminOrService() bool { return c.Admin() || c.Has("service") }
 
 // Authenticator returns the caller of a request. Every error of an Authenticator wraps ErrUnauthenticated or ErrUnavailable.
 type Authenticator interface {

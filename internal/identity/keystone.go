@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -35,8 +34,9 @@ const (
 	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid tokens. The cache of invalid
 	// tokens needs a limit because any client can fill it.
 	maxVerdicts = 10_000
-	// maxConns is the maximum number of connections to Keystone.
-	maxConns = 32
+	// maxConns is the maximum number of connections to Keystone. Each running validation needs one, and so do a login of the service user and
+	// a check.
+	maxConns = maxRunning + 2
 )
 
 // Service contains the settings of berth's service user in Keystone. With the token of the service user, berth validates the tokens of
@@ -47,6 +47,8 @@ type Service struct {
 	Project                   string
 	UserDomain, ProjectDomain string // domain names
 	CAFile                    string // certificate authorities trusted in addition to the system's; empty for none
+	// Wrap, if set, adds measurements to the transport of the client.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // Keystone is an Authenticator that lets the Keystone service validate tokens, and caches the results. It ignores the headers of a request
@@ -58,12 +60,15 @@ type Keystone struct {
 	now      func() time.Time
 	valid    *verdicts
 	invalid  *verdicts
-	flights  singleflight.Group // one validation per token at a time
+	queue    *validationQueue
+	flights  singleflight.Group // one login and one check at a time
 	breaker  *gobreaker.CircuitBreaker[any]
 
-	mu      sync.Mutex
-	own     session
-	checked checkResult
+	mu        sync.Mutex
+	own       session
+	checked   checkResult
+	validated time.Time // when Keystone last answered a validation
+	retryAt   time.Time // when Keystone wants to get the next request; the zero time if Keystone has not said
 }
 
 // session is a token of the service user, with the time until which berth uses the token.
@@ -85,8 +90,11 @@ func NewKeystone(s Service) (*Keystone, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Wrap != nil {
+		client.Transport = s.Wrap(client.Transport)
+	}
 	return &Keystone{service: s, endpoint: provider.IdentityBase + "v3/", http: client, now: time.Now,
-		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), breaker: newBreaker(probeInterval)}, nil
+		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), queue: newValidationQueue(maxRunning, maxQueued), breaker: newBreaker(probeInterval)}, nil
 }
 
 // httpClient returns an HTTP client that follows no redirects, because a redirect could send tokens to another host.
@@ -124,11 +132,7 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
 	}
-	v, err := k.shareCall(r.Context(), string(key[:]), func(ctx context.Context) (any, error) { return k.validateAndCache(ctx, token, key) })
-	if err != nil {
-		return Caller{}, err
-	}
-	return v.(Caller), nil
+	return k.queue.await(r.Context(), key, func(ctx context.Context) (Caller, error) { return k.validateAndCache(ctx, token, key) })
 }
 
 // cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result `known` is false if the cache
@@ -216,32 +220,19 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 		case err == nil && s.User.ID == "":
 			return subject{}, fmt.Errorf("%w: validate a token: the answer describes no user, so it does not come from Keystone: check OS_AUTH_URL", ErrUnavailable)
 		case err == nil:
+			k.noteValidation()
 			return s, nil
 		case isTokenMissing(err):
+			k.noteValidation()
 			return subject{}, fmt.Errorf("%w: the token is not valid", ErrUnauthenticated)
 		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && rejected == "":
 			rejected = own
 		case gophercloud.ResponseCodeIs(err, http.StatusForbidden):
 			return subject{}, fmt.Errorf("%w: user %s may not validate tokens: give it the role service", ErrUnavailable, k.service.Username)
 		default:
-			return subject{}, unavailable("validate a token", err)
+			return subject{}, k.unavailable("validate a token", err)
 		}
 	}
-}
-
-// isTokenMissing reports whether Keystone has answered that a token does not exist. A 404 without Keystone's JSON error says nothing about
-// the token: a proxy in front of Keystone, or another service at OS_AUTH_URL, has sent it.
-func isTokenMissing(err error) bool {
-	var answer gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &answer) || answer.Actual != http.StatusNotFound {
-		return false
-	}
-	var body struct {
-		Error struct {
-			Code int `json:"code"`
-		} `json:"error"`
-	}
-	return json.Unmarshal(answer.Body, &body) == nil && body.Error.Code == http.StatusNotFound
 }
 
 // Fresh returns a valid token of the service user, for requests to other OpenStack services. The parameter `rejected` is a token that a
@@ -286,7 +277,7 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 	case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized):
 		return "", fmt.Errorf("%w: Keystone refuses user %s: check OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME", ErrUnavailable, s.Username)
 	case err != nil:
-		return "", unavailable("log in", err)
+		return "", k.unavailable("log in", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -306,16 +297,6 @@ func (k *Keystone) forget(token string) {
 func (k *Keystone) client(token string) *gophercloud.ServiceClient {
 	return &gophercloud.ServiceClient{Endpoint: k.endpoint, Type: "identity",
 		ProviderClient: &gophercloud.ProviderClient{HTTPClient: *k.http, TokenID: token}}
-}
-
-// unavailable returns an error that wraps ErrUnavailable. The error that unavailable returns does not contain the body of Keystone's
-// response, because the body may be an HTML page.
-func unavailable(operation string, err error) error {
-	var code gophercloud.ErrUnexpectedResponseCode
-	if errors.As(err, &code) {
-		return fmt.Errorf("%w: %s: Keystone answered %d", ErrUnavailable, operation, code.Actual)
-	}
-	return fmt.Errorf("%w: %s: %w", ErrUnavailable, operation, err)
 }
 
 // subject is Keystone's JSON description of a validated token.

@@ -63,6 +63,7 @@ func isOverload(err error) bool {
 // sending the request.
 func (k *Keystone) request(send func() error) error {
 	_, err := k.breaker.Execute(func() (any, error) { return nil, send() })
+	k.noteRetryAfter(err)
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		return fmt.Errorf("no answer of Keystone to the last requests: %w", err)
 	}
@@ -118,4 +119,19 @@ func (k *Keystone) checkNow(ctx context.Context) error {
 		return fmt.Errorf("%w: Keystone does not accept the token that it has just issued to user %s", ErrUnavailable, k.service.Username)
 	}
 	return err
+}
+
+// noteValidation stores that Keystone has just answered a validation.
+func (k *Keystone) noteValidation() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.validated = k.now()
+}
+
+// SinceValidation returns the time since Keystone last answered a validation of any token. The result ok is false if Keystone has not
+// answered a validation since this process started.
+func (k *Keystone) SinceValidation() (since time.Duration, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now().Sub(k.validated), !k.validated.IsZero()
 }

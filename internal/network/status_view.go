@@ -50,7 +50,9 @@ type StatusView struct {
 	IgnoredReports    int64       // reports that were ignored since the port was created
 	Events            []NovaEvent // recorded for Nova and not delivered yet, oldest first
 	// Accepted says for each of the given reports, in the order of the reports, whether the report changed the port.
-	Accepted     []bool     `json:",omitempty"`
+	Accepted []bool `json:",omitempty"`
+	// Stale says for each of the given reports whether the report is about an earlier binding of the port; nil: none is.
+	Stale        []bool     `json:",omitempty"`
 	NextDeadline *time.Time // when the status changes because a deadline passes; nil if no deadline is set
 }
 

@@ -20,6 +20,8 @@ type EnforcementConfig struct {
 	Region   string
 	FailOpen bool // allow leases when the service does not give a valid answer
 	Timeout  time.Duration
+	// Wrap, if set, adds measurements to the transport of the client.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // Enforcement asks an external service whether a lease is allowed. Enforcement is safe for concurrent use.
@@ -35,7 +37,7 @@ func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 		return nil, err
 	}
 	c.URL = strings.TrimRight(c.URL, "/")
-	return &Enforcement{EnforcementConfig: c, http: newClient(c.Timeout)}, nil
+	return &Enforcement{EnforcementConfig: c, http: newClient(c.Timeout, c.Wrap)}, nil
 }
 
 // EnforcementRequest is the content of a request to the enforcement service.

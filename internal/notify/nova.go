@@ -37,6 +37,8 @@ type Config struct {
 	// TokenSource, which only the client of Nova uses, returns the token of a request in place of Token. If Nova has just rejected a token,
 	// the parameter `rejected` is the rejected token, and TokenSource returns another one; otherwise `rejected` is empty.
 	TokenSource func(ctx context.Context, rejected string) (string, error)
+	// Wrap, if set, adds measurements to the transport of the client.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 const (
@@ -63,18 +65,22 @@ func NewNova(c Config) (*Nova, error) {
 	return &Nova{
 		base:        strings.TrimRight(c.URL, "/"),
 		tokenSource: c.TokenSource,
-		http:        newClient(c.Timeout),
+		http:        newClient(c.Timeout, c.Wrap),
 	}, nil
 }
 
 // newClient returns an HTTP client that does not follow redirects. If `timeout` is 0 or negative, the client uses defaultTimeout.
-func newClient(timeout time.Duration) *http.Client {
+func newClient(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
+	var transport http.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second}
+	if wrap != nil {
+		transport = wrap(transport)
+	}
 	return &http.Client{
 		Timeout:       timeout,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -33,7 +33,7 @@ func NewWebhook(c Config) (*Webhook, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, errWebhookURL
 	}
-	return &Webhook{url: c.URL, token: c.Token, http: newClient(c.Timeout)}, nil
+	return &Webhook{url: c.URL, token: c.Token, http: newClient(c.Timeout, c.Wrap)}, nil
 }
 
 var errWebhookURL = errors.New("the URL is not of the form http://host:port/path")

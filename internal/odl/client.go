@@ -30,6 +30,8 @@ type Config struct {
 	CAPEM    []byte        // certificate authorities; empty: the system's
 	// Concurrency is the maximum number of requests in flight; requests that list objects are not counted; 0: DefaultConcurrency.
 	Concurrency int
+	// Wrap, if set, adds measurements to the transport of the client.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 const (
@@ -112,6 +114,10 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	var trips http.RoundTripper = transport
+	if c.Wrap != nil {
+		trips = c.Wrap(transport)
+	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
 		base:    strings.TrimRight(c.URL, "/"),
@@ -119,7 +125,7 @@ func New(c Config) (*Client, error) {
 		host:    u.Hostname(),
 		secure:  u.Scheme == "https",
 		config:  c,
-		http:    &http.Client{Transport: transport, Jar: jar, CheckRedirect: refuse},
+		http:    &http.Client{Transport: trips, Jar: jar, CheckRedirect: refuse},
 		breaker: newBreaker(time.Now, nil),
 		slots:   make(slots, c.Concurrency),
 	}, nil

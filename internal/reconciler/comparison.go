@@ -70,6 +70,7 @@ func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	c.number++
 	c.result, c.drift, c.nudged = outbox.Projection{Name: outbox.Executions}, outbox.Projection{Name: outbox.SearchAttributes}, 0
+	c.objects.begin()
 	partitions, err := c.partitions(ctx)
 	if err != nil {
 		return comparisonInterval, err
@@ -79,6 +80,7 @@ func (c *comparison) run(ctx context.Context) (time.Duration, error) {
 			return comparisonInterval, err
 		}
 	}
+	c.objects.publish()
 	if err := errors.Join(c.Store.SaveComparison(ctx, c.result), c.Store.SaveComparison(ctx, c.drift)); err != nil {
 		return comparisonInterval, err
 	}
@@ -122,6 +124,7 @@ func (c *comparison) compare(ctx context.Context, p partition) error {
 	if err != nil {
 		return err
 	}
+	c.objects.add(rows)
 	c.result.Compared += int64(len(rows))
 	c.drift.Compared += int64(len(rows))
 	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus = 'Running'`, strings.Join(p.workflows, "', '"))

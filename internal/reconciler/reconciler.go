@@ -53,11 +53,12 @@ type Reconciler struct {
 	Options
 	binding   *namespace.Binding
 	restarted *prometheus.CounterVec
+	objects   *objectCount
 }
 
 // New creates a Reconciler and registers its metrics.
 func New(o Options) *Reconciler {
-	r := &Reconciler{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace),
+	r := &Reconciler{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), objects: newObjectCount(o.Metrics),
 		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_rows_nudged_total",
 			Help: "Rows whose workflow this process's reconciler started again or nudged, by the reason: ended (a person ended the workflow), late (a step of the row was overdue), unattended (no workflow was open), attributes (the search attributes differed).",
@@ -81,6 +82,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 func (r *Reconciler) runAsLeader(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var parts sync.WaitGroup
+	defer r.objects.reset()
 	defer parts.Wait()
 	defer cancel()
 	ended, late, compare := newEndedSearch(r), newLateSearch(r), newComparison(r)

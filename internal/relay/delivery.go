@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -13,6 +15,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/store/outbox"
+	"berth/internal/tracing"
 )
 
 const (
@@ -84,9 +87,14 @@ func (r *Relay) call(ctx context.Context, n contract.Note, deadline time.Duratio
 	started := time.Now()
 	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
+	limited, span := tracing.Continue(tracing.WithTraceparent(limited, n.Origin.Traceparent), r.Tracer, "note "+n.Workflow, trace.SpanKindProducer,
+		attribute.String("berth.workflow_id", n.ID), attribute.Int("berth.attempt", n.Attempts), attribute.String("openstack.request_id", n.Origin.RequestID))
 	err := callOnce(limited, func(ctx context.Context) error { return r.startOrSignal(ctx, n) })
+	tracing.End(span, err)
 	if ctx.Err() == nil {
-		r.limiter.record(faultOf(err), started, time.Now())
+		f, ended := faultOf(err), time.Now()
+		r.limiter.record(f, started, ended)
+		r.calls.WithLabelValues(f.String()).Observe(ended.Sub(started).Seconds())
 	}
 	return err
 }
@@ -171,6 +179,7 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            n.Summary,
 		TypedSearchAttributes:    searchAttributes(n.Attributes),
+		Memo:                     memo(n.Origin),
 	}
 	input := contract.Input{Key: contract.Key(n.ID)}
 	if n.NotRunning && n.Attempts == 1 {
@@ -184,6 +193,18 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 		return nil // the workflow has completed and is not started again
 	}
 	return err
+}
+
+// memo returns the memo of a workflow that a request starts: the IDs of the request.
+func memo(o contract.Origin) map[string]any {
+	if o.RequestID == "" {
+		return nil
+	}
+	m := map[string]any{contract.MemoRequestID: o.RequestID}
+	if o.GlobalRequestID != "" {
+		m[contract.MemoGlobalRequestID] = o.GlobalRequestID
+	}
+	return m
 }
 
 // leaseTaskTimeout is the timeout of a workflow task of a lease. When the process that runs a step of a lease is killed, Temporal gives the

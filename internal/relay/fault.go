@@ -28,6 +28,11 @@ const (
 	temporalOverloaded
 )
 
+// String returns the outcome of a delivery as the value of a metric's label.
+func (f fault) String() string {
+	return [...]string{noFault: "accepted", noteRefused: "refused", workflowBusy: "busy", temporalOverloaded: "unavailable"}[f]
+}
+
 // faultOf returns what caused the failure of a delivery. An unknown error counts
 // as a fault of Temporal, because the readiness checks show faults of Temporal to the operator.
 func faultOf(err error) fault {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/namespace"
@@ -30,6 +32,7 @@ type Options struct {
 	Client    client.Client
 	Namespace string // Temporal namespace of Client
 	Metrics   prometheus.Registerer
+	Tracer    trace.Tracer // for notes of traced requests; nil: no traces
 }
 
 // Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a relay whose
@@ -42,15 +45,24 @@ type Relay struct {
 	claimedInFlight atomic.Int64 // number of notes that DeliverClaimed is delivering
 	delivered       prometheus.Counter
 	deferred        prometheus.Counter
+	calls           *prometheus.HistogramVec
 }
 
 // New creates a relay and registers its metrics.
 func New(o Options) *Relay {
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider().Tracer("")
+	}
 	r := &Relay{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), limiter: newLimiter(),
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Outbox notes delivered to Temporal."}),
 		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of outbox notes; each note is retried after a delay."}),
+		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "berth_relay_call_duration_seconds",
+			Help:    "Duration of the calls to Temporal that deliver outbox notes, in seconds, by outcome: accepted, refused (Temporal refuses this note), busy (the workflow is busy), unavailable (Temporal is slow, throttled or away).",
+			Buckets: []float64{0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10},
+		}, []string{"outcome"}),
 	}
-	o.Metrics.MustRegister(r.delivered, r.deferred, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	o.Metrics.MustRegister(r.delivered, r.deferred, r.calls, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "berth_relay_concurrency",
 		Help: "Maximum number of calls that this process makes to Temporal at the same time to deliver notes. It falls while Temporal is overloaded.",
 	}, r.limiter.concurrency))

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -15,20 +14,20 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"berth/activities"
-	"berth/internal/api/placement"
+	"berth/internal/api/console"
 	"berth/internal/api/rpc"
 	"berth/internal/cloud"
 	"berth/internal/config"
 	"berth/internal/delivery"
 	"berth/internal/feedback"
 	"berth/internal/identity"
-	"berth/internal/identity/policy"
 	"berth/internal/notify"
 	"berth/internal/odl"
 	"berth/internal/reconciler"
 	"berth/internal/relay"
 	"berth/internal/store"
 	"berth/internal/store/inventorystore"
+	"berth/internal/tracing"
 )
 
 // shutdownTimeout is the maximum time for which running requests and tasks continue after the process has begun to stop.
@@ -37,49 +36,58 @@ const shutdownTimeout = 10 * time.Second
 // App is a process with the roles that its configuration names. Open connects the process to the services that it needs; Run serves
 // requests and tasks.
 type App struct {
-	cfg            config.Config
-	store          *store.Store
-	policy         *policy.Policy
-	keystone       *identity.Keystone     // nil with BERTH_AUTH=noauth
-	Temporal       client.Client          // shared by the relay and the Temporal workers
-	namespace      string                 // name of the Temporal namespace
-	relay          *relay.Relay           // with the role relay: runs; with the role temporal: activities use it to deliver notes
-	reconciler     *reconciler.Reconciler // runs with the role relay
-	direct         *delivery.Direct       // runs with the role relay
-	activities     *activities.Activities
-	cloud          *cloud.Cloud        // nil if neither Nova nor Neutron is configured
-	odl            *odl.Client         // nil if no controller is configured
-	enforcement    *notify.Enforcement // nil if no enforcement service is configured
-	registry       *prometheus.Registry
-	feedback       *feedback.Listener // nil if no controller is configured
-	rpcServer      *rpc.Server        // nil without the role rpc
-	publisher      *rpc.Publisher     // nil without RabbitMQ
-	main           *endpoint          // on BERTH_LISTEN
-	operators      *endpoint          // on BERTH_OPERATOR_LISTEN; nil without this setting
-	workersStarted atomic.Bool        // also true without the role temporal
-	stopping       atomic.Bool
+	cfg             config.Config
+	store           *store.Store
+	policies        Policies
+	keystone        *identity.Keystone     // nil with BERTH_AUTH=noauth
+	Temporal        client.Client          // shared by the relay and the Temporal workers
+	namespace       string                 // name of the Temporal namespace
+	relay           *relay.Relay           // with the role relay: runs; with the role temporal: activities use it to deliver notes
+	reconciler      *reconciler.Reconciler // runs with the role relay
+	direct          *delivery.Direct       // runs with the role relay
+	activities      *activities.Activities
+	activityMetrics *activityMetrics
+	cloud           *cloud.Cloud        // nil if neither Nova nor Neutron is configured
+	odl             *odl.Client         // nil if no controller is configured
+	enforcement     *notify.Enforcement // nil if no enforcement service is configured
+	registry        *prometheus.Registry
+	traces          *tracing.Traces
+	feedback        *feedback.Listener // nil if no controller is configured
+	rpcServer       *rpc.Server        // nil without the role rpc
+	publisher       *rpc.Publisher     // nil without RabbitMQ
+	main            *endpoint          // on BERTH_LISTEN
+	operators       *endpoint          // on BERTH_OPERATOR_LISTEN; nil without this setting
+	live            *console.Live      // the live pages of the console
+	workersStarted  atomic.Bool        // also true without the role temporal
+	stopping        atomic.Bool
 }
 
 // Open connects to the database, creates all clients and listens on the HTTP address. The listener accepts connections before Run is
 // called, but only Run answers requests.
 func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error) {
-	id, err := newAuthenticator(cfg)
+	registry := prometheus.NewRegistry()
+	services := newServiceMetrics(registry)
+	id, err := newAuthenticator(cfg, services)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := OpenPolicy(cfg)
+	rules, err := OpenPolicies(cfg)
 	if err != nil {
 		return nil, err
 	}
-	options, err := newClients(cfg, id)
+	options, err := newClients(cfg, id, services)
 	if err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, policy: rules, registry: prometheus.NewRegistry()}
+	a := &App{cfg: cfg, policies: rules, registry: registry, live: console.NewLive()}
 	a.keystone, _ = id.(*identity.Keystone)
 	registerKeystoneMetric(a.keystone, a.registry)
+	registerBuildMetric(a.registry)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if a.Temporal, a.namespace, err = dialTemporal(environment(environ), a.registry, workerSlot(cfg.Listen)); err != nil {
+	if a.traces, err = openTraces(cfg.Traces); err != nil {
+		return nil, err
+	}
+	if a.Temporal, a.namespace, err = dialTemporal(environment(environ), a.registry, workerSlot(cfg.Listen), a.traces); err != nil {
 		return nil, err
 	}
 	settings, err := storeConfig(cfg, options.Enforcement != nil)
@@ -87,6 +95,7 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 		a.Temporal.Close()
 		return nil, err
 	}
+	settings.Lease.OnFinished = registerLatenessMetric(a.registry)
 	if a.store, err = store.Open(ctx, cfg.DatabaseURL, settings); err != nil {
 		a.Temporal.Close()
 		return nil, err
@@ -114,9 +123,9 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	if a.odl != nil {
 		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}
-	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry})
+	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry, Tracer: a.traces.Tracer()})
 	a.reconciler = reconciler.New(reconciler.Options{DB: a.store.DB, Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace,
-		EnsureSchedule: func(ctx context.Context) error { return createSweepSchedule(ctx, a.Temporal) }, Metrics: a.registry})
+		EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) }, Metrics: a.registry})
 	a.direct = delivery.NewDirect(delivery.Sender{Recorded: a.store.Notifications, Nova: options.Nova, Agents: options.Agents}, a.registry)
 	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
@@ -127,9 +136,8 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	options.RequireSignatures = cfg.RequiresSignatures()
 	registerRefusalMetric(&options, a.registry)
 	registerJournalMetrics(&options, a.odl, a.registry)
-	a.registry.MustRegister(newJournalCollector(a.store), newProjectionCollector(a.store.Outbox), newNoteCollector(a.store.Outbox), newAuditCollector(a.store.Mirror),
-		newLeaseCollector(a.store.Lease))
-	a.activities = activities.New(options)
+	a.registerStoreMetrics()
+	a.activities, a.activityMetrics = activities.New(options), newActivityMetrics(a.registry)
 	if a.feedback, err = newFeedbackListener(cfg.ODL, a.odl, a.store); err != nil {
 		return err
 	}
@@ -146,15 +154,23 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 
 // listen creates the endpoints. If listen returns an error, it leaves no address occupied.
 func (a *App) listen(certificates *certificateFiles, id identity.Authenticator) error {
-	everyone, operators := a.newHandlers(id)
-	var err error
-	if a.main, err = listenOn("BERTH_LISTEN", a.cfg.Listen, certificates, everyone); err != nil || a.cfg.OperatorListen == "" {
+	everyone, operators, err := a.newHandlers(id)
+	if err != nil {
 		return err
+	}
+	if a.main, err = listenOn("BERTH_LISTEN", a.cfg.Listen, certificates, everyone); err != nil {
+		return err
+	}
+	a.main.server.RegisterOnShutdown(a.live.Stop)
+	if a.cfg.OperatorListen == "" {
+		return nil
 	}
 	if a.operators, err = listenOn("BERTH_OPERATOR_LISTEN", a.cfg.OperatorListen, certificates, operators); err != nil {
 		_ = a.main.listener.Close()
+		return err
 	}
-	return err
+	a.operators.server.RegisterOnShutdown(a.live.Stop)
+	return nil
 }
 
 // endpoints returns the addresses on which the process answers.
@@ -166,7 +182,7 @@ func (a *App) endpoints() []*endpoint {
 }
 
 // newAuthenticator returns the authenticator that BERTH_AUTH names.
-func newAuthenticator(cfg config.Config) (identity.Authenticator, error) {
+func newAuthenticator(cfg config.Config, services *serviceMetrics) (identity.Authenticator, error) {
 	if cfg.Auth == config.Noauth {
 		return identity.Noauth{}, nil
 	}
@@ -178,16 +194,8 @@ func newAuthenticator(cfg config.Config) (identity.Authenticator, error) {
 		UserDomain:    cfg.Service.UserDomain,
 		ProjectDomain: cfg.Service.ProjectDomain,
 		CAFile:        cfg.Service.CAFile,
+		Wrap:          services.measure("keystone"),
 	})
-}
-
-// OpenPolicy returns the access rules of the Placement API: the default rules, which the operator's policy file may override.
-func OpenPolicy(cfg config.Config) (*policy.Policy, error) {
-	p, err := policy.Open(policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults}, placement.Policy...)
-	if err != nil {
-		return nil, fmt.Errorf("BERTH_POLICY_FILE: %w", err)
-	}
-	return p, nil
 }
 
 func (a *App) close() {
@@ -196,6 +204,7 @@ func (a *App) close() {
 	}
 	a.Temporal.Close()
 	a.store.Close()
+	a.traces.Close()
 }
 
 // Handler returns the handler of the routes on BERTH_LISTEN.
@@ -232,6 +241,7 @@ func (a *App) Run(ctx context.Context) error {
 	stopRPC := a.startRPC(ctx)
 	stopWorkers := a.startTemporalWorkers(ctx, fail)
 	stopTakeover := a.startLeaseTakeover(ctx)
+	stopAuditLog := a.startAuditLog(ctx)
 	portsNudged := a.startNudgingWaitingPorts(ctx)
 
 	<-ctx.Done()
@@ -240,6 +250,7 @@ func (a *App) Run(ctx context.Context) error {
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	stopHTTP(shutdown)
+	stopAuditLog()
 	stopReconciler()
 	stopFeedback()
 	stopRPC()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // jsonListener translates the error responses of package net/http from plain text into JSON. Package net/http itself sends these error
@@ -14,7 +15,7 @@ import (
 // are not HTTP. No http.Handler sees a request that net/http cannot parse, and http.Server has no option that changes the error response to
 // such a request.
 //
-// Over TLS, the error responses stay plain text, because package net/http uses HTTP/2 only on connections of the type *tls.Conn itself.
+// On a TLS listener, jsonListener translates the response to a client that does not use TLS. Over TLS, the error responses stay plain text, because package net/http uses HTTP/2 only on connections of the type *tls.Conn itself.
 //
 // jsonListener depends on the exact bytes that net/http writes, so bad_request_test.go fails when the version of Go changes.
 type jsonListener struct{ net.Listener }
@@ -35,8 +36,14 @@ type jsonConn struct{ *net.TCPConn }
 // handler also has a Date header, so it does not contain plainTextHeader.
 const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
+// withoutTLS is the text before the body in the response that net/http sends on a TLS listener to a request without TLS.
+const withoutTLS = "HTTP/1.0 400 Bad Request\r\n\r\n"
+
 // Write writes p. If p is an error response that net/http itself sends, Write writes the translation of p into JSON instead.
 func (c jsonConn) Write(p []byte) (int, error) {
+	if text, found := bytes.CutPrefix(p, []byte(withoutTLS)); found {
+		return c.writeInstead(p, badRequest(http.StatusBadRequest, strings.TrimSpace(string(text))))
+	}
 	if !bytes.HasPrefix(p, []byte("HTTP/1.1 4")) && !bytes.HasPrefix(p, []byte("HTTP/1.1 501")) {
 		return c.TCPConn.Write(p)
 	}
@@ -45,7 +52,12 @@ func (c jsonConn) Write(p []byte) (int, error) {
 	if !plain || err != nil || bytes.Contains(statusLine, []byte("\r\n")) {
 		return c.TCPConn.Write(p)
 	}
-	if _, err := c.TCPConn.Write(badRequest(status, string(text))); err != nil {
+	return c.writeInstead(p, badRequest(status, string(text)))
+}
+
+// writeInstead writes the translation of p. writeInstead returns the length of p, as the caller of Write expects.
+func (c jsonConn) writeInstead(p, translation []byte) (int, error) {
+	if _, err := c.TCPConn.Write(translation); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 
 	"berth/activities"
 	"berth/internal/api/rpc"
@@ -17,17 +19,17 @@ import (
 
 // newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the webhooks. If a service has no URL
 // in the configuration, the result contains a client that sends nothing, or no client for this service.
-func newClients(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
+func newClients(cfg config.Config, id identity.Authenticator, services *serviceMetrics) (activities.Options, error) {
 	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, ProvisioningWebhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
-	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator) error{addODL, addNova, addEnforcement, addWebhooks, addCloud} {
-		if err := add(&o, cfg, id); err != nil {
+	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator, *serviceMetrics) error{addODL, addNova, addEnforcement, addWebhooks, addCloud} {
+		if err := add(&o, cfg, id, services); err != nil {
 			return o, err
 		}
 	}
 	return o, nil
 }
 
-func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
+func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator, services *serviceMetrics) error {
 	c := cfg.ODL
 	if c.URL == "" {
 		return nil
@@ -39,7 +41,8 @@ func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator) 
 			return fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
 		}
 	}
-	client, err := odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CAPEM: ca, Concurrency: c.Concurrency})
+	client, err := odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CAPEM: ca, Concurrency: c.Concurrency,
+		Wrap: services.measure("opendaylight")})
 	if err != nil {
 		return fmt.Errorf("BERTH_ODL_URL: %w", err)
 	}
@@ -49,12 +52,12 @@ func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator) 
 
 // addNova adds the client of Nova's external events. The client sends BERTH_NOVA_TOKEN if this variable is set, otherwise a Keystone token
 // of the service user, which the client renews before the token expires.
-func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator) error {
+func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator, services *serviceMetrics) error {
 	c := cfg.Nova
 	if c.URL == "" {
 		return nil
 	}
-	how := notify.Config{URL: c.URL, Token: c.Token}
+	how := notify.Config{URL: c.URL, Token: c.Token, Wrap: services.measure("nova")}
 	if keystone, ok := id.(*identity.Keystone); ok && c.Token == "" {
 		how.TokenSource = keystone.Fresh
 	}
@@ -66,13 +69,13 @@ func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator
 	return nil
 }
 
-func addEnforcement(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
+func addEnforcement(o *activities.Options, cfg config.Config, _ identity.Authenticator, services *serviceMetrics) error {
 	c := cfg.Lease.Enforcement
 	if c.URL == "" {
 		return nil
 	}
 	enforcement, err := notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, FailOpen: c.AllowOnFailure,
-		AuthURL: cfg.Service.AuthURL, Region: cfg.Service.Region})
+		AuthURL: cfg.Service.AuthURL, Region: cfg.Service.Region, Wrap: services.measure("enforcement")})
 	if err != nil {
 		return fmt.Errorf("BERTH_LEASE_ENFORCEMENT_URL: %w", err)
 	}
@@ -80,19 +83,20 @@ func addEnforcement(o *activities.Options, cfg config.Config, _ identity.Authent
 	return nil
 }
 
-func addWebhooks(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
+func addWebhooks(o *activities.Options, cfg config.Config, _ identity.Authenticator, services *serviceMetrics) error {
 	for _, w := range []struct {
 		setting string
+		service string
 		config  config.Webhook
 		sender  *activities.NotificationSender
 	}{
-		{"BERTH_LEASE_WEBHOOK_URL", cfg.Lease.Webhook, &o.Webhook},
-		{"BERTH_PROVISIONING_WEBHOOK_URL", cfg.Port.Webhook, &o.ProvisioningWebhook},
+		{"BERTH_LEASE_WEBHOOK_URL", "lease_webhook", cfg.Lease.Webhook, &o.Webhook},
+		{"BERTH_PROVISIONING_WEBHOOK_URL", "provisioning_webhook", cfg.Port.Webhook, &o.ProvisioningWebhook},
 	} {
 		if w.config.URL == "" {
 			continue
 		}
-		webhook, err := notify.NewWebhook(notify.Config{URL: w.config.URL, Token: w.config.Token})
+		webhook, err := notify.NewWebhook(notify.Config{URL: w.config.URL, Token: w.config.Token, Wrap: services.measure(w.service)})
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.setting, err)
 		}
@@ -102,11 +106,17 @@ func addWebhooks(o *activities.Options, cfg config.Config, _ identity.Authentica
 }
 
 // addCloud adds the client that provisions reservations at Nova and Neutron.
-func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticator) error {
+func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticator, services *serviceMetrics) error {
 	if cfg.Nova.URL == "" && cfg.Neutron.URL == "" {
 		return nil
 	}
-	how := cloud.Config{Nova: cfg.Nova.URL, Neutron: cfg.Neutron.URL, Token: cfg.Nova.Token}
+	how := cloud.Config{Nova: cfg.Nova.URL, Neutron: cfg.Neutron.URL, Token: cfg.Nova.Token,
+		Wrap: services.measureBy(func(r *http.Request) string {
+			if neutron := cfg.Neutron.URL; neutron != "" && strings.HasPrefix(r.URL.String(), neutron) {
+				return "neutron"
+			}
+			return "nova"
+		})}
 	if keystone, ok := id.(*identity.Keystone); ok && cfg.Nova.Token == "" {
 		how.RefreshToken = keystone.Fresh
 	}
@@ -151,7 +161,7 @@ func (a *App) newRPCServer() (*rpc.Server, error) {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
 	return rpc.NewServer(rpc.Options{Store: a.store.Network, Agents: a.store.Agents, Brokers: a.cfg.RabbitMQ, Host: host,
-		Identities: a.cfg.RabbitMQIdentities, TLS: tls, Metrics: a.registry}), nil
+		Identities: a.cfg.RabbitMQIdentities, TLS: tls, Metrics: a.registry, Observe: a.observeCall}), nil
 }
 
 // newPublisher returns the publisher of notifications to agents over RabbitMQ.

@@ -15,6 +15,9 @@ import (
 	"syscall"
 
 	"berth/internal/config"
+	"berth/internal/store/db"
+	"berth/internal/tracing"
+	"berth/internal/version"
 )
 
 // Main runs the worker with the command line and the environment of the process, and ends the process with its exit code.
@@ -43,6 +46,7 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	roles := flags.String("roles", "", "comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)")
+	showVersion := flags.Bool("version", false, "print the version, the commit and the database schemas with which this program works")
 	dev := flags.Bool("dev", false, "start PostgreSQL, Temporal and stubs of OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
@@ -54,6 +58,9 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 		return nil
 	case err != nil:
 		return fmt.Errorf("%w: %w; see worker -h", errUsage, err)
+	case *showVersion:
+		fmt.Fprint(out, version.Read().Text("worker", db.Window().String()))
+		return nil
 	}
 	cfg, err := config.Load(environ)
 	if err != nil {
@@ -67,7 +74,8 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 	if *dev {
 		return runDev(ctx, cfg, environ, out)
 	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(logOutput, &slog.HandlerOptions{Level: cfg.LogLevel})))
+	slog.SetDefault(newLogger(logOutput, cfg))
+	logStart(cfg)
 	if cfg.DatabaseURL == "" {
 		return errors.New("BERTH_DATABASE_URL is not set; `worker --dev` starts a database of its own")
 	}
@@ -81,9 +89,18 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 	return a.Run(ctx)
 }
 
+// newLogger returns the logger of the process, in the format of BERTH_LOG_FORMAT.
+func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == config.LogJSON {
+		return slog.New(tracing.NewLogHandler(slog.NewJSONHandler(w, options)))
+	}
+	return slog.New(tracing.NewLogHandler(slog.NewTextHandler(w, options)))
+}
+
 func writeUsage(w io.Writer, flags *flag.FlagSet) {
 	flags.SetOutput(w)
-	fmt.Fprint(w, "usage: worker [-roles list] [--dev]\n\n")
+	fmt.Fprint(w, "usage: worker [-roles list] [--dev] [--version]\n\n")
 	flags.PrintDefaults()
 	fmt.Fprint(w, "\nEnvironment variables and their defaults:\n")
 	config.Usage(w)

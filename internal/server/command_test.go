@@ -2,6 +2,7 @@ package server
 
 import (
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -18,5 +19,16 @@ func TestCommand_NamesWrongArgument(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("command line `worker %s`: got error %v, want one that contains the text in the test case", line, err)
 		}
+	}
+}
+
+func TestCommand_VersionNamesBuildAndSchema(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+
+	err := run(t.Context(), []string{"--version"}, nil, &out, io.Discard)
+
+	if want := regexp.MustCompile(`^worker \S+\ncommit \S+\nbuilt with go\S+ \S+\nschema \d+, or newer if`); err != nil || !want.MatchString(out.String()) {
+		t.Errorf("worker --version: got %q, error %v; want a text that matches %s", out.String(), err, want)
 	}
 }

@@ -50,7 +50,8 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	slog.SetDefault(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: cfg.LogLevel})))
+	slog.SetDefault(newLogger(log, cfg))
+	logStart(d.cfg)
 	if err := d.awaitPorts(ctx); err != nil {
 		return err
 	}
@@ -163,6 +164,9 @@ func (d *devRun) start(ctx context.Context) error {
 		return err
 	}
 	d.printf("the stubs of OpenDaylight, Nova and Neutron are running")
+	if d.cfg.TemporalUI == "" {
+		d.cfg.TemporalUI = d.temporal.UI
+	}
 	// A configuration profile of the `temporal` command may name another Temporal server, so the development run does not read profiles.
 	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 	d.app, err = Open(ctx, d.cfg, environ)
@@ -278,6 +282,7 @@ func (d *devRun) printAddresses() {
 	for _, line := range [][2]string{
 		{"API", api + "   (/placement /networking /reservation /agent/v1 /journal/v1)"},
 		{"health, metrics", api + "/readyz   " + d.app.OperatorURL() + "/metrics"},
+		{"console", d.app.OperatorURL() + "/console   (token: admin)"},
 		{"Temporal UI", d.temporal.UI},
 		{"Temporal", d.temporal.Address},
 		{"stub of OpenDaylight", d.cfg.ODL.URL},

@@ -21,6 +21,8 @@ func TestOperatorListen_OnlyOperatorsReachTheirRoutes(t *testing.T) {
 		"/readyz":                             {200, 200},
 		"/metrics":                            {404, 200},
 		"/operator/v1/notes":                  {404, 401},
+		"/console/":                           {404, 401},
+		"/console/login":                      {404, 200},
 		"/debug/pprof/":                       {404, 200},
 		"/debug/pprof/goroutine":              {404, 200},
 		"/debug/pprof/cmdline":                {404, 200},

@@ -1,11 +1,33 @@
 package server
 
 import (
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/internal/config"
 	"berth/internal/store"
 )
+
+// NewLogger returns the logger of a process with the settings.
+func NewLogger(w io.Writer, cfg config.Config) *slog.Logger { return newLogger(w, cfg) }
 
 // Store returns the app's store.
 func (a *App) Store() *store.Store { return a.store }
 
 // DatabaseURL returns the URL of the app's database.
 func (a *App) DatabaseURL() string { return a.cfg.DatabaseURL }
+
+// NewCachedCollector returns a cachedCollector, and a function that sets the time at which its values expire.
+func NewCachedCollector(c prometheus.Collector) (prometheus.Collector, func(time.Time)) {
+	cached := &cachedCollector{Collector: c}
+	return cached, func(at time.Time) { cached.until = at }
+}
+
+// MeasureService returns the function that measures the requests to a service.
+func MeasureService(registry prometheus.Registerer, service string) func(http.RoundTripper) http.RoundTripper {
+	return newServiceMetrics(registry).measure(service)
+}

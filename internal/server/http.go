@@ -9,16 +9,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"berth/internal/api/agent"
 	"berth/internal/api/blazar"
+	"berth/internal/api/console"
 	"berth/internal/api/journal"
 	"berth/internal/api/neutron"
 	"berth/internal/api/operator"
@@ -26,7 +25,6 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/config"
 	"berth/internal/identity"
-	"berth/internal/identity/policy"
 	"berth/internal/inventory"
 	"berth/internal/notify"
 	"berth/internal/store/agentstore"
@@ -36,16 +34,17 @@ import (
 func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	incomplete := inventory.Owner{Project: a.cfg.IncompleteConsumer.Project, User: a.cfg.IncompleteConsumer.User}
 	apis := []*osapi.API{
-		placement.New(placement.Options{Store: a.store.Inventory, Identity: id, Policy: a.policy, Incomplete: incomplete,
+		placement.New(placement.Options{Store: a.store.Inventory, Identity: id, Policy: a.policies.Placement, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
-		neutron.New(a.store.Network, id),
+		neutron.NewWithPolicy(a.store.Network, id, a.policies.Networking),
 		blazar.New(a.leaseOptions(id)),
 		agent.New(agent.Options{Store: a.store.Network, Tokens: a.agentTokens(), Identity: id}),
 		journal.New(a.store.Journal, a.store.Mirror, id),
 		a.newOperatorAPI(id, incomplete),
+		a.newConsole(id),
 	}
 	for _, api := range apis {
-		api.Timeout, api.TrustedProxies = a.cfg.RequestTimeout, a.cfg.TrustedProxies
+		api.Timeout, api.TrustedProxies, api.Audit = a.cfg.RequestTimeout, a.cfg.TrustedProxies, a.auditLog()
 	}
 	return apis
 }
@@ -61,19 +60,20 @@ func (a *App) agentTokens() *agentstore.Store {
 // newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for allocation candidates.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	api := operator.New(operator.Options{Inventory: a.store.Inventory, Network: a.store.Network, Agents: a.store.Agents, Outbox: a.store.Outbox,
-		Mirror: a.store.Mirror, Identity: id, Policies: a.policies(), Incomplete: incomplete})
-	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/candidates/explain",
+		Mirror: a.store.Mirror, Audit: a.store.Audit, Identity: id, Policies: a.policies.byAPI(), Incomplete: incomplete})
+	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: explainPath,
 		Handle: osapi.AdminOnly(placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)))})
 	return api
 }
 
-// policies returns the rules of each API that decides with rules, by the name of the API.
-func (a *App) policies() map[string]*policy.Policy {
-	return map[string]*policy.Policy{"placement": a.policy}
+// newConsole returns the console for operators in the browser.
+func (a *App) newConsole(id identity.Authenticator) *osapi.API {
+	return console.New(console.Options{Network: a.store.Network, Journal: a.store.Journal, Lease: a.store.Lease, Inventory: a.store.Inventory,
+		Outbox: a.store.Outbox, Mirror: a.store.Mirror, Report: a.store.Report, Identity: id, Live: a.live, TemporalUI: a.cfg.TemporalUI, Namespace: a.namespace})
 }
 
 func (a *App) leaseOptions(id identity.Authenticator) blazar.Options {
-	o := blazar.Options{Store: a.store.Lease, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}
+	o := blazar.Options{Store: a.store.Lease, Identity: id, Policy: a.policies.Reservation, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}
 	if a.cfg.Nova.URL != "" {
 		o.Hypervisors = a.cloud.Hypervisors
 	}
@@ -130,47 +130,63 @@ func listenError(setting, address string, err error) error {
 	return fmt.Errorf("%s=%s: %w", setting, address, err)
 }
 
-// operatorPrefix is the prefix of the operators' API, without the leading slash.
-const operatorPrefix = "operator/v1"
+// operatorPrefixes are the prefixes of the operators' API and of the console, without the leading slash. With BERTH_OPERATOR_LISTEN, only
+// this address serves them.
+var operatorPrefixes = []string{"operator/v1", consolePrefix}
+
+// consolePrefix is the prefix of the console, without the leading slash.
+const consolePrefix = "console"
 
 // newHandlers returns the handler of BERTH_LISTEN and the handler of BERTH_OPERATOR_LISTEN. If BERTH_OPERATOR_LISTEN is not set, the handler
 // of BERTH_LISTEN has the routes of operators too. The handlers route a request by the first segments of the path, exactly as the client has
 // sent the path. They do not clean the path, because OpenStack answers 404 to paths such as //v2.0/ports.
-func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.Handler) {
-	apis := a.measuredAPIs(id)
-	metrics := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
+func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.Handler, err error) {
+	served := a.servedAPIs(id)
+	apis := a.measuredAPIs(served)
+	metrics := promhttp.HandlerFor(withHelp{a.registry}, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
 	health := map[string]http.Handler{"/healthz": getOnly(serveHealth), "/readyz": getOnly(a.serveReadiness)}
 	forOperators := maps.Clone(health)
 	forOperators["/metrics"] = getOnly(metrics.ServeHTTP)
 	if a.cfg.OperatorListen == "" {
-		return routeByPath(forOperators, routeByPrefix(apis)), nil
+		err = addDocuments(forOperators, served, anyDocument)
+		return routeByPath(forOperators, routeByPrefix(apis)), nil, err
 	}
+	err = errors.Join(addDocuments(health, served, func(name string) bool { return !isOperatorDocument(name) }),
+		addDocuments(forOperators, served, isOperatorDocument))
 	operatorAPIs := map[string]http.Handler{"debug/pprof": profiles()}
-	if h, ok := apis[operatorPrefix]; ok {
-		operatorAPIs[operatorPrefix] = h
-		delete(apis, operatorPrefix)
+	for _, prefix := range operatorPrefixes {
+		if h, ok := apis[prefix]; ok {
+			operatorAPIs[prefix] = h
+			delete(apis, prefix)
+		}
 	}
-	return routeByPath(health, routeByPrefix(apis)), routeByPath(forOperators, routeByPrefix(operatorAPIs))
+	return routeByPath(health, routeByPrefix(apis)), routeByPath(forOperators, routeByPrefix(operatorAPIs)), err
 }
 
-// measuredAPIs returns the APIs by their prefix without the leading slash, with CORS and with a metric of their durations. If the process
-// does not have the role api, measuredAPIs returns no API.
-func (a *App) measuredAPIs(id identity.Authenticator) map[string]http.Handler {
-	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "berth_http_request_duration_seconds",
-		Help:    "Time to answer an HTTP request, in seconds, by API, method and status code.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
-	}, []string{"api", "method", "code"})
-	a.registry.MustRegister(requests)
-	routes := map[string]http.Handler{}
+// servedAPIs returns the APIs that the process serves: none without the role api.
+func (a *App) servedAPIs(id identity.Authenticator) []*osapi.API {
 	if !a.hasRole(config.API) {
+		return nil
+	}
+	return a.APIs(id)
+}
+
+// measuredAPIs returns the APIs by their prefix without the leading slash, with CORS and with metrics of their requests.
+func (a *App) measuredAPIs(served []*osapi.API) map[string]http.Handler {
+	requests := newHTTPMetrics(a.registry, a.traces)
+	routes := map[string]http.Handler{}
+	if len(served) == 0 {
 		return routes
 	}
 	limit := a.newProjectRate()
-	for _, api := range a.APIs(id) {
+	for _, api := range served {
 		api.Rate = limit
 		prefix := strings.TrimPrefix(api.Prefix, "/")
-		routes[prefix] = measureDuration(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": prefix}))
+		h := http.Handler(api)
+		if prefix != consolePrefix { // no page of another site may read the console with the cookie of an operator
+			h = osapi.CORS(a.cfg.CORS).Wrap(api)
+		}
+		routes[prefix] = requests.measure(prefix, h)
 	}
 	return routes
 }
@@ -242,40 +258,4 @@ func getOnly(h http.HandlerFunc) http.Handler {
 		}
 		h(w, r)
 	})
-}
-
-// statusRecorder records the status code of a response.
-type statusRecorder struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *statusRecorder) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap returns the underlying http.ResponseWriter, so that http.ResponseController finds it.
-func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// measureDuration measures how long the handler h takes for each request.
-func measureDuration(h http.Handler, o prometheus.ObserverVec) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begin := time.Now()
-		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
-		h.ServeHTTP(rec, r)
-		o.WithLabelValues(methodLabel(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(begin).Seconds())
-	})
-}
-
-// methodLabel returns the HTTP method as the value of a metric's label, or "other" for an unknown method. Without the value "other", the
-// label of the metric could have any number of values, because a client can send any word as the HTTP method.
-func methodLabel(m string) string {
-	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		return m
-	default:
-		return "other"
-	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -11,6 +12,7 @@ import (
 	"berth/internal/feedback"
 	"berth/internal/identity"
 	"berth/internal/journal"
+	"berth/internal/lease"
 	"berth/internal/odl"
 	"berth/internal/store"
 	"berth/internal/store/db"
@@ -141,28 +143,48 @@ func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 	all <- prometheus.MustNewConstMetric(c.paused, prometheus.GaugeValue, paused)
 }
 
-// noteCollector counts, at each scrape, the notes of the outbox that are set aside because Temporal refuses them.
-type noteCollector struct {
-	outbox   *outbox.Store
-	setAside *prometheus.Desc
+// newNoteCollector returns the collector of the metrics of the notes in the outbox.
+func newNoteCollector(s *outbox.Store) prometheus.Collector {
+	setAside := newGauge("berth_notes_set_aside", "Outbox notes that are set aside because Temporal refuses them; `starter note list` shows the reasons.")
+	pending := newGauge("berth_notes_pending", "Outbox notes that are due, or whose delivery to Temporal has failed, without those that are set aside.")
+	oldest := newGauge("berth_note_oldest_seconds", "Age of the oldest of the notes that berth_notes_pending counts, in seconds; 0 without a note.")
+	return &queryCollector{"outbox notes", []*prometheus.Desc{setAside, pending, oldest}, func(ctx context.Context, send func(*prometheus.Desc, float64, ...string)) error {
+		n, err := s.CountSetAside(ctx)
+		if err != nil {
+			return err
+		}
+		send(setAside, float64(n))
+		backlog, err := s.Backlog(ctx)
+		if err != nil {
+			return err
+		}
+		send(pending, float64(backlog.Notes))
+		send(oldest, backlog.Oldest.Seconds())
+		return nil
+	}}
 }
 
-func newNoteCollector(s *outbox.Store) *noteCollector {
-	return &noteCollector{outbox: s, setAside: prometheus.NewDesc("berth_notes_set_aside",
-		"Outbox notes that are set aside because Temporal refuses them; `starter note list` shows the reasons.", nil, nil)}
-}
-
-// Describe implements prometheus.Collector.
-func (c *noteCollector) Describe(all chan<- *prometheus.Desc) { all <- c.setAside }
-
-// Collect implements prometheus.Collector. If the database does not answer, only this metric is missing from the response to the scrape.
-func (c *noteCollector) Collect(all chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(db.WithReserve(context.Background()), checkTimeout)
-	defer cancel()
-	n, err := c.outbox.CountSetAside(ctx)
-	if err != nil {
-		slog.Warn("counting the notes that are set aside failed", "error", err)
-		return
+// registerLatenessMetric registers the metric of the lateness of leases, and returns the callback that updates the metric.
+func registerLatenessMetric(registry prometheus.Registerer) func(lease.Step, time.Duration) {
+	late := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "berth_lease_lateness_seconds",
+		Help:    "Time from the date at which a lease had to start or end until the start or end was committed, in seconds, by step (start, end).",
+		Buckets: []float64{0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300},
+	}, []string{"step"})
+	names := map[lease.Step]string{lease.StepStart: "start", lease.StepEnd: "end"}
+	for _, name := range names {
+		late.WithLabelValues(name)
 	}
-	all <- prometheus.MustNewConstMetric(c.setAside, prometheus.GaugeValue, float64(n))
+	registry.MustRegister(late)
+	return func(step lease.Step, by time.Duration) { late.WithLabelValues(names[step]).Observe(by.Seconds()) }
+}
+
+// registerStoreMetrics registers the metrics whose values are in the database.
+func (a *App) registerStoreMetrics() {
+	s := a.store
+	a.registry.MustRegister(newDatabaseCollector(s.DB), newOmittedDenialsCounter(s.Audit))
+	for _, c := range []prometheus.Collector{newJournalCollector(s), newProjectionCollector(s.Outbox), newNoteCollector(s.Outbox),
+		newAuditCollector(s.Mirror), newLeaseCollector(s.Lease), newPortCollector(s.Metrics), newDeliveryCollector(s.Metrics), newAuditLogCollector(s.Audit)} {
+		a.registry.MustRegister(&cachedCollector{Collector: c})
+	}
 }

@@ -33,11 +33,11 @@ func TestPolicyPage_EqualsRules(t *testing.T) {
 	if !found {
 		t.Fatalf("docs/policy.md: no line with %q", policyMarker)
 	}
-	rules, err := server.OpenPolicy(config.Config{Policy: config.Policy{EnforceNewDefaults: true}})
+	rules, err := server.OpenPolicies(config.Config{Policy: config.Policy{EnforceNewDefaults: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := policyTable("Placement", rules)
+	want := policyTable("Placement", rules.Placement) + policyTable("Networking", rules.Networking) + policyTable("Reservation", rules.Reservation)
 	if *update {
 		if err := os.WriteFile(policyPage, []byte(head+policyMarker+want), 0o644); err != nil {
 			t.Fatal(err)

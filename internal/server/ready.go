@@ -17,6 +17,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/config"
 	"berth/internal/store/db"
+	"berth/internal/version"
 )
 
 const (
@@ -28,9 +29,10 @@ const (
 )
 
 // serveHealth answers /healthz with 200: the process is alive. serveHealth does not check other services, because a restart of this process
-// would not repair those services.
+// would not repair those services. The body also describes the build of this program.
 func serveHealth(w http.ResponseWriter, _ *http.Request) {
-	osapi.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+	build := version.Read()
+	osapi.WriteJSON(w, http.StatusOK, map[string]any{"status": "alive", "version": build.Version, "commit": build.Commit, "go": build.Go, "schema": db.Window()})
 }
 
 // readinessCheck is one condition of readiness. The function `run` returns nil if the condition is met, otherwise the reason why it is not
@@ -65,9 +67,7 @@ func (a *App) readinessChecks() []readinessCheck {
 		}})
 	}
 	if a.keystone != nil && a.hasRole(config.API) {
-		// Without Keystone, the API still serves callers with a cached token and agents with their own tokens, so a load balancer must not
-		// remove every API process.
-		checks = append(checks, readinessCheck{name: "keystone", informational: true, run: a.keystone.Check})
+		checks = append(checks, readinessCheck{name: "keystone", run: a.checkKeystone})
 	}
 	switch {
 	case a.rpcServer != nil:
@@ -79,6 +79,24 @@ func (a *App) readinessChecks() []readinessCheck {
 			readinessCheck{name: "virtual_hosts", informational: true, run: checkVirtualHosts(a.publisher.Unreachable)})
 	}
 	return checks
+}
+
+// toleratedError is the error of a failed check that does not yet make the process unready.
+type toleratedError struct{ error }
+
+// checkKeystone returns an error if Keystone does not validate tokens. The process tolerates the error until Keystone has not answered for
+// BERTH_KEYSTONE_GRACE: meanwhile, the API serves callers whose tokens are cached, and a short outage of Keystone must not make a load
+// balancer remove every API process at the same time. A process to which Keystone has never answered serves no caller with a Keystone token.
+func (a *App) checkKeystone(ctx context.Context) error {
+	err := a.keystone.Check(ctx)
+	if err == nil {
+		return nil
+	}
+	since, ok := a.keystone.SinceValidation()
+	if left := a.cfg.KeystoneGrace - since; ok && left > 0 {
+		return toleratedError{fmt.Errorf("%w; the process stays ready for another %s", err, left.Round(time.Second))}
+	}
+	return err
 }
 
 // checkConnected returns a check that fails while `connected` returns false.
@@ -136,23 +154,23 @@ type readiness struct {
 // checkReadiness runs all checks concurrently.
 func (a *App) checkReadiness(ctx context.Context) readiness {
 	checks := a.readinessChecks()
-	results := make([]string, len(checks))
+	errs := make([]error, len(checks))
 	var wait sync.WaitGroup
 	for i, c := range checks {
 		wait.Go(func() {
 			ctx, cancel := context.WithTimeout(db.WithReserve(ctx), checkTimeout)
 			defer cancel()
-			results[i] = "ok"
-			if err := c.run(ctx); err != nil {
-				results[i] = err.Error()
-			}
+			errs[i] = c.run(ctx)
 		})
 	}
 	wait.Wait()
 	found := readiness{results: map[string]string{}, informational: []string{}}
 	for i, c := range checks {
-		found.results[c.name] = results[i]
-		if c.informational {
+		found.results[c.name] = "ok"
+		if errs[i] != nil {
+			found.results[c.name] = errs[i].Error()
+		}
+		if tolerated := (toleratedError{}); c.informational || errors.As(errs[i], &tolerated) {
 			found.informational = append(found.informational, c.name)
 		}
 	}

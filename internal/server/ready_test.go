@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"berth/internal/config"
-	"berth/internal/identity/keystonetest"
 	"berth/internal/server"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
@@ -191,42 +190,5 @@ func TestHealthPaths_MatchOnlyThemselves(t *testing.T) {
 		if got := getStatus(t, a, path); got != want {
 			t.Errorf("GET %s: got %d, want %d", path, got, want)
 		}
-	}
-}
-
-// TestReadiness_NamesKeystoneThatDoesNotAnswer also checks that a process stays ready without Keystone, and that its API answers 503 with
-// Retry-After.
-func TestReadiness_NamesKeystoneThatDoesNotAnswer(t *testing.T) {
-	t.Parallel()
-	keystone := keystonetest.New(t)
-	keystone.User("berth", "secret", "service", "service")
-	settings := []string{"BERTH_AUTH=keystone", "OS_AUTH_URL=" + keystone.URL, "OS_USERNAME=berth", "OS_PASSWORD=secret", "OS_PROJECT_NAME=service"}
-	well, lone := servertest.StartApp(t, config.API, settings...), servertest.StartApp(t, config.Relay, settings...)
-	if code, body := servertest.ReadReadiness(t, well); code != http.StatusOK || body.Checks["keystone"] != "ok" {
-		t.Errorf("/readyz with Keystone: got %d %+v, want 200 and the check keystone ok", code, body)
-	}
-	if _, body := servertest.ReadReadiness(t, lone); body.Checks["keystone"] != "" {
-		t.Errorf("/readyz of a relay, which needs no Keystone: got %+v, want no check keystone", body)
-	}
-	keystone.Fail(http.StatusServiceUnavailable)
-	a := servertest.StartApp(t, config.API, settings...)
-
-	code, body := servertest.ReadReadiness(t, a)
-
-	if code != http.StatusOK || !strings.Contains(body.Checks["keystone"], "Keystone answered 503") || !slices.Contains(body.Informational, "keystone") {
-		t.Errorf("/readyz without Keystone: got %d %+v, want 200, and keystone as a failed informational check", code, body)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.URL()+"/networking/v2.0/ports", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Auth-Token", "token")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") != "5" {
-		t.Errorf("request without Keystone: got %s with Retry-After %q, want 503 with 5 seconds", answer.Status, answer.Header.Get("Retry-After"))
 	}
 }

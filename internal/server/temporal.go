@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
-	"go.opentelemetry.io/otel/sdk/metric"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
-	"go.temporal.io/sdk/contrib/opentelemetry"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 
 	"berth/internal/relay"
+	"berth/internal/tracing"
+	"berth/internal/tracing/temporaltrace"
 )
 
 // environment contains the variables of the process as NAME=value pairs. environment implements envconfig.EnvLookup. If a name occurs in
@@ -39,7 +38,7 @@ func (e environment) LookupEnv(name string) (string, bool) {
 // dialTemporal returns the only Temporal client of the process, and the namespace of the client. The relay and the Temporal workers share
 // one client, because Temporal's eager start of a workflow works only on a worker of the client that starts the workflow. The client
 // connects at its first call, so that the process may start before the Temporal server. The parameter `slot` is the result of workerSlot.
-func dialTemporal(env environment, registry prometheus.Registerer, slot string) (c client.Client, namespace string, err error) {
+func dialTemporal(env environment, registry prometheus.Registerer, slot string, traces *tracing.Traces) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
 		return nil, "", fmt.Errorf("load the settings of Temporal's client: %w", err)
@@ -48,8 +47,18 @@ func dialTemporal(env environment, registry prometheus.Registerer, slot string) 
 	if options.MetricsHandler, err = newSDKMetrics(registry); err != nil {
 		return nil, "", err
 	}
+	if traces.On() {
+		i, err := temporaltrace.New(traces.Tracer())
+		if err != nil {
+			return nil, "", fmt.Errorf("trace the calls to Temporal: %w", err)
+		}
+		options.Interceptors = append(options.Interceptors, i) // the workers of this client use it, too
+	}
 	if options.Namespace == "" {
 		options.Namespace = client.DefaultNamespace
+	}
+	if options.Identity == "" {
+		options.Identity = workerIdentity()
 	}
 	if isLoopback(options.HostPort) {
 		// On the loopback interface, compression costs more CPU time than the smaller messages save.
@@ -65,19 +74,6 @@ func dialTemporal(env environment, registry prometheus.Registerer, slot string) 
 
 func isLoopback(address string) bool {
 	return address == "" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") || strings.HasPrefix(address, "[::1]:")
-}
-
-// newSDKMetrics registers the metrics of Temporal's SDK.
-func newSDKMetrics(registry prometheus.Registerer) (client.MetricsHandler, error) {
-	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
-	if err != nil {
-		return nil, fmt.Errorf("create the metrics of Temporal's SDK: %w", err)
-	}
-	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
-		Meter:                metric.NewMeterProvider(metric.WithReader(exporter)).Meter("temporal-sdk-go"),
-		UseMonotonicCounters: true,
-		OnError:              func(err error) { slog.Warn("recording a metric of Temporal's SDK failed", "error", err) },
-	}), nil
 }
 
 // awaitTemporal waits until Temporal answers.

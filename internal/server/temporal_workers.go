@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	"berth/activities"
@@ -41,7 +41,7 @@ func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop 
 	wait.Go(func() {
 		var err error
 		for logged := false; ; logged = true {
-			if started, err = startWorkers(ctx, a.Temporal, a.activities, fail); err == nil {
+			if started, err = a.startWorkers(ctx, fail); err == nil {
 				a.workersStarted.Store(true)
 				return
 			}
@@ -63,11 +63,12 @@ func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop 
 
 // startWorkers starts all Temporal workers of the process. If one worker does not start, startWorkers stops the workers that have already
 // started.
-func startWorkers(ctx context.Context, c client.Client, acts *activities.Activities, fail func(error)) ([]worker.Worker, error) {
+func (a *App) startWorkers(ctx context.Context, fail func(error)) ([]worker.Worker, error) {
+	c := a.Temporal
 	if err := awaitTemporal(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := createSweepSchedule(ctx, c); err != nil {
+	if err := sweepSchedule.apply(ctx, c); err != nil {
 		return nil, err
 	}
 	worker.SetStickyWorkflowCacheSize(cachedWorkflows)
@@ -79,10 +80,11 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 			WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			MaxHeartbeatThrottleInterval: activities.HeartbeatInterval,
+			Interceptors:                 []interceptor.WorkerInterceptor{a.activityMetrics},
 			OnFatalError:                 func(err error) { fail(fmt.Errorf("the worker of task queue %s failed: %w", queue, err)) },
 		})
 		workflows.Register(w, queue)
-		activities.Register(w, acts.Functions())
+		activities.Register(w, a.activities.Functions())
 		if err := w.Start(); err != nil {
 			stopWorkers(started)
 			return nil, fmt.Errorf("start the worker of task queue %s: %w", queue, err)

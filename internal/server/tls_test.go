@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"io"
 	"math/big"
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +165,33 @@ func TestTLS_Version12OrNewerWithHTTP1AndHTTP2(t *testing.T) {
 	}
 	if r, _ := get(t, http.DefaultClient, "http://"+a.Address()+"/healthz"); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("HTTP without TLS: got %s, want 400", r.Status)
+	}
+}
+
+func TestTLS_RequestWithoutTLSGetsJSON(t *testing.T) {
+	t.Parallel()
+	listener, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, s := newTLSFiles(t, newAuthority(t), "server"), server.NewHTTPServer(http.NotFoundHandler())
+	go func() { _ = s.ServeTLS(listener, files.cert, files.key) }()
+	t.Cleanup(func() { _ = s.Close() })
+
+	r, text := get(t, http.DefaultClient, "http://"+listener.Addr().String()+"/networking/v2.0/networks")
+
+	var body struct {
+		NeutronError struct{ Type, Message, Detail string }
+	}
+	err = json.Unmarshal([]byte(text), &body)
+	const message = "The request could not be read: Client sent an HTTP request to an HTTPS server."
+	if r.StatusCode != http.StatusBadRequest || r.Header.Get("Content-Type") != "application/json" || err != nil || body.NeutronError.Message != message {
+		t.Errorf("request without TLS: got %s, Content-Type %q, body %q; want 400 with the message %q as JSON", r.Status, r.Header.Get("Content-Type"), text, message)
+	}
+	for name := range r.Header {
+		if !slices.Contains([]string{"Connection", "Content-Length", "Content-Type", "X-Content-Type-Options"}, name) {
+			t.Errorf("request without TLS: got the header %s, want no header about the server", name)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 // tables lists the tables that each package owns. Only the package that owns a table may write the table.
 var tables = map[string][]string{
+	"db":           {"schema_support"},
 	"outbox":       {"note", "temporal_namespace", "projection"},
 	"journalstore": {"journal_entry", "journal_dep", "journal_audit", "journal_pause", "journal_pause_audit", "mirror_breaker", "mirror_object"},
 	"inventorystore": {"provider", "inventory", "trait", "provider_trait", "resource_class", "provider_aggregate", "consumer",
@@ -22,6 +23,7 @@ var tables = map[string][]string{
 	"networkstore": {"network", "subnet", "port", "port_address", "port_binding", "block", "agent", "dhcp_binding",
 		"trunk", "subport", "security_group", "security_group_rule", "quota", "tunnel_end", "router_mac"},
 	"agentstore":        {"agent_credential", "agent_virtual_host"},
+	"auditstore":        {"audit_pending", "audit_record", "audit_chain"},
 	"notificationstore": {"announcement", "nova_event", "provisioning_notice"},
 	"leasestore": {"lease", "reservation", "event", "host", "host_property", "host_capability", "host_allocation", "host_pooling",
 		"floatingip", "floatingip_allocation", "reservable_resource", "reservable_resource_property", "resource_allocation",
@@ -46,6 +48,30 @@ var allowedReads = map[string]map[string]string{
 		"provider_trait": "an instance reservation may require traits of its hosts",
 		"network":        "a floating IP belongs to an external network",
 		"subnet":         "a floating IP lies in a subnet of its network",
+	},
+	"metricstore": {
+		"block":               "metrics count the blocks by age",
+		"agent":               "metrics count the agents by state",
+		"nova_event":          "metrics count the undelivered messages",
+		"announcement":        "metrics count the undelivered messages",
+		"lease_notice":        "metrics count the undelivered messages",
+		"provisioning_notice": "metrics count the undelivered messages",
+	},
+	"reportstore": {
+		"block":               "a report says for which agents ports and trunks wait",
+		"port":                "a report names the ports that wait, and counts the ports that no agent can bind",
+		"trunk":               "a report names the trunks that wait",
+		"journal_entry":       "a report counts the entries that wait, in the same statement as the ports and leases that wait",
+		"journal_dep":         "an entry waits for the controller only if it waits for no earlier entry",
+		"reservation_failure": "a report says which calls for reservations fail",
+		"reservation":         "a failed call belongs to a reservation, and the reservation to a lease",
+		"lease":               "a report names the leases that wait",
+		"event":               "a lease waits for a worker or another lease if its event is overdue",
+		"nova_event":          "a report counts the events that Nova has not got",
+		"announcement":        "a report counts the notifications that RabbitMQ has not got",
+		"provisioning_notice": "a report counts the notifications that the webhook has not got",
+		"lease_notice":        "a report counts the notifications that the webhook has not got",
+		"note":                "a report counts the notes that Temporal has not got",
 	},
 	"mirrorstore": {
 		"journal_entry": "runs join their entries: progress, entries that still wait, and failed entries that no recovery has handled",

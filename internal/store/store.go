@@ -3,7 +3,9 @@
 // journalstore the journal (the changes that must be sent to the SDN controller), and inventorystore the resource
 // providers and allocations. The package networkstore owns networks and ports, agentstore the credentials of agents,
 // notificationstore the notifications to agents and the events for Nova, leasestore leases and hosts, and mirrorstore the
-// runs (full syncs, audits, repairs and recoveries) that compare the controller with the database. Each call to an exported
+// runs (full syncs, audits, repairs and recoveries) that compare the controller with the database. The package metricstore
+// owns no table; it counts rows for metrics. The package reportstore owns no table; it reads the tables of several stores for
+// operators. The package auditstore owns the audit log. Each call to an exported
 // method of a Store is one transaction. A function of a store with a db.Tx parameter runs in its caller's transaction. No
 // store calls Temporal or another service.
 package store
@@ -12,14 +14,17 @@ import (
 	"context"
 
 	"berth/internal/store/agentstore"
+	"berth/internal/store/auditstore"
 	"berth/internal/store/db"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/journalstore"
 	"berth/internal/store/leasestore"
+	"berth/internal/store/metricstore"
 	"berth/internal/store/mirrorstore"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/notificationstore"
 	"berth/internal/store/outbox"
+	"berth/internal/store/reportstore"
 )
 
 // Store contains every store of one database.
@@ -33,6 +38,9 @@ type Store struct {
 	Lease         *leasestore.Store
 	Notifications *notificationstore.Store
 	Mirror        *mirrorstore.Store
+	Metrics       *metricstore.Store
+	Report        *reportstore.Store
+	Audit         *auditstore.Store
 }
 
 // Config contains the operator's settings of the stores.
@@ -57,6 +65,9 @@ func Open(ctx context.Context, url string, c Config) (*Store, error) {
 		Lease:         leasestore.New(d, c.Lease),
 		Notifications: notificationstore.New(d),
 		Mirror:        mirrorstore.New(d),
+		Metrics:       metricstore.New(d),
+		Report:        reportstore.New(d),
+		Audit:         auditstore.New(d),
 	}, nil
 }
 

@@ -135,6 +135,7 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	s.AwaitNone("all Nova events are sent", `select name || ' ' || port_id from nova_event`)
 	checkAcknowledgedKept(s, l)
 	checkNothingPartial(s)
+	checkAuditLogComplete(s)
 	plugged := countNovaEvents(s, "network-vif-plugged")
 	for p := range l.reported {
 		if plugged[p] == 0 {

@@ -21,6 +21,7 @@ import (
 
 // routesWithoutDatabase are the routes that do not read the database, each with the status of its answer.
 var routesWithoutDatabase = []string{
+	"GET /console/login: 200", "GET /console/static/{file}: 200", "POST /console/login: 400", "POST /console/logout: 200",
 	"GET /networking/: 200", "GET /networking/v2.0: 200", "GET /networking/v2.0/: 200",
 	"GET /networking/v2.0/extensions: 200", "GET /networking/v2.0/extensions/{alias}: 200", "GET /networking/v2.0/quotas/project: 200",
 	"GET /networking/v2.0/quotas/tenant: 200", "GET /networking/v2.0/quotas/{project}/default: 200", "GET /operator/v1/policy/rules: 200",
@@ -32,12 +33,12 @@ var routesWithoutDatabase = []string{
 var requestsWithoutWrite = []string{
 	"DELETE /networking/v2.0/networks/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/ports/{id}/tags/{tag}: 404",
 	"DELETE /networking/v2.0/security-groups/{id}/tags/{tag}: 404", "DELETE /networking/v2.0/subnets/{id}/tags/{tag}: 404",
-	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /operator/v1/policy/check: 200", "POST /placement/reshaper: 409",
+	"DELETE /networking/v2.0/trunks/{id}/tags/{tag}: 404", "POST /console/login: 400", "POST /console/logout: 200", "POST /operator/v1/policy/check: 200", "POST /placement/reshaper: 409",
 }
 
 // requiredQueries has the query string for each route that refuses a request without a query string.
 var requiredQueries = map[string]string{"/placement/allocation_candidates": "?resources=VCPU:1", "/placement/usages": "?project_id=demo",
-	"/operator/v1/candidates/explain": "?resources=VCPU:1"}
+	"/operator/v1/candidates/explain": "?resources=VCPU:1", "/console/find": "?id=1"}
 
 // expectUnavailable sends an example request to each route or, if onlyWrites is true, to each route whose method is not GET. Each route
 // must answer 503 in the format of its API; the answer must have the header Retry-After, or say that the change may have been made.

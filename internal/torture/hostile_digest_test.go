@@ -9,6 +9,7 @@ import (
 // countWritesSQL is SQL that installs triggers which count the write statements of each table. The triggers count in PostgreSQL sequences,
 // because a rollback does not reset a sequence, so rolled back writes are counted, too.
 // The sequence touched counts the writes of all tables, because reading one sequence after each request is cheap.
+// The tables of the audit log are left out, because berth also records there which requests it has refused.
 const countWritesSQL = `
 create sequence touched;
 create function touch() returns trigger language plpgsql as $$
@@ -20,7 +21,7 @@ do $$
 declare
 	name text;
 begin
-	for name in select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace loop
+	for name in select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relname not like 'audit\_%' loop
 		execute format('create sequence %I', 'touched_' || name);
 		execute format('create trigger touch after insert or update or delete or truncate on %I execute function touch()', name);
 	end loop;

@@ -10,10 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// queryCounter is a proxy in front of PostgreSQL that counts the SQL statements that clients execute.
+// queryCounter is a proxy in front of PostgreSQL that counts the SQL statements that clients execute, and the round trips.
 type queryCounter struct {
 	database string // URL of the database behind the proxy
 	count    atomic.Int64
+	trips    atomic.Int64
 }
 
 // newQueryCounter starts a proxy in front of the server of the database with the given URL.
@@ -64,8 +65,13 @@ func (q *queryCounter) serve(client net.Conn, address string) {
 		switch m.(type) {
 		case *pgproto3.StartupMessage:
 			receive = messages.Receive
-		case *pgproto3.Query, *pgproto3.Execute:
+		case *pgproto3.Query:
 			q.count.Add(1)
+			q.trips.Add(1)
+		case *pgproto3.Execute:
+			q.count.Add(1)
+		case *pgproto3.Sync:
+			q.trips.Add(1)
 		}
 		encoded, err := m.Encode(nil)
 		if err != nil {

@@ -88,15 +88,7 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 	}
 	res, err := a.HTTP.Do(req)
 	if err != nil {
-		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
-			return 0, ctx.Err()
-		}
-		next := "Is it running? Start it with `make run`, or set --url."
-		var untrusted *tls.CertificateVerificationError
-		if errors.As(err, &untrusted) {
-			next = "Set BERTH_CA_FILE to the certificate authority of the API, and BERTH_URL to a name or address in its certificate."
-		}
-		return 0, Unavailable("the API at "+a.baseURL(path), next, err)
+		return 0, a.unreachable(ctx, path, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
@@ -113,6 +105,59 @@ func (a *Client) Send(ctx context.Context, method, path string, in, out any, hea
 		return res.StatusCode, Errorf(ExitOther, "Is --url a berth API?", "%s %s answered with a body that is not JSON", method, a.baseURL(path)+path)
 	}
 	return res.StatusCode, nil
+}
+
+// unreachable returns the error for a request without an answer.
+func (a *Client) unreachable(ctx context.Context, path string, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	next := "Is it running? Start it with `make run`, or set --url."
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		next = "Set BERTH_CA_FILE to the certificate authority of the API, and BERTH_URL to a name or address in its certificate."
+	}
+	return Unavailable("the API at "+a.baseURL(path), next, err)
+}
+
+// Copy copies the answer to a GET request to a writer while the answer arrives. Copy has no time limit. It returns an error if the answer
+// ends too early.
+func (a *Client) Copy(ctx context.Context, path string, to io.Writer) error {
+	req, err := a.newRequest(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return err
+	}
+	endless := *a.HTTP
+	endless.Timeout = 0
+	res, err := endless.Do(req)
+	if err != nil {
+		return a.unreachable(ctx, path, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		raw, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+		return a.errorOf(res, raw)
+	}
+	if _, err := io.Copy(to, brokenAnswer{res.Body, a.baseURL(path)}); err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// brokenAnswer is the body of an answer, whose errors have an exit code.
+type brokenAnswer struct {
+	io.Reader
+	url string
+}
+
+func (b brokenAnswer) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = Unavailable("the API at "+b.url, "The connection broke during the answer, so the output is not complete.", err)
+	}
+	return n, err
 }
 
 // baseURL returns the URL to which the path belongs.

@@ -15,6 +15,7 @@ type Tree struct {
 	Commands    []Command
 	Groups      map[string]string // key: first word of the commands of a group; value: help text of the group
 	Completable []*Resource       // resources whose names the shell completes
+	Version     string            // output of the flag --version
 }
 
 // Root converts the table to a cobra command tree.
@@ -22,6 +23,8 @@ func (t Tree) Root(s *Session) *cobra.Command {
 	root := newGroup("starter", "berth's command line")
 	root.Long = rootHelp
 	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Version = t.Version
+	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
 			return unknownCommand(c, words[0])

@@ -20,6 +20,7 @@ const (
 	ExitUnavailable = 5
 	ExitWait        = 6
 	ExitDenied      = 7
+	ExitBroken      = 8
 )
 
 const exitCodesHelp = `Exit codes:
@@ -30,7 +31,8 @@ const exitCodesHelp = `Exit codes:
   4  conflict: the object has changed since it was read, the object is in use, or several objects have this name
   5  the API, Temporal or the database cannot be reached
   6  the wait timed out, or the wanted status can no longer be reached
-  7  credentials are missing or not sufficient`
+  7  credentials are missing or not sufficient
+  8  the hash chain of the audit log is broken`
 
 // Error is an error with an exit code and advice to the user.
 type Error struct {

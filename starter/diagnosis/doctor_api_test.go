@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/identity/keystonetest"
 	"berth/starter/cli"
 )
 
@@ -122,36 +122,19 @@ func TestDoctor_NamesTheClockThatDiffers(t *testing.T) {
 
 func TestDoctor_KeystoneMustAcceptTheServiceUser(t *testing.T) {
 	t.Parallel()
-	keystone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var o struct {
-			Auth struct {
-				Identity struct {
-					Password struct {
-						User struct{ Name, Password string }
-					}
-				}
-			}
-		}
-		_ = json.NewDecoder(r.Body).Decode(&o)
-		switch {
-		case r.URL.Path != "/v3/auth/tokens":
-			w.WriteHeader(http.StatusNotFound)
-		case o.Auth.Identity.Password.User.Name != "berth" || o.Auth.Identity.Password.User.Password != "secret":
-			w.WriteHeader(http.StatusUnauthorized)
-		default:
-			w.WriteHeader(http.StatusCreated)
-		}
-	}))
-	t.Cleanup(keystone.Close)
-	for name, c := range map[string]struct{ url, password, state, found, advice string }{
-		"accepted":       {keystone.URL + "/v3", "secret", "ok", "accepts berth's service user", ""},
-		"wrong password": {keystone.URL + "/v3", "wrong", "FAIL", "rejects berth's service user (401)", "Set OS_USERNAME, OS_PASSWORD"},
-		"wrong path":     {keystone.URL, "secret", "FAIL", "answers 404", "Does OS_AUTH_URL end in /v3?"},
-		"no server":      {"http://127.0.0.1:1/v3", "secret", "FAIL", "cannot reach Keystone", "OS_AUTH_URL and OS_CACERT"},
+	keystone := keystonetest.New(t)
+	keystone.User("berth", "secret", "service", "service")
+	keystone.User("weak", "secret", "service", "member")
+	for name, c := range map[string]struct{ url, user, password, state, found, advice string }{
+		"accepted":       {keystone.URL + "/v3", "berth", "secret", "ok", "accepts berth's service user", ""},
+		"wrong password": {keystone.URL + "/v3", "berth", "wrong", "FAIL", "rejects berth's service user (401)", "Set OS_USERNAME, OS_PASSWORD"},
+		"no role":        {keystone.URL + "/v3", "weak", "secret", "FAIL", "does not let berth's service user weak validate tokens", "role service"},
+		"wrong path":     {keystone.URL, "berth", "secret", "FAIL", "answers 404", "Does OS_AUTH_URL end in /v3?"},
+		"no server":      {"http://127.0.0.1:1/v3", "berth", "secret", "FAIL", "cannot reach Keystone", "OS_AUTH_URL and OS_CACERT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := newSession(t, time.Time{}, "BERTH_AUTH=keystone", "OS_AUTH_URL="+c.url, "OS_USERNAME=berth", "OS_PASSWORD="+c.password, "OS_PROJECT_NAME=service")
+			s, _ := newSession(t, time.Time{}, "BERTH_AUTH=keystone", "OS_AUTH_URL="+c.url, "OS_USERNAME="+c.user, "OS_PASSWORD="+c.password, "OS_PROJECT_NAME=service")
 
 			found, err := checkKeystone(t.Context(), s)
 			row, _ := resultRow("Keystone", found, err)

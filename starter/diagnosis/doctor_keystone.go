@@ -5,47 +5,88 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
 	"berth/starter/cli"
 )
 
-// checkKeystone checks that Keystone gives berth's service user a token.
+// checkKeystone checks that Keystone gives berth's service user a token, and lets the service user validate tokens.
 func checkKeystone(ctx context.Context, s *cli.Session) (string, error) {
 	if !s.UsesKeystone() {
 		return "", fmt.Errorf("%w: BERTH_AUTH is not keystone", errNotConfigured)
 	}
-	service := s.Service
-	domain := func(name string) cli.Object { return cli.Object{"name": name} }
-	raw, err := json.Marshal(cli.Object{"auth": cli.Object{
-		"identity": cli.Object{"methods": []string{"password"}, "password": cli.Object{
-			"user": cli.Object{"name": service.Username, "password": service.Password, "domain": domain(service.UserDomain)}}},
-		"scope": cli.Object{"project": cli.Object{"name": service.Project, "domain": domain(service.ProjectDomain)}}}})
-	if err != nil {
-		return "", err
-	}
-	req, err := http.NewRequestWithContext(ctx, "POST", strings.TrimRight(service.AuthURL, "/")+"/auth/tokens", bytes.NewReader(raw))
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	transport, err := transportWithCA(service.CAFile)
+	transport, err := transportWithCA(s.Service.CAFile)
 	if err != nil {
 		return "", err
 	}
 	defer transport.CloseIdleConnections()
-	res, err := (&http.Client{Transport: transport}).Do(req)
+	k := keystone{client: &http.Client{Transport: transport}, session: s}
+	token, err := k.login(ctx)
 	if err != nil {
-		return "", cli.Unavailable("Keystone at "+service.AuthURL, "The API answers 503 to callers whose token it has not validated before. Are OS_AUTH_URL and OS_CACERT correct?", err)
+		return "", err
 	}
-	_ = res.Body.Close()
+	if err := k.validate(ctx, token); err != nil {
+		return "", err
+	}
+	return s.Service.AuthURL + " accepts berth's service user", nil
+}
+
+// keystone sends the requests of berth's service user to Keystone.
+type keystone struct {
+	client  *http.Client
+	session *cli.Session
+}
+
+// login returns a new token of the service user.
+func (k keystone) login(ctx context.Context) (string, error) {
+	user, domain := k.session.Service, func(name string) cli.Object { return cli.Object{"name": name} }
+	raw, err := json.Marshal(cli.Object{"auth": cli.Object{
+		"identity": cli.Object{"methods": []string{"password"}, "password": cli.Object{
+			"user": cli.Object{"name": user.Username, "password": user.Password, "domain": domain(user.UserDomain)}}},
+		"scope": cli.Object{"project": cli.Object{"name": user.Project, "domain": domain(user.ProjectDomain)}}}})
+	if err != nil {
+		return "", err
+	}
+	res, err := k.send(ctx, http.MethodPost, bytes.NewReader(raw), http.Header{"Content-Type": {"application/json"}})
+	if err != nil {
+		return "", err
+	}
 	switch res.StatusCode {
 	case http.StatusCreated:
-		return service.AuthURL + " accepts berth's service user", nil
+		return res.Header.Get("X-Subject-Token"), nil
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return "", cli.Errorf(cli.ExitDenied, "Set OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and their domains.", "Keystone rejects berth's service user (%d)", res.StatusCode)
 	default:
-		return "", cli.Errorf(cli.ExitUnavailable, "Does OS_AUTH_URL end in /v3?", "Keystone at %s answers %d", service.AuthURL, res.StatusCode)
+		return "", cli.Errorf(cli.ExitUnavailable, "Does OS_AUTH_URL end in /v3?", "Keystone at %s answers %d", k.session.Service.AuthURL, res.StatusCode)
 	}
+}
+
+// validate lets Keystone validate the token of the service user.
+func (k keystone) validate(ctx context.Context, token string) error {
+	res, err := k.send(ctx, http.MethodGet, nil, http.Header{"X-Auth-Token": {token}, "X-Subject-Token": {token}})
+	switch {
+	case err != nil:
+		return err
+	case res.StatusCode == http.StatusForbidden:
+		return cli.Errorf(cli.ExitDenied, "Give the user the role service in the project.", "Keystone does not let berth's service user %s validate tokens", k.session.Service.Username)
+	case res.StatusCode != http.StatusOK:
+		return cli.Errorf(cli.ExitUnavailable, "See the log of Keystone.", "Keystone at %s answers %d to the validation of a token", k.session.Service.AuthURL, res.StatusCode)
+	}
+	return nil
+}
+
+// send sends a request to the resource of tokens. The body of the response that send returns is closed.
+func (k keystone) send(ctx context.Context, method string, body io.Reader, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(k.session.Service.AuthURL, "/")+"/auth/tokens", body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	res, err := k.client.Do(req)
+	if err != nil {
+		return nil, cli.Unavailable("Keystone at "+k.session.Service.AuthURL, "The API answers 503 to callers whose token it has not validated before. Are OS_AUTH_URL and OS_CACERT correct?", err)
+	}
+	return res, res.Body.Close()
 }

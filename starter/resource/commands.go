@@ -9,7 +9,7 @@ import (
 // Commands returns the commands of package resource: the commands for networks, leases, the journal and all other
 // resources.
 func Commands() []cli.Command {
-	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands(), policyCommands(), noteCommands())
+	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands(), policyCommands(), noteCommands(), auditCommands())
 }
 
 func networkingCommands() []cli.Command {
@@ -117,6 +117,14 @@ func policyCommands() []cli.Command {
 	}
 }
 
+func auditCommands() []cli.Command {
+	return []cli.Command{
+		{Words: "audit list", Help: "List records of the audit log, newest first", Details: listAuditHelp, Bind: listAudit},
+		{Words: "audit export", Help: "Print records of the audit log as JSON lines, oldest first", Details: exportAuditHelp, Bind: exportAudit},
+		{Words: "audit verify", Help: "Check the hash chain of the audit log", Details: verifyAuditHelp, Bind: verifyAudit},
+	}
+}
+
 func noteCommands() []cli.Command {
 	return []cli.Command{
 		{Words: "note list", Help: "List notes that are not delivered to Temporal", Details: noteHelp, Bind: listNotes},
@@ -141,6 +149,7 @@ var Groups = map[string]string{
 	"placement":  "Migration of data from an older Placement",
 	"provider":   "Resource providers and their inventories",
 	"journal":    "Journal entries: changes to be sent to the controller",
+	"audit":      "The audit log: who changed which object, and which requests were refused",
 	"note":       "Notes: nudges that berth delivers to Temporal",
 	"policy":     "Policy rules: who may do what",
 	"odl":        "Comparison and repair of the controller's data",

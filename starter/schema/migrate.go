@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -26,20 +27,34 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 		}
 		if !*listOnly {
 			if migrations, err = db.Migrate(ctx, s.DatabaseURL); err != nil {
+				if errors.Is(err, db.ErrSchemaTooNew) {
+					return cli.Errorf(cli.ExitOther, "Use the version of starter that belongs to the newest version of berth.", "nothing was migrated: %v", err)
+				}
 				return &cli.Error{Code: cli.ExitOther, What: "the migration of the schema failed", Err: err,
 					Next: "Applied migrations stay; repeat the command when the cause is fixed."}
 			}
 		}
-		return printMigrations(s, migrations, *listOnly)
+		if len(migrations) == 0 && !*listOnly {
+			return printNothingToMigrate(ctx, s)
+		}
+		return printMigrations(s, migrations)
 	}
 }
 
-// printMigrations prints the list of migrations. If the command ran no migration and has no flag --status, printMigrations prints
-// one sentence instead of the list.
-func printMigrations(s *cli.Session, migrations []db.Migration, listOnly bool) error {
-	if len(migrations) == 0 && !listOnly {
-		return s.Output.PrintMessage([]cli.Object{}, "the schema is up to date")
+// printNothingToMigrate says that the schema needs no migration of this program. A schema that is newer than this program stays as it is.
+func printNothingToMigrate(ctx context.Context, s *cli.Session) error {
+	schema, err := db.ReadSchema(ctx, s.DatabaseURL)
+	if err != nil {
+		return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 	}
+	if known := db.Window().Newest; schema.Version > known {
+		return s.Output.PrintMessage([]cli.Object{}, "nothing to migrate: the schema has version %d, which is newer than version %d of this program and supports this program",
+			schema.Version, known)
+	}
+	return s.Output.PrintMessage([]cli.Object{}, "the schema is up to date")
+}
+
+func printMigrations(s *cli.Session, migrations []db.Migration) error {
 	all := []cli.Object{}
 	for _, m := range migrations {
 		all = append(all, cli.Object{"version": fmt.Sprint(m.Version), "name": m.Name, "applied": m.Applied})

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
@@ -14,7 +16,10 @@ func writeBOM(modules []module, w io.Writer) error {
 	bom := cdx.NewBOM()
 	var components []cdx.Component
 	for _, m := range modules {
-		c := component(m)
+		c, err := component(m)
+		if err != nil {
+			return fmt.Errorf("component %s: %w", m.Path, err)
+		}
 		if m.Main {
 			c.Type = cdx.ComponentTypeApplication
 			bom.Metadata = &cdx.Metadata{Component: &c}
@@ -26,14 +31,22 @@ func writeBOM(modules []module, w io.Writer) error {
 	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
 }
 
-func component(m module) cdx.Component {
+func component(m module) (cdx.Component, error) {
 	c := cdx.Component{Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version}
 	c.PackageURL = "pkg:golang/" + m.Path
+	if m.NPM {
+		c.PackageURL = "pkg:npm/" + strings.ReplaceAll(m.Path, "@", "%40")
+		hash, err := hashOf(m.Sum)
+		if err != nil {
+			return c, err
+		}
+		c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA512, Value: hash}}
+	}
 	if m.Version != "" {
 		c.PackageURL += "@" + m.Version
 	}
 	c.BOMRef = c.PackageURL
-	if m.Sum != "" {
+	if m.Sum != "" && !m.NPM {
 		c.Properties = &[]cdx.Property{{Name: "cdx:go:module:sum", Value: m.Sum}}
 	}
 	var licenses cdx.Licenses
@@ -47,5 +60,5 @@ func component(m module) cdx.Component {
 	if len(licenses) > 0 {
 		c.Licenses = &licenses
 	}
-	return c
+	return c, nil
 }

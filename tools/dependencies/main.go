@@ -1,6 +1,6 @@
 // Dependencies lists the modules that are compiled into berth's programs. `dependencies licenses` fails if a module has no licence, or has a
 // licence that allowed_licenses.txt does not contain. `dependencies sbom` prints a software bill of materials in the CycloneDX format. Both commands
-// read the packages of the module in the folder that the option -C names.
+// read the packages of the module in the folder that the option -C names, and the npm packages in the list that the option -npm names.
 package main
 
 import (
@@ -26,15 +26,23 @@ func main() {
 func run(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("dependencies", flag.ContinueOnError)
 	folder := flags.String("C", ".", "folder of the module")
+	npm := flags.String("npm", "", "list of the npm packages whose files the programs contain, in the format of tools/vendor.txt")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() < 2 {
-		return errors.New("usage: dependencies [-C folder] licenses|sbom package ...")
+		return errors.New("usage: dependencies [-C folder] [-npm list] licenses|sbom package ...")
 	}
 	modules, err := listModules(*folder, flags.Args()[1:])
 	if err != nil {
 		return err
+	}
+	if *npm != "" {
+		packages, err := npmModules(*npm)
+		if err != nil {
+			return fmt.Errorf("list the npm packages: %w", err)
+		}
+		modules = append(modules, packages...)
 	}
 	switch command := flags.Arg(0); command {
 	case "licenses":

@@ -100,3 +100,42 @@ func TestBOM_ListsCompiledModules(t *testing.T) {
 		t.Errorf("component %s with licences %v, want version 1.2.3 of the library with the licence MIT", c.PackageURL, *c.Licenses)
 	}
 }
+
+// npmList returns the path of a list with one package in the program and one in its tests.
+func npmList(t *testing.T, license string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "vendor.txt", "# comment\n"+
+		"@scope/page@1.0.1 "+license+" sha512-AAEC a.js internal/page/a.js\n@scope/page@1.0.1 "+license+" sha512-AAEC b.js internal/page/b.js\n"+
+		"checker@2.0.0 MPL-2.0 sha512-AAEC c.js internal/page/testdata/c.js\n")
+	return filepath.Join(dir, "vendor.txt")
+}
+
+func TestNPM_PackagesOfTheProgramAreInTheBOM(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run([]string{"-C", program(t, licenseText(t, mit)), "-npm", npmList(t, "0BSD"), "sbom", "."}, &out); err != nil {
+		t.Fatal(err)
+	}
+	var bom cdx.BOM
+	if err := json.Unmarshal(out.Bytes(), &bom); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(*bom.Components); n != 2 {
+		t.Fatalf("got %d components, want the library and the package of the program once: %s", n, out.String())
+	}
+	c := (*bom.Components)[1]
+	if c.PackageURL != "pkg:npm/%40scope/page@1.0.1" || (*c.Licenses)[0].License.ID != "0BSD" || (*c.Hashes)[0].Value != "000102" {
+		t.Errorf("component %s with licences %v and hashes %v, want version 1.0.1 of the package with the licence 0BSD and its hash", c.PackageURL, *c.Licenses, *c.Hashes)
+	}
+}
+
+func TestNPM_OnlyAllowedLicences(t *testing.T) {
+	t.Parallel()
+	for license, fails := range map[string]bool{"0BSD": false, "MIT": false, "GPL-3.0": true} {
+		err := run([]string{"-C", program(t, licenseText(t, mit)), "-npm", npmList(t, license), "licenses", "."}, &bytes.Buffer{})
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "@scope/page") {
+			t.Errorf("npm package with the licence %s: got error %v, want one that names the package: %v", license, err, fails)
+		}
+	}
+}

@@ -25,6 +25,7 @@ type module struct {
 	Dir      string // folder with its source
 	Sum      string // checksum of the source, as in go.sum
 	Main     bool
+	NPM      bool // a package of npm, with its integrity hash in Sum
 	Replace  *module
 	Licenses []string // SPDX names
 }

@@ -50,7 +50,7 @@ func New(o Options) *osapi.API {
 	return &osapi.API{
 		Prefix: "/agent/v1", Identity: id, Fail: fail,
 		Routes: []osapi.Route{
-			{Method: http.MethodPost, Path: "/state", Handle: agentOnly(g.state), Repeatable: true},
+			{Method: http.MethodPost, Path: "/state", Handle: agentOnly(g.state), Repeatable: true, Unaudited: true},
 			{Method: http.MethodPost, Path: "/reports", Handle: agentOnly(g.reports), Repeatable: true},
 		},
 	}
@@ -79,7 +79,7 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 // ACTIVE.
 func agentOnly(h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
-		if c := identity.From(r.Context()); c.AgentHost == "" && !c.Admin() {
+		if c := identity.From(r.Context()); c.AgentHost == "" && !c.AdminOrService() {
 			return 0, nil, osapi.Fault(http.StatusForbidden, "", "Only agents with a token of their host, and callers with the admin or service role, may report.")
 		}
 		return h(r)
@@ -168,6 +168,7 @@ type verdict struct {
 	Result    string   `json:"result"`
 	Status    string   `json:"status"`
 	Remaining []string `json:"remaining"`
+	Stale     bool     `json:"stale,omitempty"` // the report is about an earlier binding of the port
 }
 
 type reportsAnswer struct {
@@ -243,6 +244,8 @@ func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report,
 			v.Result = done
 		case status.Accepted[i]:
 			v.Result = waiting
+		default:
+			v.Stale = i < len(status.Stale) && status.Stale[i]
 		}
 		if visible {
 			v.Status, v.Remaining = status.Status, status.Remaining()

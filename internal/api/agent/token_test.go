@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	client "berth/agent"
 	"berth/internal/api/agent"
 	"berth/internal/identity"
 	"berth/internal/store/agentstore"
@@ -117,5 +119,27 @@ func TestTokens_AreOffWithoutAStoreOfTokens(t *testing.T) {
 	g, _ := open(t).as("cmp-1")
 	if status, text := g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`); status != 403 {
 		t.Errorf("POST /state with an agent token: got %d %s, want 403", status, text)
+	}
+}
+
+// The client for agents learns from the real gateway that its report is about an earlier binding.
+func TestReports_ClientLearnsThatItsReportIsStale(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
+	g.post("/state", `{"agent_type":"DHCP agent","host":"net-1"}`)
+	p := g.ports(1)[0]
+	c := &client.HTTP{URL: strings.TrimSuffix(g.url, "/agent/v1"), Token: g.token}
+	if _, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-9"}); !errors.Is(err, client.ErrStale) {
+		t.Errorf("report of a host to which the port is not bound: error %v, want ErrStale", err)
+	}
+	if got, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-1"}); err != nil || got.Outcome != client.Waiting {
+		t.Errorf("report of the port's host: %+v, error %v; want waiting", got, err)
+	}
+	if got, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-1"}); err != nil || got.Outcome != client.Ignored {
+		t.Errorf("repeated report: %+v, error %v; want ignored", got, err)
+	}
+	if _, err := c.Send(t.Context(), uuid.NewString(), client.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(err, client.ErrUnknown) {
+		t.Errorf("report about a port that does not exist: error %v, want ErrUnknown", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/lease"
 	"berth/internal/store/leasestore"
 )
@@ -34,6 +35,8 @@ type handler struct {
 type Options struct {
 	Store    *leasestore.Store
 	Identity identity.Authenticator
+	// Policy decides who may do what. If Policy is nil, the default rules decide.
+	Policy *policy.Policy
 	// Flavor reads the flavor with the given name or ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this name or
 	// ID. If the option Flavor is nil, leases cannot reserve instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
@@ -49,13 +52,16 @@ type Options struct {
 func New(o Options) *osapi.API { return newAPI(&handler{Options: o, deletionWait: deletionWait}) }
 
 func newAPI(b *handler) *osapi.API {
+	if b.Policy == nil {
+		b.Policy = policy.MustOpen(Policy...)
+	}
 	api := &osapi.API{Prefix: prefix, Identity: b.Identity, Fail: fail, MissingRoute: missingRoute}
 	for _, path := range []string{"/", "/versions"} {
 		api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: path, Open: true, Handle: versions})
 	}
 	for _, e := range b.endpoints() {
 		for _, path := range []string{e.path, e.path + ".json"} {
-			api.Routes = append(api.Routes, osapi.Route{Method: e.method, Path: path, Handle: e.serve()})
+			api.Routes = append(api.Routes, osapi.Route{Method: e.method, Path: path, Handle: b.serve(e)})
 			if strings.HasSuffix(path, "}") {
 				break // serve removes .json from a value at the end of the path
 			}
@@ -68,31 +74,31 @@ func newAPI(b *handler) *osapi.API {
 type endpoint struct {
 	method, path string
 	rule         string // name of the policy rule
-	allowed      func(identity.Caller) bool
 	handle       osapi.Handler
+	onLease      bool // the target of the rule is a lease that the handler reads
 }
 
 func (b *handler) endpoints() []endpoint {
 	all := []endpoint{
-		{"GET", "/v1/leases", "leases:get", mayRead, b.listLeases},
-		{"POST", "/v1/leases", "leases:post", mayWrite, b.createLease},
-		{"GET", "/v1/leases/{id}", "leases:get", mayRead, b.showLease},
-		{"PUT", "/v1/leases/{id}", "leases:put", mayWrite, b.updateLease},
-		{"DELETE", "/v1/leases/{id}", "leases:delete", mayWrite, b.deleteLease},
-		{"POST", "/v1/plans", "leases:post", mayWrite, b.planLease},
-		{"GET", "/v1/os-hosts", "oshosts:get", isAdmin, b.listHosts},
-		{"POST", "/v1/os-hosts", "oshosts:post", isAdmin, b.createHost},
-		{"GET", "/v1/os-hosts/allocations", "oshosts:get_allocations", isAdmin, b.listAllocations},
-		{"GET", "/v1/os-hosts/properties", "oshosts:get_resource_properties", isAdmin, b.listProperties},
-		{"PATCH", "/v1/os-hosts/properties/{id}", "oshosts:patch_resource_properties", isAdmin, b.updateProperty},
-		{"GET", "/v1/os-hosts/{id}", "oshosts:get", isAdmin, b.showHost},
-		{"PUT", "/v1/os-hosts/{id}", "oshosts:put", isAdmin, b.updateHost},
-		{"DELETE", "/v1/os-hosts/{id}", "oshosts:delete", isAdmin, b.deleteHost},
-		{"GET", "/v1/os-hosts/{id}/allocation", "oshosts:get_allocations", isAdmin, b.showAllocation},
-		{"GET", "/v1/floatingips", "floatingips:get", mayRead, b.listAddresses},
-		{"POST", "/v1/floatingips", "floatingips:post", isAdmin, b.createAddress},
-		{"GET", "/v1/floatingips/{id}", "floatingips:get", mayRead, b.showAddress},
-		{"DELETE", "/v1/floatingips/{id}", "floatingips:delete", isAdmin, b.deleteAddress},
+		{method: "GET", path: "/v1/leases", rule: "leases:get", handle: b.listLeases, onLease: true},
+		{method: "POST", path: "/v1/leases", rule: "leases:post", handle: b.createLease},
+		{method: "GET", path: "/v1/leases/{id}", rule: "leases:get", handle: b.showLease, onLease: true},
+		{method: "PUT", path: "/v1/leases/{id}", rule: "leases:put", handle: b.updateLease, onLease: true},
+		{method: "DELETE", path: "/v1/leases/{id}", rule: "leases:delete", handle: b.deleteLease, onLease: true},
+		{method: "POST", path: "/v1/plans", rule: "leases:post", handle: b.planLease},
+		{method: "GET", path: "/v1/os-hosts", rule: "oshosts:get", handle: b.listHosts},
+		{method: "POST", path: "/v1/os-hosts", rule: "oshosts:post", handle: b.createHost},
+		{method: "GET", path: "/v1/os-hosts/allocations", rule: "oshosts:get_allocations", handle: b.listAllocations},
+		{method: "GET", path: "/v1/os-hosts/properties", rule: "oshosts:get_resource_properties", handle: b.listProperties},
+		{method: "PATCH", path: "/v1/os-hosts/properties/{id}", rule: "oshosts:patch_resource_properties", handle: b.updateProperty},
+		{method: "GET", path: "/v1/os-hosts/{id}", rule: "oshosts:get", handle: b.showHost},
+		{method: "PUT", path: "/v1/os-hosts/{id}", rule: "oshosts:put", handle: b.updateHost},
+		{method: "DELETE", path: "/v1/os-hosts/{id}", rule: "oshosts:delete", handle: b.deleteHost},
+		{method: "GET", path: "/v1/os-hosts/{id}/allocation", rule: "oshosts:get_allocations", handle: b.showAllocation},
+		{method: "GET", path: "/v1/floatingips", rule: "floatingips:get", handle: b.listAddresses},
+		{method: "POST", path: "/v1/floatingips", rule: "floatingips:post", handle: b.createAddress},
+		{method: "GET", path: "/v1/floatingips/{id}", rule: "floatingips:get", handle: b.showAddress},
+		{method: "DELETE", path: "/v1/floatingips/{id}", rule: "floatingips:delete", handle: b.deleteAddress},
 	}
 	for _, c := range resourceCollections {
 		all = append(all, collectionHandler{b, c}.endpoints()...)
@@ -100,15 +106,9 @@ func (b *handler) endpoints() []endpoint {
 	return all
 }
 
-func mayRead(c identity.Caller) bool {
-	return c.Admin() || c.Project != "" && (c.Has("reader") || c.Has("member"))
-}
-func mayWrite(c identity.Caller) bool { return c.Admin() || c.Project != "" && c.Has("member") }
-func isAdmin(c identity.Caller) bool  { return c.Admin() }
-
 // serve wraps the endpoint's handler with the checks of all v1 routes: microversion, media type and policy. serve also translates the
 // errors of package lease to HTTP errors.
-func (e endpoint) serve() osapi.Handler {
+func (b *handler) serve(e endpoint) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if err := negotiate(r.Header); err != nil {
 			return 0, nil, err
@@ -119,7 +119,8 @@ func (e endpoint) serve() osapi.Handler {
 		if err := checkMedia(r); err != nil {
 			return 0, nil, err
 		}
-		if !e.allowed(identity.From(r.Context())) {
+		r, a := b.withAccess(r)
+		if !a.mayCall(e) {
 			return 0, nil, forbidden(e.rule)
 		}
 		r.SetPathValue("id", strings.TrimSuffix(r.PathValue("id"), ".json"))
@@ -129,7 +130,7 @@ func (e endpoint) serve() osapi.Handler {
 }
 
 func forbidden(rule string) *osapi.Error {
-	return osapi.Fault(http.StatusForbidden, "", "Policy doesn't allow blazar:%s to be performed.", rule)
+	return osapi.Fault(http.StatusForbidden, "", "Policy doesn't allow %s to be performed.", ruleName(rule))
 }
 
 var microversion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)

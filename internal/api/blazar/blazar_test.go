@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/lease"
 	"berth/internal/store"
 	"berth/internal/store/storetest"
@@ -29,6 +30,7 @@ type service struct {
 	store       *store.Store
 	url         string // of the API
 	db          string
+	policy      *policy.Policy                                    // nil: the default rules
 	hypervisors func(context.Context) ([]lease.Hypervisor, error) // lists Nova's hypervisors; nil: berth runs without Nova
 }
 
@@ -54,7 +56,7 @@ func newService(t *testing.T, hosts ...string) *service {
 
 // serve starts a new API server on the same database, with the given deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
-	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: s.flavor, Hypervisors: s.hypervisors}, deletionWait: deletionWait}))
+	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Policy: s.policy, Flavor: s.flavor, Hypervisors: s.hypervisors}, deletionWait: deletionWait}))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }

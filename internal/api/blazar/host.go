@@ -42,11 +42,14 @@ func hostViewOf(h lease.Host) map[string]any {
 	return v
 }
 
+// quarantineAttribute is an attribute of a host that berth has in addition to Blazar's. Only the JSON object of a quarantined host has it.
+const quarantineAttribute = "berth:quarantine"
+
 // hostResponse returns the JSON object of a host, with a sentence that says which lease has failed to release the host, if there is one.
 func hostResponse(h lease.Host) map[string]any {
 	v := hostViewOf(h)
 	if h.Quarantine != nil {
-		v["berth:quarantine"] = h.Quarantine.Sentence(time.Now())
+		v[quarantineAttribute] = h.Quarantine.Sentence(time.Now())
 	}
 	return v
 }

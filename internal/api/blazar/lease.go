@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"berth/internal/api/osapi"
-	"berth/internal/identity"
 	"berth/internal/lease"
 	"berth/internal/store/db"
 )
@@ -92,44 +91,56 @@ func leaseResponse(l lease.Lease) map[string]any {
 	return map[string]any{"lease": v}
 }
 
+// minBatch is the minimum number of leases that listLeases reads at once if it must decide for each lease whether the caller may see it.
+var minBatch = 100
+
 // listLeases lists the leases that the caller may see. If the query has limit or marker, listLeases returns only one page of the leases.
 func (b *handler) listLeases(r *http.Request) (int, any, error) {
-	f, err := b.page(r)
+	f, check, err := b.page(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	all, err := b.Store.Leases(r.Context(), f)
-	if err != nil {
-		return 0, nil, err
+	a, limit, views := accessOf(r), f.Limit, []leaseView{}
+	if check && limit > 0 {
+		f.Limit = max(limit, minBatch)
 	}
-	views := make([]leaseView, len(all))
-	for i, l := range all {
-		views[i] = viewOf(l)
+	for {
+		all, err := b.Store.Leases(r.Context(), f)
+		if err != nil {
+			return 0, nil, err
+		}
+		for _, l := range all {
+			if (limit == 0 || len(views) < limit) && (!check || a.allows("leases:get", l)) {
+				views = append(views, viewOf(l))
+			}
+		}
+		if !check || limit == 0 || len(all) < f.Limit || len(views) == limit {
+			return http.StatusOK, map[string]any{"leases": views}, nil
+		}
+		f.After = all[len(all)-1].ID // leases that the caller may not see do not shorten the page
 	}
-	return http.StatusOK, map[string]any{"leases": views}, nil
 }
 
 // page reads the query parameters limit and marker. Like Blazar, page ignores other query parameters than limit and marker.
-func (b *handler) page(r *http.Request) (f lease.Filter, err error) {
-	c, q := identity.From(r.Context()), r.URL.Query()
-	if !c.Admin() {
-		f.Project = c.Project
-	}
+// The result check is true if the handler must decide for each lease whether the caller may see it.
+func (b *handler) page(r *http.Request) (f lease.Filter, check bool, err error) {
+	a, q := accessOf(r), r.URL.Query()
+	f, check = a.leaseFilter()
 	if text := q.Get("limit"); text != "" {
 		if f.Limit, err = strconv.Atoi(text); err != nil || f.Limit < 1 {
-			return f, lease.Faultf(lease.InvalidInput, "The limit must be a positive integer, not %s.", excerpt(text))
+			return f, check, lease.Faultf(lease.InvalidInput, "The limit must be a positive integer, not %s.", excerpt(text))
 		}
 	}
 	if text := q.Get("marker"); text != "" {
 		id, _ := osapi.UUID(text)
 		l, err := b.Store.Lease(r.Context(), id)
-		if errors.Is(err, db.ErrNotFound) || err == nil && f.Project != "" && l.Project != f.Project {
-			return f, lease.Faultf(lease.InvalidInput, "The marker %s is not a lease.", excerpt(text))
+		if errors.Is(err, db.ErrNotFound) || err == nil && !a.allows("leases:get", l) {
+			return f, check, lease.Faultf(lease.InvalidInput, "The marker %s is not a lease.", excerpt(text))
 		}
 		f.After = id
-		return f, err
+		return f, check, err
 	}
-	return f, nil
+	return f, check, nil
 }
 
 func (b *handler) createLease(r *http.Request) (int, any, error) {
@@ -230,8 +241,7 @@ func noContent(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// lease reads the lease whose ID is in the path. lease refuses a caller who is not an administrator and does not belong to the lease's
-// project.
+// lease reads the lease whose ID is in the path. lease refuses a caller whom the rule does not allow the operation on this lease.
 func (b *handler) lease(r *http.Request, rule string) (lease.Lease, error) {
 	text := r.PathValue("id")
 	id, ok := osapi.UUID(text)
@@ -242,7 +252,7 @@ func (b *handler) lease(r *http.Request, rule string) (lease.Lease, error) {
 	if err != nil {
 		return l, leaseNotFound(err, text)
 	}
-	if c := identity.From(r.Context()); !c.Admin() && c.Project != l.Project {
+	if !accessOf(r).allows(rule, l) {
 		return lease.Lease{}, forbidden(rule)
 	}
 	return l, nil

@@ -39,15 +39,15 @@ type collectionHandler struct {
 func (c collectionHandler) endpoints() []endpoint {
 	path, rule := "/v1/"+c.plural, c.plural+":"
 	return []endpoint{
-		{"GET", path, rule + "get", isAdmin, c.list},
-		{"POST", path, rule + "post", isAdmin, c.create},
-		{"GET", path + "/allocations", rule + "get_allocations", isAdmin, c.listAllocations},
-		{"GET", path + "/properties", rule + "get_resource_properties", isAdmin, c.listProperties},
-		{"PATCH", path + "/properties/{id}", rule + "patch_resource_properties", isAdmin, c.updateProperty},
-		{"GET", path + "/{id}", rule + "get", isAdmin, c.show},
-		{"PUT", path + "/{id}", rule + "put", isAdmin, c.update},
-		{"DELETE", path + "/{id}", rule + "delete", isAdmin, c.delete},
-		{"GET", path + "/{id}/allocation", rule + "get_allocations", isAdmin, c.showAllocation},
+		{method: "GET", path: path, rule: rule + "get", handle: c.list},
+		{method: "POST", path: path, rule: rule + "post", handle: c.create},
+		{method: "GET", path: path + "/allocations", rule: rule + "get_allocations", handle: c.listAllocations},
+		{method: "GET", path: path + "/properties", rule: rule + "get_resource_properties", handle: c.listProperties},
+		{method: "PATCH", path: path + "/properties/{id}", rule: rule + "patch_resource_properties", handle: c.updateProperty},
+		{method: "GET", path: path + "/{id}", rule: rule + "get", handle: c.show},
+		{method: "PUT", path: path + "/{id}", rule: rule + "put", handle: c.update},
+		{method: "DELETE", path: path + "/{id}", rule: rule + "delete", handle: c.delete},
+		{method: "GET", path: path + "/{id}/allocation", rule: rule + "get_allocations", handle: c.showAllocation},
 	}
 }
 

@@ -27,9 +27,9 @@ func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authe
 		Reserved: true,
 		Fail:     osapi.WriteError,
 		Routes: []osapi.Route{
-			{Method: http.MethodGet, Path: "/entries", Handle: osapi.AdminOnly(h.list)},
-			{Method: http.MethodPost, Path: "/entries", Handle: osapi.AdminOnly(h.record), LargeBody: true},
-			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: osapi.AdminOnly(h.show)},
+			{Method: http.MethodGet, Path: "/entries", Handle: osapi.AdminOrServiceOnly(h.list)},
+			{Method: http.MethodPost, Path: "/entries", Handle: osapi.AdminOrServiceOnly(h.record), LargeBody: true},
+			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: osapi.AdminOrServiceOnly(h.show)},
 			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: osapi.AdminOnly(h.retry), Repeatable: true},
 			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: osapi.AdminOnly(h.skip), Repeatable: true},
 			{Method: http.MethodGet, Path: "/analysis", Handle: osapi.AdminOnly(h.analysis)},
@@ -213,6 +213,11 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 	return h.showEntry(r, seq)
 }
 
+// reasonBody is the JSON format of a request with a reason.
+type reasonBody struct {
+	Reason string `json:"reason"`
+}
+
 // decodeReason reads the body {"reason": "…"}. If the request has no body or the reason is empty, decodeReason returns "no reason given".
 func decodeReason(r *http.Request) (string, error) {
 	raw, err := osapi.Body(r)
@@ -222,9 +227,7 @@ func decodeReason(r *http.Request) (string, error) {
 	if len(raw) == 0 {
 		return "no reason given", nil
 	}
-	var body struct {
-		Reason string `json:"reason"`
-	}
+	var body reasonBody
 	if err := osapi.CheckJSON(raw); err != nil {
 		return "", osapi.Fault(http.StatusBadRequest, "", "Malformed JSON: %s", err)
 	}

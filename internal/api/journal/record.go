@@ -26,11 +26,14 @@ type change struct {
 	Name      string            `json:"name"`
 }
 
+// changesBody is the JSON format of a request that appends changes.
+type changesBody struct {
+	Entries []change `json:"entries"`
+}
+
 // record appends the changes of a request to the journal, in one transaction.
 func (h handlers) record(r *http.Request) (int, any, error) {
-	var body struct {
-		Entries []change `json:"entries"`
-	}
+	var body changesBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}

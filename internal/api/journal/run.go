@@ -46,14 +46,17 @@ type finding struct {
 	Outcome    string            `json:"outcome"` // result of the repair
 }
 
+// runBody is the JSON format of a request that starts a run.
+type runBody struct {
+	Kind   string `json:"kind"`
+	Plan   int64  `json:"plan"`
+	Reason string `json:"reason"`
+}
+
 // startRun starts a run: a full sync, a recovery, an audit or a repair. If a run of the same kind is active, startRun starts no run and
 // returns the active run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
-	var body struct {
-		Kind   string `json:"kind"`
-		Plan   int64  `json:"plan"`
-		Reason string `json:"reason"`
-	}
+	var body runBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}
@@ -174,11 +177,20 @@ func (h handlers) analysis(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"analysis": analysisOf(a)}, nil
 }
 
+// slowEntry is the JSON format of one of the slowest entries.
+type slowEntry struct {
+	Seq       int64             `json:"seq"`
+	Operation journal.Operation `json:"operation"`
+	Type      string            `json:"object_type"`
+	Object    string            `json:"object_id"`
+	Seconds   float64           `json:"seconds"`
+	Attempts  int               `json:"attempts"`
+}
+
 func analysisOf(a journalstore.Analysis) map[string]any {
-	slowest := make([]map[string]any, len(a.Slowest))
+	slowest := make([]slowEntry, len(a.Slowest))
 	for i, e := range a.Slowest {
-		slowest[i] = map[string]any{"seq": e.Seq, "operation": e.Operation, "object_type": e.Object.Type, "object_id": e.Object.ID,
-			"seconds": e.FinishedAt.Sub(e.CreatedAt).Seconds(), "attempts": e.Attempt}
+		slowest[i] = slowEntry{e.Seq, e.Operation, e.Object.Type, e.Object.ID, e.FinishedAt.Sub(e.CreatedAt).Seconds(), e.Attempt}
 	}
 	return map[string]any{"entries": a.Entries, "average": a.Average, "p50": a.P50, "p90": a.P90, "p99": a.P99, "p999": a.P999,
 		"attempts": a.Attempts, "slowest": slowest}

@@ -9,14 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/osapi"
-	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
 )
 
-// agents handles agents and the networks that DHCP agents host. Callers who are not administrators see no agents.
+// agents handles agents and the networks that DHCP agents host. By default, other callers than administrators and services see no agents.
 type agents struct{ store *networkstore.Store }
 
 type agentChange = network.AgentChange
@@ -26,16 +26,15 @@ func (a agents) resource() resource[network.Agent, agentChange] {
 		singular: "agent", notFoundType: string(network.AgentNotFound), attributes: agentAttributes,
 		id: func(n network.Agent) uuid.UUID { return n.ID }, view: viewAgent,
 		list: func(ctx context.Context, l db.Listing) ([]network.Agent, error) {
-			if !identity.From(ctx).Admin() {
-				return nil, nil
-			}
 			return a.store.Agents(ctx, l)
 		},
 		update: func(ctx context.Context, id uuid.UUID, c agentChange, _ *int64) (network.Agent, error) {
 			return a.store.UpdateAgent(ctx, id, c)
 		},
-		remove:          func(ctx context.Context, id uuid.UUID, _ *int64) error { return a.store.DeleteAgent(ctx, id) },
-		authorizeChange: func(*http.Request, network.Agent, *agentChange) error { return nil },
+		remove: func(ctx context.Context, id uuid.UUID, _ *int64) error { return a.store.DeleteAgent(ctx, id) },
+		target: targetRule[network.Agent]{of: func(n network.Agent) policy.Target {
+			return policy.Target{"host": n.Host, "agent_type": n.Type}
+		}},
 	}
 }
 
@@ -61,7 +60,7 @@ const (
 	awaitedAttribute = "berth:awaited"
 )
 
-func viewAgent(a network.Agent, _ identity.Caller) object {
+func viewAgent(a network.Agent, _ *access) object {
 	moment := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
 	return object{
 		"id": a.ID, "agent_type": a.Type, "host": a.Host, "binary": a.Binary, "topic": a.Topic, "description": nullIfEmpty(a.Description),
@@ -73,29 +72,29 @@ func viewAgent(a network.Agent, _ identity.Caller) object {
 
 func (a agents) routes() []osapi.Route {
 	res := a.resource()
-	scheduling := []osapi.Route{
+	return []osapi.Route{
 		{Method: http.MethodGet, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.listNetworks},
 		{Method: http.MethodPost, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.scheduleNetwork},
 		{Method: http.MethodDelete, Path: "/v2.0/agents/{id}/dhcp-networks/{network}", Handle: a.unscheduleNetwork},
 		{Method: http.MethodGet, Path: "/v2.0/networks/{id}/dhcp-agents", Handle: a.listHostingAgents},
+		{Method: http.MethodGet, Path: res.path(), Handle: res.serveList},
+		{Method: http.MethodGet, Path: res.path() + "/{id}", Handle: res.serveShow},
+		{Method: http.MethodPut, Path: res.path() + "/{id}", Handle: res.serveUpdate},
+		{Method: http.MethodDelete, Path: res.path() + "/{id}", Handle: res.serveDelete},
 	}
-	for i, r := range scheduling {
-		scheduling[i].Handle = func(req *http.Request) (int, any, error) {
-			if !caller(req).Admin() {
-				return 0, nil, forbidden("get_agent")
-			}
-			return r.Handle(req)
-		}
+}
+
+// find finds the agent in the path, and refuses a caller whom the rule does not allow the request.
+func (a agents) find(r *http.Request, rule string) (uuid.UUID, error) {
+	n, id, err := a.resource().find(r, pathValue(r, "id"))
+	if err == nil {
+		err = a.resource().require(r, n, rule)
 	}
-	return append(scheduling,
-		osapi.Route{Method: http.MethodGet, Path: res.path(), Handle: res.serveList},
-		osapi.Route{Method: http.MethodGet, Path: res.path() + "/{id}", Handle: res.serveShow},
-		osapi.Route{Method: http.MethodPut, Path: res.path() + "/{id}", Handle: res.serveUpdate},
-		osapi.Route{Method: http.MethodDelete, Path: res.path() + "/{id}", Handle: res.serveDelete})
+	return id, err
 }
 
 func (a agents) listNetworks(r *http.Request) (int, any, error) {
-	_, id, err := a.resource().find(r, pathValue(r, "id"))
+	id, err := a.find(r, "get_dhcp-networks")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -105,7 +104,7 @@ func (a agents) listNetworks(r *http.Request) (int, any, error) {
 	}
 	names, list := requestedFields(r), make([]object, len(found))
 	for i, n := range found {
-		list[i] = selectFields(names, viewNetwork(n, caller(r)))
+		list[i] = selectFields(names, viewNetwork(n, accessOf(r)))
 	}
 	return http.StatusOK, object{"networks": list}, nil
 }
@@ -123,7 +122,7 @@ func (a agents) scheduleNetwork(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, invalid("network_id", err)
 	}
-	_, agent, err := a.resource().find(r, pathValue(r, "id"))
+	agent, err := a.find(r, "create_dhcp-network")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -131,7 +130,7 @@ func (a agents) scheduleNetwork(r *http.Request) (int, any, error) {
 }
 
 func (a agents) unscheduleNetwork(r *http.Request) (int, any, error) {
-	_, agent, err := a.resource().find(r, pathValue(r, "id"))
+	agent, err := a.find(r, "delete_dhcp-network")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -143,17 +142,21 @@ func (a agents) unscheduleNetwork(r *http.Request) (int, any, error) {
 }
 
 func (a agents) listHostingAgents(r *http.Request) (int, any, error) {
-	_, id, err := networks(a.store).find(r, pathValue(r, "id"))
+	res := networks(a.store)
+	found, id, err := res.find(r, pathValue(r, "id"))
+	if err == nil {
+		err = res.require(r, found, "get_dhcp-agents")
+	}
 	if err != nil {
 		return 0, nil, err
 	}
-	found, err := a.store.Agents(r.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}})
+	hosting, err := a.store.Agents(r.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}})
 	if err != nil {
 		return 0, nil, err
 	}
-	names, list := requestedFields(r), make([]object, len(found))
-	for i, n := range found {
-		list[i] = selectFields(names, viewAgent(n, caller(r)))
+	names, list := requestedFields(r), make([]object, len(hosting))
+	for i, n := range hosting {
+		list[i] = selectFields(names, viewAgent(n, accessOf(r)))
 	}
 	return http.StatusOK, object{"agents": list}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Other callers than administrators get an empty list
-// of bindings, and may not use the other API paths for port bindings.
+// bindings handles the bindings of a port to hosts, which Nova uses for live migration. By default, other callers than administrators and
+// services get an empty list of bindings, and may not use the other API paths for port bindings.
 type bindings struct{ store *networkstore.Store }
 
 type bindingChange = network.BindingChange
@@ -32,27 +32,24 @@ var bindingResource = resource[network.Binding, bindingChange]{singular: "bindin
 
 func (b bindings) routes() []osapi.Route {
 	const collectionPath, memberPath = "/v2.0/ports/{id}/bindings", "/v2.0/ports/{id}/bindings/{host}"
-	routes := []osapi.Route{
+	return []osapi.Route{
+		{Method: http.MethodGet, Path: collectionPath, Handle: b.list},
 		{Method: http.MethodPost, Path: collectionPath, Handle: b.create},
 		{Method: http.MethodGet, Path: memberPath, Handle: b.show},
 		{Method: http.MethodPut, Path: memberPath, Handle: b.update},
 		{Method: http.MethodDelete, Path: memberPath, Handle: b.remove},
 		{Method: http.MethodPut, Path: memberPath + "/activate", Handle: b.activate},
 	}
-	for i, r := range routes {
-		routes[i].Handle = func(req *http.Request) (int, any, error) {
-			if !caller(req).Admin() {
-				return 0, nil, forbidden(rule(r) + "_binding")
-			}
-			return r.Handle(req)
-		}
-	}
-	return append(routes, osapi.Route{Method: http.MethodGet, Path: collectionPath, Handle: b.list})
 }
 
-// port finds the port whose ID is in the path.
-func (b bindings) port(r *http.Request) (network.Port, uuid.UUID, error) {
-	return ports(b.store).find(r, pathValue(r, "id"))
+// port finds the port whose ID is in the path, and refuses a caller whom the rule does not allow the request.
+func (b bindings) port(r *http.Request, rule string) (network.Port, uuid.UUID, error) {
+	res := ports(b.store)
+	p, id, err := res.find(r, pathValue(r, "id"))
+	if err == nil {
+		err = res.require(r, p, rule)
+	}
+	return p, id, err
 }
 
 // bindingOn finds the port's binding to the given host.
@@ -74,7 +71,12 @@ func viewBinding(p network.Port, b network.Binding) object {
 }
 
 func (b bindings) list(r *http.Request) (int, any, error) {
-	p, _, err := b.port(r)
+	res := ports(b.store)
+	p, _, err := res.find(r, pathValue(r, "id"))
+	if err != nil {
+		return 0, nil, err
+	}
+	visible, err := res.permits(r, p, getBinding)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -89,7 +91,7 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 	}
 	names, list := requestedFields(r), []object{}
 	for _, binding := range p.AllBindings() {
-		view, matches := viewBinding(p, binding), caller(r).Admin()
+		view, matches := viewBinding(p, binding), visible
 		for key, values := range q {
 			matches = matches && slices.Contains(values, view[key].(string))
 		}
@@ -101,7 +103,7 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 }
 
 func (b bindings) show(r *http.Request) (int, any, error) {
-	p, _, err := b.port(r)
+	p, _, err := b.port(r, getBinding)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -124,7 +126,7 @@ func (b bindings) create(r *http.Request) (int, any, error) {
 	if bulk {
 		return 0, nil, badRequest("Bindings are created one by one")
 	}
-	found, id, err := b.port(r)
+	found, id, err := b.port(r, "create_port_binding")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -141,7 +143,7 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	found, id, err := b.port(r)
+	found, id, err := b.port(r, "update_port_binding")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -156,7 +158,7 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 // activate ignores the request body, because different clients send different bodies. The response of activate contains the binding
 // without the surrounding key `binding`, as in Neutron.
 func (b bindings) activate(r *http.Request) (int, any, error) {
-	found, id, err := b.port(r)
+	found, id, err := b.port(r, "activate")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -170,7 +172,7 @@ func (b bindings) activate(r *http.Request) (int, any, error) {
 }
 
 func (b bindings) remove(r *http.Request) (int, any, error) {
-	_, id, err := b.port(r)
+	_, id, err := b.port(r, "delete_port_binding")
 	if err != nil {
 		return 0, nil, err
 	}

@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"context"
 	"math/big"
 	"net/http"
@@ -39,7 +40,7 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	found, err := a.store.Networks(r.Context(), l)
+	found, err := a.allowed(r, l)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -56,6 +57,16 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 		body["network_ip_availabilities_links"] = pageLinks(r, res, l, found)
 	}
 	return http.StatusOK, body, nil
+}
+
+// allowed lists the networks whose availability the caller may see.
+func (a ipAvailability) allowed(r *http.Request, l db.Listing) ([]network.Network, error) {
+	res := networks(a.store)
+	found, err := res.listVisible(r.Context(), l)
+	if err != nil {
+		return nil, err
+	}
+	return res.allowed(r.Context(), getAvailability, found)
 }
 
 // networkListRequest translates the request into a list request for networks. networkListRequest also returns the IP versions of the
@@ -85,9 +96,13 @@ func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 }
 
 func (a ipAvailability) show(r *http.Request) (int, any, error) {
-	n, _, err := networks(a.store).find(r, pathValue(r, "id"))
+	res := networks(a.store)
+	n, _, err := res.find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
+	}
+	if visible, err := res.permits(r, n, getAvailability); err != nil || !visible {
+		return 0, nil, cmp.Or(err, res.notFound(n.ID.String()))
 	}
 	views, err := a.views(r.Context(), []network.Network{n}, nil)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/networkstore"
@@ -25,9 +25,18 @@ func networks(s *networkstore.Store) resource[network.Network, networkChange] {
 		tags: tagAccess[network.Network, networkChange]{read: func(n network.Network) []string { return n.Tags },
 			write: func(c *networkChange, tags *[]string) { c.Tags = tags }},
 		list: s.Networks, create: s.CreateNetworks, update: s.UpdateNetwork, remove: s.DeleteNetwork,
-		prepareCreate: func(r *http.Request, c *networkChange) error { return fillProject(r, &c.Project) },
-		authorizeChange: func(r *http.Request, n network.Network, c *networkChange) error {
-			return authorizeProject(r, n.Project, c, "network")
+		target: targetRule[network.Network]{of: targetOfNetwork, outside: func(project string) policy.Target {
+			t := outside(project)
+			t["shared"], t["router:external"] = false, false
+			return t
+		}},
+		prepareCreate: func(r *http.Request, c *networkChange, rules []string) error {
+			t := newOwner(r, c.Project)
+			t["shared"], t["router:external"] = c.Shared != nil && *c.Shared, c.External != nil && *c.External
+			if err := accessOf(r).require(rules, t, nil); err != nil {
+				return err
+			}
+			return fillProject(r, &c.Project)
 		},
 	}
 }
@@ -94,15 +103,18 @@ func neverDefault(_ *networkChange, raw json.RawMessage) error {
 	return err
 }
 
-func viewNetwork(n network.Network, requester identity.Caller) object {
+func viewNetwork(n network.Network, requester *access) object {
 	o := object{
 		"id": n.ID, "name": n.Name, "description": n.Description, "project_id": n.Project, "tenant_id": n.Project,
 		"admin_state_up": n.AdminUp, "status": network.Active, "shared": n.Shared, "router:external": n.External, "mtu": n.MTU,
 		"port_security_enabled": n.PortSecurity, "subnets": n.Subnets, "availability_zone_hints": n.ZoneHints,
 		"availability_zones": n.Zones, "ipv4_address_scope": nil, "ipv6_address_scope": nil, "is_default": false,
 	}
-	if requester.Admin() {
-		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, nullIfEmpty(n.PhysicalNetwork), n.Segment
+	provider := []any{n.Type, nullIfEmpty(n.PhysicalNetwork), n.Segment}
+	for i, a := range providerAttributes {
+		if requester.visible("get_network:"+a.Name, func() policy.Target { return targetOfNetwork(n) }) {
+			o[a.Name] = provider[i]
+		}
 	}
 	addStandardAttributes(o, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 	return o

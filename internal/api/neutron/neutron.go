@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/networkstore"
@@ -17,8 +18,13 @@ import (
 
 const prefix = "/networking"
 
-// New returns the Networking API, which reads and writes the given store.
+// New returns the Networking API, which reads and writes the given store, with the default policy rules.
 func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
+	return NewWithPolicy(s, id, policy.MustOpen(Policy...))
+}
+
+// NewWithPolicy returns the Networking API with the given policy rules, which must have the defaults in Policy.
+func NewWithPolicy(s *networkstore.Store, id identity.Authenticator, rules *policy.Policy) *osapi.API {
 	a := agents{s}
 	routes := slices.Concat(
 		discovery(),
@@ -41,13 +47,7 @@ func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 		a.routes(),
 	)
 	for i, r := range routes {
-		routes[i].Handle = func(req *http.Request) (int, any, error) {
-			if !r.Open && !roleAllows(caller(req), r.Method) {
-				return 0, nil, forbidden(rule(r))
-			}
-			status, body, err := r.Handle(req)
-			return status, body, toAPIError(err)
-		}
+		routes[i].Handle = guard(r, rules)
 	}
 	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
 }
@@ -146,34 +146,19 @@ func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
 }
 
-// roleAllows reports whether the caller's roles allow the HTTP method: a reader may read, a member may read and write. roleAllows does not
-// check who owns the requested object, because the handlers check the owner.
+// roleAllows reports whether the caller gets 404, or an empty list, for an object that the caller does not see. Other callers get 403,
+// because their roles allow no request with the HTTP method.
 func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
-}
-
-// rule returns the name of the policy rule that Neutron has for the route.
-func rule(r osapi.Route) string {
-	verb := map[string]string{http.MethodPost: "create_", http.MethodPut: "update_", http.MethodDelete: "delete_"}[r.Method]
-	if verb == "" {
-		verb = "get_"
-	}
-	resourceName, _, _ := strings.Cut(strings.TrimPrefix(r.Path, "/v2.0/"), "/")
-	return verb + strings.TrimSuffix(strings.ReplaceAll(resourceName, "-", "_"), "s")
 }
 
 // caller returns the authenticated sender of the request.
 func caller(r *http.Request) identity.Caller { return identity.From(r.Context()) }
 
-// visibleProject returns the project whose objects the caller may see. If the caller may see the objects of all projects, visibleProject
-// returns the empty string.
-func visibleProject(c identity.Caller) string {
-	switch {
-	case c.Admin():
-		return ""
-	case c.Project == "":
+// ownProject returns the project of the caller for the SQL filter of a list.
+func ownProject(c identity.Caller) string {
+	if c.Project == "" {
 		return "\x01" // a value that no project has: the caller sees nothing
-	default:
-		return c.Project
 	}
+	return c.Project
 }

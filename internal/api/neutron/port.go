@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
@@ -24,9 +24,7 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 		singular: "port", notFoundType: string(network.PortNotFound), attributes: attribute.Ports,
 		filters: map[string]func([]string) ([]db.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
 		quota:   s.Quota, project: func(c portChange) *string { return c.Project },
-		id: func(p network.Port) uuid.UUID { return p.ID }, view: func(p network.Port, requester identity.Caller) object {
-			return attribute.PortREST(p, requester.Admin())
-		}, addSingleOnly: addWhy,
+		id: func(p network.Port) uuid.UUID { return p.ID }, view: viewPort, addSingleOnly: addWhy,
 		revision: func(p network.Port) int64 { return p.Revision },
 		tags: tagAccess[network.Port, portChange]{read: func(p network.Port) []string { return p.Tags },
 			write: func(c *portChange, tags *[]string) { c.Tags = tags }},
@@ -44,12 +42,17 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 			return updated[0], err
 		},
 		create: s.CreatePorts, remove: s.DeletePort,
-		prepareCreate: func(r *http.Request, c *portChange) error {
-			if err := authorizePortCreate(r, s, *c); err != nil {
+		target: targetRule[network.Port]{of: targetOfPort,
+			outside: func(project string) policy.Target {
+				return outside(project, "network:project_id", "network:tenant_id")
+			},
+			parent: func(p network.Port) uuid.UUID { return p.Network }, addParent: networkParents(s)},
+		prepareCreate: func(r *http.Request, c *portChange, rules []string) error {
+			if err := authorizePortCreate(r, s, *c, rules); err != nil {
 				return err
 			}
 			if c.SecurityGroups != nil {
-				if err := requireVisibleGroups(r, s, *c.SecurityGroups); err != nil {
+				if _, err := visibleGroups(r, s, *c.SecurityGroups); err != nil {
 					return err
 				}
 			}
@@ -59,32 +62,43 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 	}
 }
 
-// authorizePortChange checks whether a caller who can see the port may change or delete the port. If the parameter c is nil, the request
-// deletes the port.
+// viewPort returns the port with the attributes that the caller may see.
+func viewPort(p network.Port, requester *access) object {
+	return attribute.PortView(p, func(name string) bool {
+		return requester.visible("get_port:"+name, func() policy.Target { return targetOfPort(p) })
+	})
+}
+
+func targetOfPort(p network.Port) policy.Target {
+	t := owned(p.Project)
+	t["device_owner"] = p.DeviceOwner
+	return t
+}
+
+// authorizePortChange checks whether a caller who may change the port may set the attributes of the change. If the parameter c is nil, the
+// request deletes the port.
 func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port, c *portChange) error {
 	if c == nil {
-		return nil // a caller who sees the port owns the port or its network, and may delete the port
-	}
-	if err := authorizeProject(r, p.Project, c, "port"); err != nil {
-		return err
-	}
-	if c.MAC != nil && *c.MAC != p.MAC && !caller(r).Admin() {
-		return forbidden("update_port:mac_address")
-	}
-	if c.SecurityGroups != nil {
-		if err := requireVisibleGroups(r, s, *c.SecurityGroups); err != nil {
-			return err
-		}
-	}
-	name := ownerOnlyAttribute(*c, p)
-	if name == "" {
 		return nil
 	}
-	n, err := findNetwork(r, s, p.Network)
-	if err == nil && !ownsNetwork(caller(r), n) {
-		err = forbidden("update_port:" + name)
+	after := p
+	if c.DeviceOwner != nil {
+		after.DeviceOwner = *c.DeviceOwner
 	}
+	if err := ports(s).require(r, after, attributeRuleNames("update_port", ownerAttributes(*c, p))...); err != nil || c.SecurityGroups == nil {
+		return err
+	}
+	_, err := visibleGroups(r, s, *c.SecurityGroups)
 	return err
+}
+
+// attributeRuleNames returns the names of the rules of the attributes.
+func attributeRuleNames(operation string, attributes []string) []string {
+	names := make([]string, len(attributes))
+	for i, name := range attributes {
+		names[i] = operation + ":" + name
+	}
+	return names
 }
 
 // addTrunkDetails adds the details of a trunk to each port that is the parent port of a trunk.
@@ -103,53 +117,54 @@ func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network
 	return err
 }
 
-// authorizePortCreate refuses a port on a network that the caller does not see. authorizePortCreate also refuses attribute values that
-// only the network's owner may choose. If the caller is an administrator, authorizePortCreate allows everything and does not read the
-// network.
-func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange) error {
-	if caller(r).Admin() {
-		return nil
+// authorizePortCreate refuses a port on a network that the caller does not see, and attribute values that the caller may not choose. If the
+// decisions do not depend on the network, as for an administrator, authorizePortCreate does not read the network.
+func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange, rules []string) error {
+	a, t := accessOf(r), newOwner(r, c.Project)
+	t["device_owner"] = ""
+	if c.DeviceOwner != nil {
+		t["device_owner"] = *c.DeviceOwner
 	}
-	n, err := findNetwork(r, s, *c.Network)
-	if err != nil {
+	find := func(t policy.Target) error {
+		n, err := findNetwork(r, s, *c.Network)
+		addNetwork(t, n)
 		return err
 	}
-	if name := ownerOnlyAttribute(c, network.Port{PortSecurity: true}); name != "" && !ownsNetwork(caller(r), n) {
-		return forbidden("create_port:" + name)
+	if !a.forAll("get_network") {
+		if err := find(t); err != nil {
+			return err
+		}
+		find = nil
 	}
-	return nil
+	return a.require(append(rules, attributeRuleNames("create_port", ownerAttributes(c, network.Port{PortSecurity: true}))...), t, find)
 }
 
-// ownsNetwork reports whether the caller is the owner of the network or an administrator.
-func ownsNetwork(requester identity.Caller, n network.Network) bool {
-	return requester.Admin() || n.Project == requester.Project
-}
-
-// ownerOnlyAttribute returns the first attribute of the change that only the network's owner may set, or "". On a shared network only the
+// ownerAttributes returns those changed attributes that by default only the network's owner may set. On a shared network only the
 // network's owner may choose fixed IPs, MAC addresses and address pairs, disable port security, and create ports of network services. If
 // every project could choose MAC addresses and fixed IPs on a shared network, a project could take over the address of another port, for
 // example the address of the gateway.
-func ownerOnlyAttribute(c portChange, p network.Port) string {
+func ownerAttributes(c portChange, p network.Port) (names []string) {
 	address := func(f network.FixedIP) bool {
 		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
 	}
 	pair := func(a network.AddressPair) bool {
 		return !slices.ContainsFunc(p.AddressPairs, func(o network.AddressPair) bool { return o.IP == a.IP && (a.MAC == "" || o.MAC == a.MAC) })
 	}
-	switch {
-	case c.DeviceOwner != nil && *c.DeviceOwner != p.DeviceOwner && strings.HasPrefix(*c.DeviceOwner, "network:"):
-		return "device_owner"
-	case c.MAC != nil && *c.MAC != p.MAC:
-		return "mac_address"
-	case c.FixedIPs != nil && slices.ContainsFunc(*c.FixedIPs, address):
-		return "fixed_ips:ip_address"
-	case c.PortSecurity != nil && *c.PortSecurity != p.PortSecurity && !*c.PortSecurity:
-		return "port_security_enabled"
-	case c.AddressPairs != nil && slices.ContainsFunc(*c.AddressPairs, pair):
-		return "allowed_address_pairs"
-	default:
-		return ""
+	for _, a := range []struct {
+		name    string
+		changed bool
+	}{
+		{"device_owner", c.DeviceOwner != nil && *c.DeviceOwner != p.DeviceOwner},
+		{"mac_address", c.MAC != nil && *c.MAC != p.MAC},
+		{"fixed_ips:ip_address", c.FixedIPs != nil && slices.ContainsFunc(*c.FixedIPs, address)},
+		{"port_security_enabled", c.PortSecurity != nil && *c.PortSecurity != p.PortSecurity && !*c.PortSecurity},
+		{"allowed_address_pairs", c.AddressPairs != nil && slices.ContainsFunc(*c.AddressPairs, pair)},
+	} {
+		if a.changed {
+			names = append(names, a.name)
+		}
 	}
+	return names
 }
 
 // fixedIPFilter reads the values of the filter fixed_ips, which have the forms ip_address=A, subnet_id=S and ip_address_substr=T.
@@ -208,11 +223,11 @@ type waiting struct {
 	Sentence string     `json:"sentence"`
 }
 
-// addWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who is not an administrator, addWhy
-// leaves out the names of hosts.
-func addWhy(p network.Port, requester identity.Caller, o object) {
+// addWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who does not see the host of the port,
+// addWhy leaves out the names of hosts.
+func addWhy(p network.Port, requester *access, o object) {
 	s := p.WithAgentHosts().StatusView()
-	if !requester.Admin() {
+	if !requester.visible(getPortHost, func() policy.Target { return targetOfPort(p) }) {
 		s = p.Redacted().StatusView()
 	}
 	list := []waiting{}

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/osapi"
-	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
@@ -23,8 +22,8 @@ var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", 
 
 // listRequest reads the filters, the order and the page from the query of a list request.
 func (res resource[N, C]) listRequest(r *http.Request) (db.Listing, error) {
-	q, requester := r.URL.Query(), caller(r)
-	l := db.Listing{Project: visibleProject(requester), Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
+	q, requester := r.URL.Query(), accessOf(r)
+	l := db.Listing{Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
 	for _, name := range sortedKeys(q) {
 		if slices.Contains(listOptions, name) {
 			continue
@@ -67,7 +66,7 @@ func excerpt(s string) string { return attribute.Excerpt(json.RawMessage(s)) }
 
 // filter converts a query key and its values to conditions of the store. If the key is an attribute, the conditions select the objects
 // whose attribute has one of the values.
-func (res resource[N, C]) filter(name string, values []string, requester identity.Caller) ([]db.Condition, error) {
+func (res resource[N, C]) filter(name string, values []string, requester *access) ([]db.Condition, error) {
 	if special, ok := res.filters[name]; ok {
 		return special(values)
 	}
@@ -75,7 +74,7 @@ func (res resource[N, C]) filter(name string, values []string, requester identit
 		return tagCondition(field, values), nil
 	}
 	at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
-		return a.Name == name && a.FilterField != "" && (!a.AdminOnlyRead || requester.Admin())
+		return a.Name == name && a.FilterField != "" && (!a.AdminOnlyRead || requester.forAll("get_"+res.singular+":"+name))
 	})
 	if at < 0 {
 		return nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(name))
@@ -97,14 +96,14 @@ func (res resource[N, C]) filter(name string, values []string, requester identit
 }
 
 // sortOrder combines each sort key with the sort direction at the same index.
-func (res resource[N, C]) sortOrder(keys, directions []string, requester identity.Caller) ([]db.Order, error) {
+func (res resource[N, C]) sortOrder(keys, directions []string, requester *access) ([]db.Order, error) {
 	if len(keys) != len(directions) {
 		return nil, badRequest("The number of sort_keys and sort_dirs must be same")
 	}
 	var order []db.Order
 	for i, key := range keys {
 		at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
-			return a.Name == key && a.Sortable && (!a.AdminOnlyRead || requester.Admin())
+			return a.Name == key && a.Sortable && (!a.AdminOnlyRead || requester.forAll("get_"+res.singular+":"+key))
 		})
 		if at < 0 {
 			return nil, badRequest("['%s'] is invalid attribute for sort_keys", excerpt(key))

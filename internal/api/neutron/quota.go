@@ -13,30 +13,21 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// quotas handles the limits on the resources of each project. A caller who is not an administrator may only read the limits of the
-// caller's own project.
+// quotas handles the limits on the resources of each project. By default, other callers than administrators and services may only read the
+// limits of the caller's own project.
 type quotas struct{ store *networkstore.Store }
 
 func (q quotas) routes() []osapi.Route {
 	const path = "/v2.0/quotas/{project}"
 	return []osapi.Route{
-		{Method: http.MethodGet, Path: "/v2.0/quotas", Handle: q.adminOnly("get_quota", q.list)},
+		{Method: http.MethodGet, Path: "/v2.0/quotas", Handle: q.list},
 		{Method: http.MethodGet, Path: "/v2.0/quotas/tenant", Handle: currentProject("tenant")},
 		{Method: http.MethodGet, Path: "/v2.0/quotas/project", Handle: currentProject("project")},
 		{Method: http.MethodGet, Path: path, Handle: q.show},
-		{Method: http.MethodPut, Path: path, Handle: q.adminOnly("update_quota", q.update)},
-		{Method: http.MethodDelete, Path: path, Handle: q.adminOnly("delete_quota", q.remove)},
+		{Method: http.MethodPut, Path: path, Handle: q.update},
+		{Method: http.MethodDelete, Path: path, Handle: q.remove},
 		{Method: http.MethodGet, Path: path + "/default", Handle: q.byDefault},
 		{Method: http.MethodGet, Path: path + "/details", Handle: q.details},
-	}
-}
-
-func (q quotas) adminOnly(rule string, h osapi.Handler) osapi.Handler {
-	return func(r *http.Request) (int, any, error) {
-		if !caller(r).Admin() {
-			return 0, nil, forbidden(rule)
-		}
-		return h(r)
 	}
 }
 
@@ -51,12 +42,12 @@ func currentProject(word string) osapi.Handler {
 	}
 }
 
-// project returns the project that the path names. project returns an error if the caller may not read the quota of the project in the
-// path.
-func (q quotas) project(r *http.Request) (string, error) {
+// project returns the project that the path names. project returns an error if the rule does not allow the caller the quota of the project
+// in the path.
+func (q quotas) project(r *http.Request, rule string) (string, error) {
 	project := pathValue(r, "project")
-	if requester := caller(r); !requester.Admin() && requester.Project != project {
-		return "", forbidden("get_quota")
+	if err := accessOf(r).require([]string{rule}, owned(project), nil); err != nil {
+		return "", err
 	}
 	if len(project) > 255 {
 		return "", badRequest("The project's name is longer than 255 bytes")
@@ -65,6 +56,9 @@ func (q quotas) project(r *http.Request) (string, error) {
 }
 
 func (q quotas) list(r *http.Request) (int, any, error) {
+	if err := accessOf(r).require([]string{"get_quota"}, nil, nil); err != nil {
+		return 0, nil, err
+	}
 	all, err := q.store.Quotas(r.Context())
 	if err != nil {
 		return 0, nil, err
@@ -87,7 +81,7 @@ func viewQuota(q network.Quota) object {
 }
 
 func (q quotas) show(r *http.Request) (int, any, error) {
-	project, err := q.project(r)
+	project, err := q.project(r, "get_quota")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -100,14 +94,14 @@ func (q quotas) respond(r *http.Request, project string) (int, any, error) {
 }
 
 func (q quotas) byDefault(r *http.Request) (int, any, error) {
-	if _, err := q.project(r); err != nil {
+	if _, err := q.project(r, "get_quota"); err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, object{"quota": viewQuota(q.store.DefaultQuota())}, nil
 }
 
 func (q quotas) details(r *http.Request) (int, any, error) {
-	project, err := q.project(r)
+	project, err := q.project(r, "get_quota")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -127,7 +121,7 @@ func (q quotas) details(r *http.Request) (int, any, error) {
 }
 
 func (q quotas) update(r *http.Request) (int, any, error) {
-	project, err := q.project(r)
+	project, err := q.project(r, "update_quota")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -196,7 +190,7 @@ func checkBodyProject(given map[string]json.RawMessage, project string) error {
 }
 
 func (q quotas) remove(r *http.Request) (int, any, error) {
-	project, err := q.project(r)
+	project, err := q.project(r, "delete_quota")
 	if err != nil {
 		return 0, nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"berth/internal/api/osapi"
-	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 )
@@ -25,7 +25,7 @@ func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (ch
 		return nil, false, err
 	}
 	if raw, ok := envelope[res.singular]; ok && len(envelope) == 1 {
-		c, err := res.decodeObject(raw, verb, caller(r))
+		c, err := res.decodeItem(raw, verb, accessOf(r))
 		return []C{c}, false, err
 	}
 	raw, ok := envelope[res.singular+"s"]
@@ -43,7 +43,7 @@ func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (ch
 		return nil, true, invalid(res.singular+"s", err)
 	}
 	for _, item := range items {
-		c, err := res.decodeObject(res.unwrap(item), verb, caller(r))
+		c, err := res.decodeItem(res.unwrap(item), verb, accessOf(r))
 		if err != nil {
 			return nil, true, err
 		}
@@ -74,13 +74,15 @@ func readEnvelope(r *http.Request) (map[string]json.RawMessage, error) {
 	return envelope, nil
 }
 
-// decodeObject reads one object. decodeObject reads the attributes in the order of the resource's attribute table, so that the same
+// decodeItem reads one object. decodeItem reads the attributes in the order of the resource's attribute table, so that the same
 // request always gets the same error.
-func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Operations, requester identity.Caller) (c C, err error) {
+func (res resource[N, C]) decodeItem(raw json.RawMessage, verb attribute.Operations, requester *access) (c C, err error) {
 	var given map[string]json.RawMessage
 	if attribute.IsNull(raw) || json.Unmarshal(raw, &given) != nil {
 		return c, badRequest("Invalid input for %s. Reason: '%s' is not a dictionary.", res.singular, attribute.Excerpt(raw))
 	}
+	var pending []string
+	defer func() { requester.pending = append(requester.pending, pending) }()
 	if err := checkProject(given, requester); err != nil {
 		return c, err
 	}
@@ -98,8 +100,14 @@ func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Opera
 			return c, badRequest("Attribute '%s' not allowed in POST", a.Name)
 		case a.SettableOn&verb == 0:
 			return c, badRequest("Cannot update read-only attribute %s", a.Name)
-		case a.AdminOnlyWrite && !requester.Admin() && !(a.FalseAllowed && verb == attribute.OnCreate && isFalse(v)):
-			return c, forbidden(verb.String() + "_" + res.singular + ":" + a.Name)
+		case a.AdminOnlyWrite && !(a.FalseAllowed && verb == attribute.OnCreate && isFalse(v)):
+			rule := verb.String() + "_" + res.singular + ":" + a.Name
+			switch requester.forSome(rule) {
+			case policy.Denied:
+				return c, forbidden(rule)
+			case policy.Depends:
+				pending = append(pending, rule)
+			}
 		}
 		if err := a.Set(&c, v); err != nil {
 			return c, invalid(a.Name, err)
@@ -108,11 +116,12 @@ func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Opera
 	return c, nil
 }
 
-// checkProject refuses a request in which a caller who is not an administrator names another project than the caller's own.
-func checkProject(given map[string]json.RawMessage, requester identity.Caller) error {
+// checkProject refuses a request in which a caller who is neither an administrator nor a service names another project than the caller's
+// own.
+func checkProject(given map[string]json.RawMessage, requester *access) error {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		project, err := attribute.Text(255)(given[name])
-		if err == nil && project != requester.Project && !requester.Admin() {
+		if err == nil && project != requester.caller.Project && !requester.mayChooseProject() {
 			return badRequest("Specifying 'project_id' other than the authenticated project in request is not allowed for the current user.")
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/osapi"
-	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
@@ -31,16 +31,17 @@ type resource[N, C any] struct {
 	quota           func(ctx context.Context, project string) (network.Quota, error) // limits of a project, by singular
 	project         func(C) *string                                                  // owner that a request names; may return nil
 	id              func(N) uuid.UUID
-	view            func(N, identity.Caller) object
+	view            func(N, *access) object
 	revision        func(N) int64
 	tags            tagAccess[N, C]
-	addSingleOnly   func(N, identity.Caller, object) // adds attributes that the objects in the response to a list request lack; may be nil
+	addSingleOnly   func(N, *access, object) // adds attributes that the objects in the response to a list request lack; may be nil
 	list            func(context.Context, db.Listing) ([]N, error)
 	create          func(context.Context, []C) ([]N, error)
 	update          func(context.Context, uuid.UUID, C, *int64) (N, error)
 	remove          func(context.Context, uuid.UUID, *int64) error
-	prepareCreate   func(*http.Request, *C) error    // fills in the owner of a new object and checks whether the caller may create it
-	authorizeChange func(*http.Request, N, *C) error // checks whether the caller, who sees the object, may change it; a nil change is a delete
+	target          targetRule[N]
+	prepareCreate   func(*http.Request, *C, []string) error // fills in the owner of a new object and checks whether these rules allow the caller to create it
+	authorizeChange func(*http.Request, N, *C) error        // checks a change that the rules allow; a nil change is a delete; may be nil
 }
 
 func (res resource[N, C]) label() string {
@@ -68,11 +69,11 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	found, err := res.list(r.Context(), l)
+	found, err := res.listVisible(r.Context(), l)
 	if err != nil {
 		return 0, nil, err
 	}
-	requester, names, items := caller(r), requestedFields(r), make([]object, len(found))
+	requester, names, items := accessOf(r), requestedFields(r), make([]object, len(found))
 	for i, n := range found {
 		items[i] = selectFields(names, res.view(n, requester))
 	}
@@ -88,7 +89,7 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
-		some, err := res.list(r.Context(), db.Listing{Project: visibleProject(caller(r)), Where: []db.Condition{{Field: "id", In: []string{id.String()}}}})
+		some, err := res.listVisible(r.Context(), db.Listing{Where: []db.Condition{{Field: "id", In: []string{id.String()}}}})
 		if err != nil {
 			return found, id, err
 		}
@@ -110,11 +111,7 @@ func (res resource[N, C]) findAll(r *http.Request, ids []uuid.UUID) ([]N, error)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	c := db.Condition{Field: "id", In: make([]string, len(ids))}
-	for i, id := range ids {
-		c.In[i] = id.String()
-	}
-	found, err := res.list(r.Context(), db.Listing{Project: visibleProject(caller(r)), Where: []db.Condition{c}})
+	found, err := res.listVisible(r.Context(), db.Listing{Where: []db.Condition{idCondition(ids)}})
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +132,10 @@ func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{res.singular: selectFields(requestedFields(r), res.viewSingle(n, caller(r)))}, nil
+	return http.StatusOK, object{res.singular: selectFields(requestedFields(r), res.viewSingle(n, accessOf(r)))}, nil
 }
 
-func (res resource[N, C]) viewSingle(n N, requester identity.Caller) object {
+func (res resource[N, C]) viewSingle(n N, requester *access) object {
 	o := res.view(n, requester)
 	if res.addSingleOnly != nil {
 		res.addSingleOnly(n, requester, o)
@@ -157,7 +154,7 @@ func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
 		}
 	}
 	for i := range drafts {
-		if err := res.prepareCreate(r, &drafts[i]); err != nil {
+		if err := res.prepareCreate(r, &drafts[i], append([]string{"create_" + res.singular}, accessOf(r).pending[i]...)); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -165,7 +162,7 @@ func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	requester, items := caller(r), make([]object, len(created))
+	requester, items := accessOf(r), make([]object, len(created))
 	for i, n := range created {
 		items[i] = res.viewSingle(n, requester)
 	}
@@ -207,14 +204,26 @@ func (res resource[N, C]) serveUpdate(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := res.authorizeChange(r, n, &changes[0]); err != nil {
+	if err := res.authorizeUpdate(r, n, &changes[0]); err != nil {
 		return 0, nil, err
 	}
 	n, err = res.update(r.Context(), id, changes[0], expect)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{res.singular: res.viewSingle(n, caller(r))}, nil
+	return http.StatusOK, object{res.singular: res.viewSingle(n, accessOf(r))}, nil
+}
+
+// authorizeUpdate checks whether the caller, who sees the object, may change it.
+func (res resource[N, C]) authorizeUpdate(r *http.Request, n N, c *C) error {
+	rules := []string{"update_" + res.singular}
+	if pending := accessOf(r).pending; len(pending) > 0 {
+		rules = append(rules, pending[0]...)
+	}
+	if err := res.require(r, n, rules...); err != nil || res.authorizeChange == nil {
+		return err
+	}
+	return res.authorizeChange(r, n, c)
 }
 
 func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
@@ -226,8 +235,13 @@ func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := res.authorizeChange(r, n, nil); err != nil {
+	if err := res.require(r, n, "delete_"+res.singular); err != nil {
 		return 0, nil, err
+	}
+	if res.authorizeChange != nil {
+		if err := res.authorizeChange(r, n, nil); err != nil {
+			return 0, nil, err
+		}
 	}
 	return http.StatusNoContent, nil, res.remove(r.Context(), id, expect)
 }
@@ -252,7 +266,7 @@ func expectedRevision(r *http.Request) (*int64, error) {
 	}
 }
 
-// fillProject sets the owner of a new object to the caller's project, unless an administrator has named the owner.
+// fillProject sets the owner of a new object to the caller's project, unless the request has named the owner.
 func fillProject(r *http.Request, project **string) error {
 	if *project != nil {
 		return nil
@@ -265,17 +279,20 @@ func fillProject(r *http.Request, project **string) error {
 	return nil
 }
 
-// authorizeProject returns an error unless the caller is an administrator or belongs to the project of the object. If the parameter c is
-// nil, the request deletes the object; otherwise the request changes the object.
-func authorizeProject[C any](r *http.Request, project string, c *C, resourceName string) error {
-	verb := "update_"
-	if c == nil {
-		verb = "delete_"
+// newOwner returns the target for a new object, whose owner is the named project or the caller's project.
+func newOwner(r *http.Request, project *string) policy.Target {
+	if project == nil {
+		return owned(caller(r).Project)
 	}
-	if requester := caller(r); !requester.Admin() && project != requester.Project {
-		return forbidden(verb + resourceName)
+	return owned(*project)
+}
+
+// createOwned checks whether the rules allow the caller to create an object that belongs to no other object.
+func createOwned(r *http.Request, project **string, rules []string) error {
+	if err := accessOf(r).require(rules, newOwner(r, *project), nil); err != nil {
+		return err
 	}
-	return nil
+	return fillProject(r, project)
 }
 
 // findNetwork returns the network on which a new subnet or port is created. findNetwork returns an error if the caller cannot see the
@@ -283,4 +300,24 @@ func authorizeProject[C any](r *http.Request, project string, c *C, resourceName
 func findNetwork(r *http.Request, s *networkstore.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())
 	return n, err
+}
+
+// networkParents returns a function that reads the networks to which objects belong, for the rules that compare attributes of the network.
+func networkParents(s *networkstore.Store) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
+	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
+		found, err := s.Networks(ctx, db.Listing{Where: []db.Condition{idCondition(ids)}})
+		add := map[uuid.UUID]func(policy.Target){}
+		for _, n := range found {
+			add[n.ID] = func(t policy.Target) { addNetwork(t, n) }
+		}
+		return add, err
+	}
+}
+
+func idCondition(ids []uuid.UUID) db.Condition {
+	c := db.Condition{Field: "id", In: make([]string, len(ids))}
+	for i, id := range ids {
+		c.In[i] = id.String()
+	}
+	return c
 }

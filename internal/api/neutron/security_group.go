@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/db"
@@ -43,11 +44,13 @@ func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, secur
 			return s.SecurityGroups(ctx, l)
 		},
 		create: s.CreateSecurityGroups, update: s.UpdateSecurityGroup, remove: s.DeleteSecurityGroup,
-		prepareCreate: func(r *http.Request, c *securityGroupChange) error {
-			return fillProject(r, &c.Project)
+		target: targetRule[network.SecurityGroup]{of: func(g network.SecurityGroup) policy.Target { return owned(g.Project) },
+			outside: func(project string) policy.Target { return outside(project) }},
+		prepareCreate: func(r *http.Request, c *securityGroupChange, rules []string) error {
+			return createOwned(r, &c.Project, rules)
 		},
 		authorizeChange: func(r *http.Request, g network.SecurityGroup, c *securityGroupChange) error {
-			if c == nil && g.Name == network.DefaultGroup && !caller(r).Admin() {
+			if c == nil && g.Name == network.DefaultGroup && !accessOf(r).forAll(contextIsAdmin) {
 				return network.Faultf(network.CannotRemoveDefaultGroup, "Insufficient rights for removing default security group.")
 			}
 			return nil
@@ -66,7 +69,7 @@ var securityGroupAttributes = []attribute.Definition[network.SecurityGroup, secu
 	{Name: "security_group_rules"}, {Name: "shared"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-func viewSecurityGroup(g network.SecurityGroup, requester identity.Caller) object {
+func viewSecurityGroup(g network.SecurityGroup, requester *access) object {
 	rules := make([]object, len(g.Rules))
 	for i, r := range g.Rules {
 		rules[i] = viewSecurityRule(r, requester)
@@ -84,26 +87,53 @@ func securityRules(s *networkstore.Store) resource[network.SecurityRule, securit
 		id: func(r network.SecurityRule) uuid.UUID { return r.ID }, view: viewSecurityRule,
 		revision: func(r network.SecurityRule) int64 { return r.Revision },
 		list:     s.SecurityRules, create: s.CreateSecurityRules, update: s.UpdateSecurityRule, remove: s.DeleteSecurityRule,
-		prepareCreate: func(r *http.Request, c *securityRuleChange) error {
+		target: targetRule[network.SecurityRule]{of: func(r network.SecurityRule) policy.Target { return owned(r.Project) },
+			outside: func(project string) policy.Target {
+				return outside(project, "security_group:project_id", "security_group:tenant_id")
+			},
+			parent: func(r network.SecurityRule) uuid.UUID { return r.Group }, addParent: groupParents(s)},
+		prepareCreate: func(r *http.Request, c *securityRuleChange, rules []string) error {
 			groups := []uuid.UUID{*c.Group}
 			if c.RemoteGroup != nil {
 				groups = append(groups, *c.RemoteGroup)
 			}
-			if err := requireVisibleGroups(r, s, groups); err != nil {
+			found, err := visibleGroups(r, s, groups)
+			if err != nil {
+				return err
+			}
+			t := newOwner(r, c.Project)
+			for _, g := range found {
+				if g.ID == *c.Group {
+					addGroup(t, g)
+				}
+			}
+			if err := accessOf(r).require(rules, t, nil); err != nil {
 				return err
 			}
 			return fillProject(r, &c.Project)
 		},
-		authorizeChange: func(r *http.Request, rule network.SecurityRule, c *securityRuleChange) error {
-			return authorizeProject(r, rule.Project, c, "security_group_rule")
-		},
 	}
 }
 
-// requireVisibleGroups refuses security groups that the caller does not see.
-func requireVisibleGroups(r *http.Request, s *networkstore.Store, ids []uuid.UUID) error {
-	_, err := securityGroups(s).findAll(r, ids)
-	return err
+// visibleGroups reads security groups, and refuses those that the caller does not see.
+func visibleGroups(r *http.Request, s *networkstore.Store, ids []uuid.UUID) ([]network.SecurityGroup, error) {
+	return securityGroups(s).findAll(r, ids)
+}
+
+// addGroup adds the attributes of the security group to which the rule of the target belongs.
+func addGroup(t policy.Target, g network.SecurityGroup) {
+	t["security_group:project_id"], t["security_group:tenant_id"] = g.Project, g.Project
+}
+
+func groupParents(s *networkstore.Store) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
+	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
+		found, err := s.SecurityGroups(ctx, db.Listing{Where: []db.Condition{idCondition(ids)}})
+		add := map[uuid.UUID]func(policy.Target){}
+		for _, g := range found {
+			add[g.ID] = func(t policy.Target) { addGroup(t, g) }
+		}
+		return add, err
+	}
 }
 
 var securityRuleAttributes = []attribute.Definition[network.SecurityRule, securityRuleChange]{
@@ -195,7 +225,7 @@ func portNumber(raw json.RawMessage) (int, error) {
 	return n, err
 }
 
-func viewSecurityRule(r network.SecurityRule, _ identity.Caller) object {
+func viewSecurityRule(r network.SecurityRule, _ *access) object {
 	const layout = "2006-01-02T15:04:05Z"
 	o := object{"id": r.ID, "security_group_id": r.Group, "project_id": r.Project, "tenant_id": r.Project, "description": r.Description,
 		"direction": r.Direction, "ethertype": r.EtherType, "protocol": nullIfEmpty(r.Protocol), "port_range_min": r.PortMin, "port_range_max": r.PortMax,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/networkstore"
@@ -27,18 +27,24 @@ func subnets(s *networkstore.Store) resource[network.Subnet, subnetChange] {
 		tags: tagAccess[network.Subnet, subnetChange]{read: func(n network.Subnet) []string { return n.Tags },
 			write: func(c *subnetChange, tags *[]string) { c.Tags = tags }},
 		list: s.Subnets, create: s.CreateSubnets, update: s.UpdateSubnet, remove: s.DeleteSubnet,
-		prepareCreate: func(r *http.Request, c *subnetChange) error {
+		target: targetRule[network.Subnet]{of: func(n network.Subnet) policy.Target { return owned(n.Project) },
+			outside: func(project string) policy.Target {
+				t := outside(project)
+				t["network:shared"] = false
+				return t
+			},
+			parent: func(n network.Subnet) uuid.UUID { return n.Network }, addParent: networkParents(s)},
+		prepareCreate: func(r *http.Request, c *subnetChange, rules []string) error {
 			n, err := findNetwork(r, s, *c.Network)
 			if err != nil {
 				return err
 			}
-			if requester := caller(r); !requester.Admin() && n.Project != requester.Project {
-				return forbidden("create_subnet")
+			t := newOwner(r, c.Project)
+			addNetwork(t, n)
+			if err := accessOf(r).require(rules, t, nil); err != nil {
+				return err
 			}
 			return fillProject(r, &c.Project)
-		},
-		authorizeChange: func(r *http.Request, n network.Subnet, c *subnetChange) error {
-			return authorizeProject(r, n.Project, c, "subnet")
 		},
 	}
 }
@@ -68,7 +74,7 @@ var subnetAttributes = []attribute.Definition[network.Subnet, subnetChange]{
 
 var ipv6Mode = attribute.OneOf("dhcpv6-stateful", network.Stateless, network.SLAAC)
 
-func viewSubnet(s network.Subnet, _ identity.Caller) object {
+func viewSubnet(s network.Subnet, _ *access) object {
 	o := object{
 		"id": s.ID, "network_id": s.Network, "name": s.Name, "description": s.Description, "project_id": s.Project,
 		"tenant_id": s.Project, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": nil, "allocation_pools": s.Pools,

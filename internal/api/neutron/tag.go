@@ -147,7 +147,7 @@ func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string)
 			return n, err
 		}
 		var c C
-		if err := res.authorizeChange(r, n, &c); err != nil {
+		if err := res.authorizeUpdate(r, n, &c); err != nil {
 			return n, err
 		}
 		tags, err := change(res.tags.read(n))

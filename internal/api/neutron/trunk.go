@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/osapi"
-	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
 	"berth/internal/store/networkstore"
@@ -26,31 +26,31 @@ func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 		tags: tagAccess[network.Trunk, trunkChange]{read: func(t network.Trunk) []string { return t.Tags },
 			write: func(c *trunkChange, tags *[]string) { c.Tags = tags }},
 		list: s.Trunks, create: s.CreateTrunks, update: s.UpdateTrunk, remove: s.DeleteTrunk,
-		prepareCreate: func(r *http.Request, c *trunkChange) error {
+		target: targetRule[network.Trunk]{of: func(t network.Trunk) policy.Target { return owned(t.Project) },
+			outside: func(project string) policy.Target { return outside(project) }},
+		prepareCreate: func(r *http.Request, c *trunkChange, rules []string) error {
 			seen := []uuid.UUID{*c.Port}
 			if c.Subports != nil {
 				seen = append(seen, portIDs(*c.Subports)...)
 			}
-			if err := authorizeTrunkPorts(r, s, seen); err != nil {
+			if err := authorizeTrunkPorts(r, s, seen, "create_trunk"); err != nil {
 				return err
 			}
-			return fillProject(r, &c.Project)
-		},
-		authorizeChange: func(r *http.Request, t network.Trunk, c *trunkChange) error {
-			return authorizeProject(r, t.Project, c, "trunk")
+			return createOwned(r, &c.Project, rules)
 		},
 	}
 }
 
-// authorizeTrunkPorts returns an error if a port belongs to another project than the caller's and the caller is not an administrator.
-func authorizeTrunkPorts(r *http.Request, s *networkstore.Store, ids []uuid.UUID) error {
+// authorizeTrunkPorts returns an error unless the rule allows the caller to use the ports in a trunk, as if the project of each port were
+// the project of the trunk.
+func authorizeTrunkPorts(r *http.Request, s *networkstore.Store, ids []uuid.UUID, rule string) error {
 	found, err := ports(s).findAll(r, ids)
 	if err != nil {
 		return err
 	}
 	for _, p := range found {
-		if requester := caller(r); !requester.Admin() && p.Project != requester.Project {
-			return forbidden("create_trunk")
+		if err := accessOf(r).require([]string{rule}, owned(p.Project), nil); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -151,7 +151,7 @@ func invalidInput(format string, args ...any) error {
 	return network.Faultf(network.InvalidInput, "Invalid input for operation: "+format+".", args...)
 }
 
-func viewTrunk(t network.Trunk, _ identity.Caller) object {
+func viewTrunk(t network.Trunk, _ *access) object {
 	o := object{"id": t.ID, "name": t.Name, "description": t.Description, "project_id": t.Project, "tenant_id": t.Project,
 		"admin_state_up": t.AdminUp, "port_id": t.Port, "status": t.Status, "sub_ports": t.Subports}
 	addStandardAttributes(o, t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)
@@ -171,7 +171,11 @@ func (s trunkSubports) routes() []osapi.Route {
 }
 
 func (s trunkSubports) list(r *http.Request) (int, any, error) {
-	t, _, err := trunks(s.store).find(r, pathValue(r, "id"))
+	res := trunks(s.store)
+	t, _, err := res.find(r, pathValue(r, "id"))
+	if err == nil {
+		err = res.require(r, t, "get_subports")
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -179,26 +183,26 @@ func (s trunkSubports) list(r *http.Request) (int, any, error) {
 }
 
 func (s trunkSubports) add(r *http.Request) (int, any, error) {
-	list, id, err := s.decode(r, newSubports)
+	list, id, err := s.decode(r, newSubports, addSubportsRule)
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := authorizeTrunkPorts(r, s.store, portIDs(list)); err != nil {
+	if err := authorizeTrunkPorts(r, s.store, portIDs(list), addSubportsRule); err != nil {
 		return 0, nil, err
 	}
 	return trunkResponse(r)(s.store.AddSubports(r.Context(), id, list))
 }
 
 func (s trunkSubports) remove(r *http.Request) (int, any, error) {
-	list, id, err := s.decode(r, subports)
+	list, id, err := s.decode(r, subports, dropSubportsRule)
 	if err != nil {
 		return 0, nil, err
 	}
 	return trunkResponse(r)(s.store.RemoveSubports(r.Context(), id, portIDs(list)))
 }
 
-// decode reads {"sub_ports": […]} and finds the trunk. decode returns an error if the caller may not change the trunk.
-func (s trunkSubports) decode(r *http.Request, read func(json.RawMessage) ([]network.Subport, error)) ([]network.Subport, uuid.UUID, error) {
+// decode reads {"sub_ports": […]} and finds the trunk. decode returns an error if the rule does not allow the caller to change the trunk.
+func (s trunkSubports) decode(r *http.Request, read func(json.RawMessage) ([]network.Subport, error), rule string) ([]network.Subport, uuid.UUID, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
 		return nil, uuid.Nil, err
@@ -221,7 +225,7 @@ func (s trunkSubports) decode(r *http.Request, read func(json.RawMessage) ([]net
 	res := trunks(s.store)
 	t, id, err := res.find(r, pathValue(r, "id"))
 	if err == nil {
-		err = res.authorizeChange(r, t, &trunkChange{})
+		err = res.require(r, t, rule)
 	}
 	return list, id, err
 }
@@ -232,6 +236,6 @@ func trunkResponse(r *http.Request) func(network.Trunk, error) (int, any, error)
 		if err != nil {
 			return 0, nil, err
 		}
-		return http.StatusOK, viewTrunk(t, caller(r)), nil
+		return http.StatusOK, viewTrunk(t, accessOf(r)), nil
 	}
 }

@@ -97,11 +97,20 @@ func hostQuery(r *http.Request) (string, error) {
 	return query.Get("host"), nil
 }
 
+// tokenBody is the JSON format of a request that creates a token.
+type tokenBody struct {
+	Host string `json:"host"`
+}
+
+// keyBody is the JSON format of a request that registers a public key.
+type keyBody struct {
+	Host      string `json:"host"`
+	PublicKey string `json:"public_key"`
+}
+
 // createToken creates a token. Only the answer to this request contains the token.
 func (a agentCredentials) createToken(r *http.Request) (int, any, error) {
-	var body struct {
-		Host string `json:"host"`
-	}
+	var body tokenBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}
@@ -121,10 +130,7 @@ func (a agentCredentials) createToken(r *http.Request) (int, any, error) {
 
 // addKey registers a public key.
 func (a agentCredentials) addKey(r *http.Request) (int, any, error) {
-	var body struct {
-		Host      string `json:"host"`
-		PublicKey string `json:"public_key"`
-	}
+	var body keyBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}
@@ -179,5 +185,5 @@ func (a agentCredentials) revoke(r *http.Request) (int, any, error) {
 }
 
 func (a agentCredentials) logChange(ctx context.Context, event, id, host string) {
-	slog.InfoContext(ctx, event, "kind", string(a.kind), "id", id, "host", host, "actor", db.Actor(ctx), "request_id", osapi.RequestID(ctx))
+	slog.InfoContext(ctx, event, "kind", string(a.kind), "id", id, "host", host, "actor", db.Actor(ctx))
 }

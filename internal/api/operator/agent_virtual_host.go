@@ -56,13 +56,16 @@ func (a agentVirtualHosts) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"agent_vhosts": all}, nil
 }
 
+// virtualHostBody is the JSON format of a request that registers a virtual host.
+type virtualHostBody struct {
+	Host       string   `json:"host"`
+	Name       *string  `json:"name"`
+	AgentTypes []string `json:"agent_types"`
+}
+
 // add registers a virtual host. If the body has no name, the virtual host has the name of the host.
 func (a agentVirtualHosts) add(r *http.Request) (int, any, error) {
-	var body struct {
-		Host       string   `json:"host"`
-		Name       *string  `json:"name"`
-		AgentTypes []string `json:"agent_types"`
-	}
+	var body virtualHostBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}
@@ -106,5 +109,5 @@ func (a agentVirtualHosts) remove(r *http.Request) (int, any, error) {
 }
 
 func logVirtualHostChange(ctx context.Context, event, id, host string) {
-	slog.InfoContext(ctx, event, "id", id, "host", host, "actor", db.Actor(ctx), "request_id", osapi.RequestID(ctx))
+	slog.InfoContext(ctx, event, "id", id, "host", host, "actor", db.Actor(ctx))
 }

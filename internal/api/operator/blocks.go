@@ -46,14 +46,22 @@ func (b blocks) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, a, err
 }
 
+// blockBody is the JSON format of a request that adds a block.
+type blockBody struct {
+	Host    string `json:"host"`
+	Owner   string `json:"owner"`
+	Timeout int64  `json:"timeout_seconds"`
+	Fatal   bool   `json:"fatal"`
+}
+
+// completionBody is the JSON format of a request that completes a block.
+type completionBody struct {
+	Host string `json:"host"`
+}
+
 // add adds a block, and answers 201, or 200 if the object already waits for the entity, or 409 if the object can have no more blocks.
 func (b blocks) add(r *http.Request) (int, any, error) {
-	var body struct {
-		Host    string `json:"host"`
-		Owner   string `json:"owner"`
-		Timeout int64  `json:"timeout_seconds"`
-		Fatal   bool   `json:"fatal"`
-	}
+	var body blockBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}
@@ -85,9 +93,7 @@ func (b blocks) add(r *http.Request) (int, any, error) {
 
 // complete records that the entity has done its part for the object. The answer to a repeated request is the same.
 func (b blocks) complete(r *http.Request) (int, any, error) {
-	var body struct {
-		Host string `json:"host"`
-	}
+	var body completionBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}

@@ -17,13 +17,16 @@ type consumers struct {
 // maxBatch is the maximum number of consumers that one request migrates.
 const maxBatch = 10000
 
+// migrationBody is the JSON format of a request that migrates consumers.
+type migrationBody struct {
+	Limit int `json:"limit"`
+}
+
 // migrate sets the project and the user of consumers that have no project and user, at most n consumers for the body {"limit": n}.
 // migrate returns how many consumers without a project and user remain. A client repeats the request until migrate returns that no
 // consumer remains. A client may also stop earlier, because each request is complete in itself.
 func (c consumers) migrate(r *http.Request) (int, any, error) {
-	body := struct {
-		Limit int `json:"limit"`
-	}{Limit: 1000}
+	body := migrationBody{Limit: 1000}
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}

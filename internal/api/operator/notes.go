@@ -72,12 +72,15 @@ func (n notes) list(r *http.Request) (int, any, error) {
 // maxRetried is the maximum number of workflow IDs in one request.
 const maxRetried = 1000
 
+// retryBody is the JSON format of a request that retries notes.
+type retryBody struct {
+	WorkflowIDs []string `json:"workflow_ids"`
+}
+
 // retry makes relays deliver, without further delay, notes that are set aside: the notes of the workflow IDs in the body
 // or, if the body names no workflow IDs, all notes that are set aside. The answer contains the number of these notes.
 func (n notes) retry(r *http.Request) (int, any, error) {
-	var body struct {
-		WorkflowIDs []string `json:"workflow_ids"`
-	}
+	var body retryBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}

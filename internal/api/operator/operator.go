@@ -2,7 +2,7 @@
 // generations (who changed the generation of a provider or consumer), the migration of consumers without a project and user, the results of
 // comparing the rows of the database with Temporal and with the controller, the notes of the outbox that berth has not delivered to
 // Temporal, the provisioning blocks of ports and trunks, the tokens and public keys of agents, the virtual hosts of RabbitMQ that agents use,
-// and the decisions of policy rules.
+// the decisions of policy rules, and the audit log.
 package operator
 
 import (
@@ -16,6 +16,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/inventory"
 	"berth/internal/store/agentstore"
+	"berth/internal/store/auditstore"
 	"berth/internal/store/inventorystore"
 	"berth/internal/store/mirrorstore"
 	"berth/internal/store/networkstore"
@@ -29,6 +30,7 @@ type Options struct {
 	Agents    *agentstore.Store
 	Outbox    *outbox.Store
 	Mirror    *mirrorstore.Store
+	Audit     *auditstore.Store
 	Identity  identity.Authenticator
 	Policies  map[string]*policy.Policy // the rules of each API that decides with rules, by the name of the API
 	// Incomplete is the project and user that consumers without a project and user get from the migration of consumers.
@@ -58,7 +60,8 @@ func New(o Options) *osapi.API {
 			{Method: http.MethodPost, Path: "/blocks/{type}/{id}/{entity}/complete", Handle: osapi.AdminOnly(b.complete), Repeatable: true},
 			{Method: http.MethodGet, Path: "/policy/rules", Handle: osapi.AdminOnly(access.list)},
 			{Method: http.MethodPost, Path: "/policy/check", Handle: osapi.AdminOnly(access.check), Repeatable: true},
-		}, tokens.routes("/agent-tokens", tokens.createToken), keys.routes("/agent-keys", keys.addKey), agentVirtualHosts{o.Agents}.routes("/agent-vhosts")),
+		}, tokens.routes("/agent-tokens", tokens.createToken), keys.routes("/agent-keys", keys.addKey), agentVirtualHosts{o.Agents}.routes("/agent-vhosts"),
+			auditRecords{o.Audit}.routes()),
 	}
 }
 

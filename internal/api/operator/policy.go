@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
@@ -100,12 +101,26 @@ func (p policies) check(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	e, known := rules.Explain(q.Rule, caller, q.Target)
+	e, known := rules.Explain(q.Rule, caller, withTenants(q.Target))
 	if !known {
 		return 0, nil, osapi.Fault(http.StatusNotFound, "", "The API %s has no policy rule '%s'.", q.API, q.Rule)
 	}
 	return http.StatusOK, policyAnswer{q.API, q.Rule, e.Allowed,
 		policyCaller{caller.User, caller.Project, append([]string{}, caller.Roles...), caller.System}, e}, nil
+}
+
+// withTenants returns the target in which each project_id also has Neutron's older name tenant_id, and each tenant_id the name project_id.
+func withTenants(target map[string]any) policy.Target {
+	full := maps.Clone(target)
+	for name, value := range target {
+		for from, to := range map[string]string{"project_id": "tenant_id", "tenant_id": "project_id"} {
+			prefix, found := strings.CutSuffix(name, from)
+			if _, given := target[prefix+to]; found && !given {
+				full[prefix+to] = value
+			}
+		}
+	}
+	return full
 }
 
 // caller returns the caller for whom the rule is decided.

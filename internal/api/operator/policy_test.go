@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/internal/api/blazar"
+	"berth/internal/api/neutron"
 	"berth/internal/api/operator"
 	"berth/internal/api/placement"
 	"berth/internal/identity"
@@ -66,6 +68,34 @@ func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {
 				t.Errorf("check %s: the last part of the explanation is %q, want %q", c.question, got, c.decided)
 			}
 		})
+	}
+}
+
+func TestPolicyCheck_DecidesRulesOfEachAPI(t *testing.T) {
+	t.Parallel()
+	h := operator.New(operator.Options{Identity: identity.Noauth{}, Policies: map[string]*policy.Policy{
+		"networking": policy.MustOpen(neutron.Policy...), "reservation": policy.MustOpen(blazar.Policy...)}})
+	for question, allowed := range map[string]bool{
+		`{"api":"networking","rule":"get_port","project":"p","roles":["reader"],"target":{"project_id":"p"}}`:                                    true,
+		`{"api":"networking","rule":"get_port","project":"p","roles":["reader"],"target":{"tenant_id":"q"}}`:                                     false,
+		`{"api":"networking","rule":"delete_port","project":"p","roles":["member"],"target":{"project_id":"q","network:project_id":"p"}}`:        true,
+		`{"api":"networking","rule":"create_port:device_owner","project":"p","roles":["member"],"target":{"device_owner":"network:dhcp"}}`:       false,
+		`{"api":"networking","rule":"get_subnet","project":"p","roles":["member"],"target":{"project_id":"q","network:shared":"True"}}`:          true,
+		`{"api":"networking","rule":"update_network","roles":["service"],"target":{"project_id":"q"}}`:                                           false,
+		`{"api":"networking","rule":"update_port","roles":["service"],"target":{"project_id":"q"}}`:                                              true,
+		`{"api":"reservation","rule":"blazar:leases:put","project":"p","user":"u","roles":["member"],"target":{"project_id":"p"}}`:               true,
+		`{"api":"reservation","rule":"blazar:leases:get","project":"p","user":"u","roles":["service","reader"],"target":{"project_id":"other"}}`: false,
+	} {
+		t.Run(question, func(t *testing.T) {
+			status, answer := send(t, h, "admin", http.MethodPost, "/operator/v1/policy/check", question)
+			if status != 200 || answer["allowed"] != allowed {
+				t.Errorf("check %s: got %d %v, want 200 and allowed=%v", question, status, answer, allowed)
+			}
+		})
+	}
+	_, answer := send(t, h, "admin", http.MethodGet, "/operator/v1/policy/rules", "")
+	if got, want := len(answer["rules"].([]any)), len(neutron.Policy)+len(blazar.Policy); got != want {
+		t.Errorf("list the rules: got %d, want the %d rules of both APIs", got, want)
 	}
 }
 

@@ -8,9 +8,18 @@ import (
 
 // AdminOnly refuses callers who are not administrators. AdminOnly is for APIs that show the objects of all projects.
 func AdminOnly(next Handler) Handler {
+	return only(identity.Caller.Admin, "This API is for administrators.", next)
+}
+
+// AdminOrServiceOnly refuses callers who are neither administrators nor services.
+func AdminOrServiceOnly(next Handler) Handler {
+	return only(identity.Caller.AdminOrService, "This request is for administrators and services.", next)
+}
+
+func only(allowed func(identity.Caller) bool, refusal string, next Handler) Handler {
 	return func(r *http.Request) (int, any, error) {
-		if !identity.From(r.Context()).Admin() {
-			return 0, nil, Fault(http.StatusForbidden, "", "This API is for administrators.")
+		if !allowed(identity.From(r.Context())) {
+			return 0, nil, Fault(http.StatusForbidden, "", "%s", refusal)
 		}
 		return next(r)
 	}

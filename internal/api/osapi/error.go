@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 
@@ -65,22 +66,24 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 	case errors.Is(err, identity.ErrUnauthenticated):
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrUnavailable):
-		slog.WarnContext(ctx, "Identity service is unavailable", "request_id", RequestID(ctx), "error", err)
+		slog.WarnContext(ctx, "Identity service is unavailable", "error", err)
 		e := Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")
-		e.RetryAfter = retryAfter
+		if e.RetryAfter = retryAfter; identity.RetryAfter(err) > 0 {
+			e.RetryAfter = int(math.Ceil(identity.RetryAfter(err).Seconds()))
+		}
 		return e
 	case errors.As(err, &database):
-		slog.WarnContext(ctx, "Database is unavailable", "request_id", RequestID(ctx), "reason", string(database.Reason), "error", err)
+		slog.WarnContext(ctx, "Database is unavailable", "reason", string(database.Reason), "error", err)
 		return unavailable(repeatable || !database.Unknown, fmt.Sprintf("The database %s.", database.Reason))
 	case errors.Is(err, context.DeadlineExceeded):
-		slog.WarnContext(ctx, "Request exceeded its deadline", "request_id", RequestID(ctx), "error", err)
+		slog.WarnContext(ctx, "Request exceeded its deadline", "error", err)
 		return unavailable(repeatable, "The request was not finished in time.")
 	case errors.Is(err, db.ErrNotFound):
 		return Fault(http.StatusNotFound, "", "%s", err)
 	case errors.Is(err, db.ErrConflict):
 		return Fault(http.StatusConflict, "", "%s", err)
 	default:
-		slog.ErrorContext(ctx, "Request failed", "request_id", RequestID(ctx), "error", err)
+		slog.ErrorContext(ctx, "Request failed", "error", err)
 		return Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", RequestID(ctx))
 	}
 }

@@ -23,12 +23,14 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
+	"berth/internal/store/auditstore"
 	"berth/internal/store/db"
+	"berth/internal/tracing"
 )
 
 // Handler answers one request with a status and a body, or with an error. The API encodes the returned body as JSON. If the returned body
-// is nil, the response has no body; if it is a []byte, the API sends it unchanged. A Handler sets the headers of the response with
-// Header(r.Context()).
+// is nil, the response has no body; if it is a []byte, the API sends it unchanged; if it is a Stream, the Stream writes the response. A
+// Handler sets the headers of the response with Header(r.Context()).
 type Handler func(r *http.Request) (int, any, error)
 
 // Route is one HTTP method of one path. A path segment in braces, such as {id}, matches any text without a slash; the handler reads this
@@ -42,6 +44,8 @@ type Route struct {
 	// Repeatable means that a client may repeat the request although the outcome of the first request is unknown. Methods that are
 	// idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every route.
 	Repeatable bool
+	// Unaudited means that the audit log has no records of the route's requests. It is for requests that many programs send all the time.
+	Unaudited bool
 }
 
 // API is one mounted service.
@@ -59,7 +63,8 @@ type API struct {
 	// Reserved means that the API uses the reserved connections to the database, because operators need the API even when requests of other
 	// APIs use all other connections.
 	Reserved bool
-	Rate     *ProjectRate // limits the requests of each project; nil: no limit
+	Rate     *ProjectRate      // limits the requests of each project; nil: no limit
+	Audit    *auditstore.Store // records what the requests change, and which requests are refused; nil: nothing is recorded
 	// TrustedProxies are the networks of the reverse proxies whose X-Forwarded headers count; see BaseURL.
 	TrustedProxies []netip.Prefix
 	// MissingRoute, if set, returns the error for an unknown path.
@@ -69,16 +74,19 @@ type API struct {
 type contextKey int
 
 const (
-	requestIDKey contextKey = iota
-	headerKey
+	headerKey contextKey = iota
 	proxyKey
 )
 
-// RequestID returns the request's ID in the log and in X-Openstack-Request-Id: "req-" and a UUID.
-func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey).(string)
-	return id
+// RouteRecorder is a http.ResponseWriter that measures requests. The API tells it the path of the route of each request, with the names of
+// path segments such as {id} and not their values, and the type of each error response.
+type RouteRecorder interface {
+	RecordRoute(path string)
+	RecordError(e *Error)
 }
+
+// RequestID returns the request's ID in the log and in X-Openstack-Request-Id: "req-" and a UUID.
+func RequestID(ctx context.Context) string { return tracing.RequestIDsOf(ctx).ID }
 
 // Header returns the response header of the request to which the context belongs.
 func Header(ctx context.Context) http.Header {
@@ -91,7 +99,8 @@ func Header(ctx context.Context) http.Header {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := "req-" + uuid.NewString()
 	w.Header().Set("X-Openstack-Request-Id", id)
-	ctx := context.WithValue(r.Context(), requestIDKey, id)
+	client := r.Context()
+	ctx := tracing.WithRequestIDs(client, tracing.RequestIDs{ID: id, Global: tracing.ValidRequestID(r.Header.Get("X-Openstack-Request-Id"))})
 	ctx = a.withProxy(context.WithValue(ctx, headerKey, w.Header()), r)
 	if a.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -104,19 +113,27 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	defer func() {
 		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "Handler panicked", "request_id", id, "panic", p, "stack", string(debug.Stack()))
+			slog.ErrorContext(ctx, "Handler panicked", "panic", p, "stack", string(debug.Stack()))
 			a.Fail(w, r, Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", id))
 		}
 	}()
 	status, body, err := a.handle(w, &r)
+	if stream, ok := body.(Stream); ok && err == nil {
+		stream(w, r.WithContext(endless{client, r.Context()}))
+		return
+	}
 	if err != nil {
 		e := statusOf(r, a.isRepeatable(r), err)
+		if rec, ok := w.(RouteRecorder); ok {
+			rec.RecordError(e)
+		}
 		if e.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
 		}
 		if e.Allow != "" {
 			w.Header().Set("Allow", e.Allow)
 		}
+		a.auditDenial(r, e)
 		if c, ok := a.Identity.(identity.Challenger); ok && e.Status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", c.Challenge())
 		}
@@ -131,6 +148,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
+	if rec, ok := w.(RouteRecorder); ok && route != nil {
+		rec.RecordRoute(route.Path)
+	}
 	if !open {
 		caller, err := a.Identity.Authenticate(r)
 		if err != nil {
@@ -168,7 +188,7 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 			limit = MaxBatch
 		}
 		defer limitBody(w, r, limit)()
-		return route.Handle(r.WithContext(db.WithClass(r.Context(), a.classOf(route))))
+		return route.Handle(a.withAudit(r.WithContext(db.WithClass(r.Context(), a.classOf(route))), route))
 	case allow != nil:
 		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),
 			Message: "The method " + r.Method + " is not allowed for this resource."}

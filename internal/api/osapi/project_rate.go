@@ -27,7 +27,7 @@ type ProjectRate struct {
 // check returns a 429 if the project of the caller has no request left. Administrators, services and agents with a token of their host are
 // exempt.
 func (l *ProjectRate) check(c identity.Caller, prefix string) error {
-	if l == nil || c.Admin() || c.AgentHost != "" {
+	if l == nil || c.AdminOrService() || c.AgentHost != "" {
 		return nil
 	}
 	wait := l.takeToken(c)

@@ -22,16 +22,19 @@ func (c *call) aggregates(uuids []string, generation int64) (int, any, error) {
 	return http.StatusOK, answer, nil
 }
 
+func aggregatesSchema(v int) *schema {
+	list := &schema{kind: "array", items: someUUID, unique: true}
+	if v < 19 {
+		return list
+	}
+	return &schema{kind: "object", required: []string{"aggregates", "resource_provider_generation"},
+		fields: map[string]*schema{"aggregates": list, "resource_provider_generation": integer}}
+}
+
 // replaceAggregates replaces the aggregates of a provider. Before microversion 1.19 the request body is a list of aggregates.
 // From microversion 1.19 on, the request body is an object with the list of aggregates and the provider's generation.
 func (h *handler) replaceAggregates(c *call) (int, any, error) {
-	list := &schema{kind: "array", items: someUUID, unique: true}
-	bodySchema := list
-	if c.v >= 19 {
-		bodySchema = &schema{kind: "object", required: []string{"aggregates", "resource_provider_generation"},
-			fields: map[string]*schema{"aggregates": list, "resource_provider_generation": integer}}
-	}
-	in, err := c.decode(bodySchema)
+	in, err := c.decode(aggregatesSchema(c.v))
 	if err != nil {
 		return 0, nil, h.unlessStale(c, nil, err)
 	}

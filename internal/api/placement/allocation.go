@@ -123,8 +123,13 @@ func (h *handler) putAllocations(c *call) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
+// allocationsSchema returns the schema of the allocations of several consumers.
+func allocationsSchema(v int) *schema {
+	return &schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(v, true)}
+}
+
 func (h *handler) postAllocations(c *call) (int, any, error) {
-	in, err := c.decodeObject(&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(c.v, true)})
+	in, err := c.decodeObject(allocationsSchema(c.v))
 	if err != nil {
 		return 0, nil, err
 	}

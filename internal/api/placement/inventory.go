@@ -100,10 +100,14 @@ func (h *handler) listInventories(c *call) (int, any, error) {
 	return c.inventories(s)
 }
 
+// newInventorySchema returns the schema of an inventory that a request creates.
+func newInventorySchema() *schema {
+	return inventorySchema([]string{"resource_class"}, map[string]*schema{"resource_class": {kind: "string", pattern: classPattern}})
+}
+
 func (h *handler) createInventory(c *call) (int, any, error) {
 	provider := c.PathValue("uuid")
-	in, err := c.decodeObject(inventorySchema([]string{"resource_class"},
-		map[string]*schema{"resource_class": {kind: "string", pattern: classPattern}}))
+	in, err := c.decodeObject(newInventorySchema())
 	if err != nil {
 		return 0, nil, h.unlessStale(c, nil, err)
 	}
@@ -187,9 +191,14 @@ func (h *handler) showInventory(c *call) (int, any, error) {
 	return http.StatusOK, c.oneInventory(s, class), nil
 }
 
+// changedInventorySchema returns the schema of an inventory that a request updates.
+func changedInventorySchema() *schema {
+	return inventorySchema([]string{"resource_provider_generation"}, nil)
+}
+
 func (h *handler) updateInventory(c *call) (int, any, error) {
 	provider, class := c.PathValue("uuid"), c.PathValue("class")
-	in, err := c.decodeObject(inventorySchema([]string{"resource_provider_generation"}, nil))
+	in, err := c.decodeObject(changedInventorySchema())
 	if err != nil {
 		return 0, nil, h.unlessStale(c, nil, err)
 	}

@@ -27,12 +27,17 @@ func (h *handler) listProviderTraits(c *call) (int, any, error) {
 	return c.traits(t)
 }
 
-func (h *handler) replaceProviderTraits(c *call) (int, any, error) {
-	in, err := c.decodeObject(&schema{kind: "object", required: []string{"traits", "resource_provider_generation"},
+// providerTraitsSchema returns the schema of all traits of a provider.
+func providerTraitsSchema() *schema {
+	return &schema{kind: "object", required: []string{"traits", "resource_provider_generation"},
 		fields: map[string]*schema{
 			"traits":                       {kind: "array", items: someName},
 			"resource_provider_generation": integer,
-		}})
+		}}
+}
+
+func (h *handler) replaceProviderTraits(c *call) (int, any, error) {
+	in, err := c.decodeObject(providerTraitsSchema())
 	if err != nil {
 		return 0, nil, err
 	}

@@ -43,6 +43,7 @@ type Options struct {
 	MaxCallTime time.Duration         // maximum time for a call; 0: one minute
 	TLS         *tls.Config           // for amqps URLs; nil: the system's certificate authorities
 	Metrics     prometheus.Registerer // may be nil
+	Observe     oslomsg.Observer      // sees each call; may be nil; a Publisher needs none
 }
 
 func (o Options) broker() oslomsg.Broker { return oslomsg.Broker{URLs: o.Brokers, TLS: o.TLS} }
@@ -71,7 +72,7 @@ func NewServer(o Options) *Server {
 	s := &Server{options: o, refusals: newRefusals(), senders: map[uuid.UUID]senderServer{},
 		main: oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports, topicL3},
 			Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, MaxCallTime: o.MaxCallTime, InternalFailure: internalFailure,
-			Metrics: o.Metrics})}
+			Metrics: o.Metrics, Observe: o.Observe})}
 	if o.Metrics != nil {
 		o.Metrics.MustRegister(s.refusals, oslomsg.ConnectedGauge("calls", s.Connected))
 	}

@@ -42,6 +42,7 @@ type Server struct {
 	catalog     []object
 	issued      int
 	status      int           // status of every response while the server fails; 0 otherwise
+	retryAfter  string        // header Retry-After of the responses while the server fails
 	gate        chan struct{} // closed when waiting requests may continue
 	first       chan struct{}
 	logins      int
@@ -109,10 +110,13 @@ func (s *Server) RevokeUser(name string) {
 }
 
 // Fail makes the server answer every request with the given status, until Fail(0).
-func (s *Server) Fail(status int) {
+func (s *Server) Fail(status int) { s.FailUntil(status, "") }
+
+// FailUntil is like Fail, and adds the header Retry-After to the answers.
+func (s *Server) FailUntil(status int, retryAfter string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status = status
+	s.status, s.retryAfter = status, retryAfter
 }
 
 // Hold makes requests wait until release is called. The channel `arrived` receives a value when the first request waits.
@@ -172,6 +176,9 @@ func (s *Server) withFaults(next http.Handler) http.Handler {
 		defer s.mu.Unlock()
 		if s.status != 0 {
 			w.Header().Set("Location", "/elsewhere")
+			if s.retryAfter != "" {
+				w.Header().Set("Retry-After", s.retryAfter)
+			}
 			writeError(w, s.status)
 			return
 		}

@@ -137,6 +137,9 @@ func (c role) parts() []Check { return nil }
 func (c role) String() string { return "role:" + c.Wanted.String() }
 
 func (c literal) decide(q question) Decision {
+	if c.Wanted.differs(q.target, c.Text) {
+		return Denied
+	}
 	wanted, ok := c.Wanted.fill(q.target)
 	if !ok {
 		return q.missing()
@@ -148,7 +151,7 @@ func (c literal) String() string { return c.Quoted + ":" + c.Wanted.String() }
 
 func (c claim) decide(q question) Decision {
 	values := claims[c.Name](q.caller)
-	if len(values) == 0 {
+	if len(values) == 0 || c.Wanted.differs(q.target, values...) {
 		return Denied
 	}
 	wanted, ok := c.Wanted.fill(q.target)
@@ -169,6 +172,9 @@ func (c field) attributes() [2]string {
 func (c field) decide(q question) Decision {
 	for _, name := range c.attributes() {
 		if value, ok := q.target[name]; ok {
+			if _, unknown := value.(Unlike); unknown {
+				return q.missing()
+			}
 			text := pythonString(value)
 			return decisionOf(value != nil && (c.Pattern == nil && text == c.Wanted || c.Pattern != nil && c.Pattern.MatchString(text)))
 		}
@@ -283,7 +289,7 @@ func (p piece) fill(target Target) (text string, ok bool) {
 		return p.Text, true
 	}
 	value, known := target[p.Name]
-	if !known {
+	if _, unknown := value.(Unlike); !known || unknown {
 		return "", false
 	}
 	return pythonString(value), true

@@ -86,6 +86,15 @@ func Open(o Options, defaults ...Default) (*Policy, error) {
 	return p, nil
 }
 
+// MustOpen opens the defaults without a file. MustOpen panics if a default is invalid, because this is an error of the program.
+func MustOpen(defaults ...Default) *Policy {
+	p, err := Open(Options{}, defaults...)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 // Allows reports whether the caller may perform the operation on the target.
 func (p *Policy) Allows(name string, c identity.Caller, target Target) bool {
 	return p.current().Decide(name, c, target) == Allowed
@@ -190,11 +199,12 @@ func unchanged(a, b os.FileInfo) bool {
 
 // read builds the rules from the defaults and the file.
 func (p *Policy) read() (*Rules, error) {
-	overrides, info, err := load(p.options.File)
+	file, err := load(p.options.File)
 	if err != nil {
 		return nil, err
 	}
-	e := &Rules{rules: map[string]Check{}, scopes: map[string][]Scope{}, texts: overrides, overridden: map[string]bool{}, file: info}
+	overrides := file.rules
+	e := &Rules{rules: map[string]Check{}, scopes: map[string][]Scope{}, texts: overrides, overridden: map[string]bool{}, file: file.info}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(p.defaults)) {
 		e.scopes[name] = p.defaults[name].Scopes
@@ -215,39 +225,39 @@ func (p *Policy) read() (*Rules, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if e.rules[name], err = Parse(overrides[name]); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s: %w", p.options.File, name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", file.place(name), err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := p.validate(e.rules, overrides); err != nil {
+	if err := p.validate(e.rules, file); err != nil {
 		return nil, err
 	}
 	for name := range e.rules {
 		e.overridden[name] = slices.ContainsFunc(reachable(e.rules, name), func(other string) bool { return hasKey(overrides, other) })
 	}
-	return e, p.checkAttributes(e.rules)
+	return e, p.checkAttributes(e.rules, file)
 }
 
 // validate refuses references to unknown rules, circular references, and rules of the file that no API checks and to which no other rule
 // refers.
-func (p *Policy) validate(rules map[string]Check, overrides map[string]string) error {
+func (p *Policy) validate(rules map[string]Check, file ruleFile) error {
 	used := map[string]bool{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		for _, other := range referredRules(rules[name]) {
 			if used[other] = true; rules[other] == nil {
-				errs = append(errs, fmt.Errorf("policy: %s refers to rule:%s, which does not exist", name, other))
+				errs = append(errs, fmt.Errorf("%s refers to rule:%s, which does not exist", file.place(name), other))
 			}
 		}
 		if circular(rules, name) {
-			errs = append(errs, fmt.Errorf("policy: %s refers to itself", name))
+			errs = append(errs, fmt.Errorf("%s refers to itself", file.place(name)))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+	for _, name := range slices.Sorted(maps.Keys(file.rules)) {
 		if _, known := p.defaults[name]; !known && !used[name] {
-			errs = append(errs, fmt.Errorf("%s: %s: no operation has this name, and no rule refers to it", p.options.File, name))
+			errs = append(errs, fmt.Errorf("%s: no operation has this name, and no rule refers to it", file.place(name)))
 		}
 	}
 	return errors.Join(errs...)
@@ -272,7 +282,7 @@ func reachable(rules map[string]Check, name string) []string {
 }
 
 // checkAttributes refuses rules that compare an attribute which the target of the operation does not have.
-func (p *Policy) checkAttributes(rules map[string]Check) error {
+func (p *Policy) checkAttributes(rules map[string]Check, file ruleFile) error {
 	var errs []error
 	for _, name := range p.order {
 		known := p.defaults[name].Attributes
@@ -282,8 +292,8 @@ func (p *Policy) checkAttributes(rules map[string]Check) error {
 		for _, other := range reachable(rules, name) {
 			for _, names := range comparedAttributes(rules[other]) {
 				if !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(known, n) }) {
-					errs = append(errs, fmt.Errorf("policy: %s: rule:%s compares the attribute %s, but the target of %s has only %s",
-						name, other, names[0], name, strings.Join(known, ", ")))
+					errs = append(errs, fmt.Errorf("%s: rule:%s compares the attribute %s, but the target of %s has only %s",
+						file.place(name), other, names[0], name, strings.Join(known, ", ")))
 				}
 			}
 		}

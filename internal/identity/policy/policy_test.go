@@ -102,6 +102,27 @@ func TestPolicy_FileWithoutEffectIsRefused(t *testing.T) {
 	}
 }
 
+func TestPolicy_ErrorNamesTheLine(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"# comment\n\nlist: admin":             "policy.yaml: line 3: list: ",
+		"a: role:x\n\"list\": '@'":             "policy.yaml: line 1: a: no operation has this name",
+		"list: rule:a\na: rule:b":              "policy.yaml: line 2: a refers to rule:b",
+		"list: rule:a\na: rule:list":           "policy.yaml: line 2: a refers to itself",
+		"\nlist: 1":                            "policy.yaml: line 2: list: a rule must be a quoted string",
+		"{\n\"list\":\n  [[\"role:admin\"]]}":  "policy.yaml: line 2: list: a rule must be a string",
+		"\n\nlist: user_id:%(user_id)s":        "policy.yaml: line 3: list: rule:list compares the attribute user_id",
+		"list: role:admin\n\tshow: role:admin": "line 2",
+	} {
+		t.Run(content, func(t *testing.T) {
+			_, err := policy.Open(policy.Options{File: writePolicy(t, content)}, policy.Default{Name: "list", Check: "@", Attributes: []string{"project_id"}})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("open the policy file %q: got error %v, want one with %q", content, err, want)
+			}
+		})
+	}
+}
+
 func TestPolicy_ComparisonWithAnAttributeThatTheTargetLacksIsRefused(t *testing.T) {
 	t.Parallel()
 	defaults := []policy.Default{

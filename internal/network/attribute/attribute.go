@@ -33,9 +33,9 @@ func (o Operations) String() string {
 type Definition[Object, Change any] struct {
 	Name           string
 	SettableOn     Operations
-	AdminOnlyWrite bool                                 // only administrators may set the attribute
+	AdminOnlyWrite bool                                 // by default only administrators may set the attribute; a policy rule decides
 	FalseAllowed   bool                                 // everyone may create an object with the value false, although AdminOnlyWrite is set
-	AdminOnlyRead  bool                                 // only administrators may see the attribute, filter by it and sort by it
+	AdminOnlyRead  bool                                 // by default only administrators and services may see the attribute, filter by it and sort by it; a policy rule decides
 	Set            func(*Change, json.RawMessage) error // reads the request's value into the change
 	FilterField    string                               // field of the store's list queries; empty: no filter by the attribute
 	FilterValue    func(string) (string, error)         // canonical form of a filter's value, or ErrNoMatch; nil: the text itself

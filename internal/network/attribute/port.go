@@ -94,10 +94,16 @@ var Ports = []Definition[port, portChange]{
 	{Name: Why},
 }
 
-// PortREST returns the representation of the port in the Networking API.
+// PortREST returns the representation of the port in the Networking API, for an administrator or for a member of a project.
 func PortREST(p network.Port, admin bool) map[string]any {
+	return PortView(p, func(string) bool { return admin })
+}
+
+// PortView returns the representation of the port in the Networking API. The function visible says whether the caller sees an attribute
+// that only administrators see by default.
+func PortView(p network.Port, visible func(name string) bool) map[string]any {
 	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) {
-		if d.AdminOnlyRead && !admin {
+		if d.AdminOnlyRead && !visible(d.Name) {
 			return d.Name, nil
 		}
 		return d.Name, d.Views.REST

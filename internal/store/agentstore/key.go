@@ -31,6 +31,7 @@ func (s *Store) AddKey(ctx context.Context, host string, key ed25519.PublicKey) 
 			where (select count(*) from agent_credential where host = $1 and kind = 'key') < $3
 			on conflict (kind, value) do nothing
 			returning `+credentialColumns, host, []byte(key), maxKeys)
+		tx.Changed(db.Change{Type: Key.auditType(), ID: c.ID.String()})
 		return err
 	})
 	switch {

@@ -48,10 +48,14 @@ func (s *Store) CreateToken(ctx context.Context, host string) (c Credential, tok
 	_, _ = rand.Read(secret) // never fails; see the documentation of rand.Read
 	token = TokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
 	digest := sha256.Sum256([]byte(token))
-	c, err = db.QueryOne(ctx, s.db, pgx.RowToStructByPos[Credential], pgx.ErrNoRows, `
-		insert into agent_credential (host, kind, value)
-		values ($1, 'token', $2)
-		returning `+credentialColumns, host, digest[:])
+	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		c, err = db.QueryOne(ctx, tx, pgx.RowToStructByPos[Credential], pgx.ErrNoRows, `
+			insert into agent_credential (host, kind, value)
+			values ($1, 'token', $2)
+			returning `+credentialColumns, host, digest[:])
+		tx.Changed(db.Change{Type: Token.auditType(), ID: c.ID.String()})
+		return err
+	})
 	if err != nil {
 		return Credential{}, "", fmt.Errorf("create a token of host %s: %w", host, err)
 	}
@@ -91,6 +95,9 @@ const (
 	Key   Kind = "key"   // public key that verifies reports to workflows
 )
 
+// auditType returns the type of the credentials of a kind in the audit log.
+func (k Kind) auditType() string { return "agent_" + string(k) }
+
 // List lists the credentials of a kind and of a host, or of all hosts if the host is empty, ordered by host and age.
 func (s *Store) List(ctx context.Context, kind Kind, host string) ([]Credential, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[Credential], `
@@ -107,6 +114,8 @@ func (s *Store) List(ctx context.Context, kind Kind, host string) ([]Credential,
 // Revoke deletes a credential and returns its host. From then on, berth refuses requests and reports that this credential
 // authenticates. Revoke returns db.ErrNotFound if the credential does not exist.
 func (s *Store) Revoke(ctx context.Context, kind Kind, id uuid.UUID) (host string, err error) {
-	err = s.db.QueryRow(ctx, `delete from agent_credential where id = $1 and kind = $2 returning host`, id, kind).Scan(&host)
+	err = s.db.InTx(ctx, func(tx db.Tx) error {
+		return tx.QueryRow(ctx, `delete from agent_credential where id = $1 and kind = $2 returning host`, id, kind).Scan(&host)
+	})
 	return host, db.NotFoundOr(err, "the agents' %s %s does not exist", kind, id)
 }

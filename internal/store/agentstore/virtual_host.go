@@ -29,11 +29,16 @@ func (s *Store) AddVirtualHost(ctx context.Context, host, name string, agentType
 	if agentTypes == nil {
 		agentTypes = []string{}
 	}
-	v, err := db.QueryOne(ctx, s.db, pgx.RowToStructByPos[VirtualHost], db.ErrConflict, `
-		insert into agent_virtual_host (host, name, agent_types)
-		values ($1, $2, $3)
-		on conflict do nothing
-		returning `+virtualHostColumns, host, name, agentTypes)
+	var v VirtualHost
+	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		v, err = db.QueryOne(ctx, tx, pgx.RowToStructByPos[VirtualHost], db.ErrConflict, `
+			insert into agent_virtual_host (host, name, agent_types)
+			values ($1, $2, $3)
+			on conflict do nothing
+			returning `+virtualHostColumns, host, name, agentTypes)
+		tx.Changed(db.Change{Type: "agent_vhost", ID: v.ID.String()})
+		return err
+	})
 	if err != nil {
 		return VirtualHost{}, fmt.Errorf("%w: the host %s already has a virtual host, or the virtual host %s belongs to another host", err, host, name)
 	}
@@ -56,6 +61,8 @@ func (s *Store) VirtualHosts(ctx context.Context, host string) ([]VirtualHost, e
 // RemoveVirtualHost deletes the registration of a virtual host and returns the host to which it belonged. From then on, berth answers no
 // messages in this virtual host. RemoveVirtualHost returns db.ErrNotFound if the registration does not exist.
 func (s *Store) RemoveVirtualHost(ctx context.Context, id uuid.UUID) (host string, err error) {
-	err = s.db.QueryRow(ctx, `delete from agent_virtual_host where id = $1 returning host`, id).Scan(&host)
+	err = s.db.InTx(ctx, func(tx db.Tx) error {
+		return tx.QueryRow(ctx, `delete from agent_virtual_host where id = $1 returning host`, id).Scan(&host)
+	})
 	return host, db.NotFoundOr(err, "the virtual host %s of agents does not exist", id)
 }

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -15,6 +16,9 @@ type admission struct {
 	free    int
 	held    map[string]int
 	waiting []*waiter // in the order of arrival
+
+	waits    int64         // callers that had to wait
+	waitTime time.Duration // how long they have waited
 }
 
 // waiter is a caller that waits for a connection.
@@ -42,6 +46,7 @@ func (a *admission) acquire(ctx context.Context, class string) (release func(), 
 	w := &waiter{class, make(chan struct{})}
 	a.waiting = append(a.waiting, w)
 	a.mu.Unlock()
+	defer a.recordWait(time.Now())
 	select {
 	case <-w.admitted:
 		return release, nil
@@ -51,6 +56,14 @@ func (a *admission) acquire(ctx context.Context, class string) (release func(), 
 		a.release(class) // release admitted the caller before leave could remove it
 	}
 	return nil, noConnection(ctx)
+}
+
+// recordWait records that a caller has waited for a connection since the time `begin`.
+func (a *admission) recordWait(begin time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waits++
+	a.waitTime += time.Since(begin)
 }
 
 // noConnection returns the error of a caller whose context ended while it waited for a connection.

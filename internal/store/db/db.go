@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,7 +19,8 @@ type DB struct {
 	prepared   *pgxpool.Pool // connections that use one generic plan for each prepared statement
 	reserve    *pgxpool.Pool // for contexts that WithReserve returned
 	admissions map[*pgxpool.Pool]*admission
-	hasNotes   chan struct{} // receives a value after a transaction with due notes is committed
+	retried    [len(retryReasons)]atomic.Int64 // repeated transactions, in the order of retryReasons
+	hasNotes   chan struct{}                   // receives a value after a transaction with due notes is committed
 	stop       context.CancelFunc
 	stopped    chan struct{}
 }

@@ -25,8 +25,16 @@ type Migration struct {
 
 // Migrate applies all pending migrations to the database with the given URL and returns these migrations. If another process is already
 // migrating the database, Migrate waits for that process, because a session lock allows only one migration at a time. No migration returns
-// to an older schema, because both the previous and the new version of berth work with the new schema.
+// to an older schema, because both the previous and the new version of berth work with the new schema. If the schema is too new for this
+// program, Migrate applies no migration and returns ErrSchemaTooNew.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
+	schema, err := ReadSchema(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of the database: %w", err)
+	}
+	if err := schema.checkMigration(); err != nil {
+		return nil, err
+	}
 	p, closeDB, err := migrator(url)
 	if err != nil {
 		return nil, err

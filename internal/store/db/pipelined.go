@@ -13,7 +13,7 @@ import (
 // statement, InPipelinedTx rolls the transaction back. Because a pipelined transaction has only two round trips, it holds its locks for
 // about the time of one round trip. Every statement in the two batches must be able to use an index, and no statement may enqueue notes.
 func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
-	return retry(func() error {
+	return d.retry(func() error {
 		return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) (bool, error) {
 			return runPipelined(ctx, conn, reads, decide)
 		})
@@ -24,7 +24,7 @@ func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide f
 // function `queue` fills, without explicit begin and commit. Every statement in the batch must be able to use an index. If a statement in
 // the batch enqueues notes, the caller of InBatch must call NotifyRelays afterwards.
 func (d *DB) InBatch(ctx context.Context, queue func(*pgx.Batch)) error {
-	return retry(func() error {
+	return d.retry(func() error {
 		batch := &pgx.Batch{}
 		queue(batch)
 		return d.TryBatch(ctx, batch)

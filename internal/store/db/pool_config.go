@@ -58,6 +58,7 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = int32(max(minPoolSize, runtime.NumCPU()))
 	}
+	cfg.ConnConfig.Tracer = sqlTracer{}
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		encodeUUIDs(conn.TypeMap())
 		return nil

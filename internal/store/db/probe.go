@@ -13,7 +13,7 @@ import (
 var ErrUnusable = errors.New("the database is not usable")
 
 // CheckWritable returns an error if no write can be committed now, or if the database lacks berth's schema or a migration of this program.
-// A newer schema is accepted. CheckWritable changes no table.
+// A newer schema is accepted if it supports this program. CheckWritable changes no table.
 func (d *DB) CheckWritable(ctx context.Context) error {
 	_, err := probe(ctx, d)
 	return err
@@ -49,11 +49,12 @@ type rowQuerier interface {
 }
 
 func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
-	var readOnly, inRecovery bool
+	var readOnly, inRecovery, restricted bool
 	var tables int
 	err := q.QueryRow(ctx, `
 		select current_setting('transaction_read_only')::boolean, pg_is_in_recovery(),
-			(select count(to_regclass(name)) from unnest($1::text[]) as t (name))`, probeTables).Scan(&readOnly, &inRecovery, &tables)
+			(select count(to_regclass(name)) from unnest($1::text[]) as t (name)), to_regclass('schema_support') is not null`, probeTables).Scan(
+		&readOnly, &inRecovery, &tables, &restricted)
 	switch {
 	case err != nil:
 		return ProbeResult{}, err
@@ -70,17 +71,20 @@ func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
 	}
 	found := ProbeResult{Program: versions[len(versions)-1]}
 	var applied int
+	var schema Schema
 	// The message is a record in the write-ahead log that changes no table. Its commit proves that the server, and every synchronous
 	// standby, can store a commit.
 	err = q.QueryRow(ctx, `
-		select max(version_id), count(distinct version_id) filter (where version_id = any($1)), pg_logical_emit_message(true, 'berth', 'write probe')::text is null
+		select max(version_id), count(distinct version_id) filter (where version_id = any($1)), pg_logical_emit_message(true, 'berth', 'write probe')::text is null,
+			`+oldestProgram(restricted)+`
 		from goose_db_version
-		where is_applied`, versions).Scan(&found.Schema, &applied, new(bool))
+		where is_applied`, versions).Scan(&found.Schema, &applied, new(bool), &schema.OldestProgram)
 	if err != nil {
 		return ProbeResult{}, err
 	}
-	if missing := len(versions) - applied; missing > 0 {
-		return found, fmt.Errorf("%w: it lacks %d of %d migrations; run `starter migrate`", ErrUnusable, missing, len(versions))
+	schema.Version, schema.missing = found.Schema, len(versions)-applied
+	if err := schema.check(); err != nil {
+		return found, fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
 	return found, nil
 }

@@ -90,6 +90,42 @@ CREATE INDEX announcement_network ON public.announcement USING btree (network_id
 
 CREATE INDEX announcement_told ON public.announcement USING btree (told_at) WHERE (told_at IS NOT NULL);
 
+create table audit_chain (
+    id boolean not null default true,
+    sequence bigint not null,
+    hash bytea not null,
+    anchor_sequence bigint not null,
+    anchor_hash bytea not null,
+    constraint audit_chain_pkey PRIMARY KEY (id),
+    constraint audit_chain_anchor_hash_check CHECK ((octet_length(anchor_hash) = 32)),
+    constraint audit_chain_check CHECK ((anchor_sequence <= sequence)),
+    constraint audit_chain_hash_check CHECK ((octet_length(hash) = 32)),
+    constraint audit_chain_id_check CHECK (id)
+);
+
+create table audit_pending (
+    id bigint not null generated always as identity,
+    record json not null
+);
+
+create table audit_record (
+    sequence bigint not null,
+    record json not null,
+    hash bytea not null,
+    constraint audit_record_pkey PRIMARY KEY (sequence),
+    constraint audit_record_hash_check CHECK ((octet_length(hash) = 32))
+);
+
+CREATE INDEX audit_record_at ON public.audit_record USING brin (((record ->> 'at'::text)) COLLATE "C");
+
+CREATE INDEX audit_record_object ON public.audit_record USING btree (((record ->> 'object_id'::text)), sequence);
+
+CREATE INDEX audit_record_project ON public.audit_record USING btree (((record ->> 'project'::text)), sequence);
+
+CREATE INDEX audit_record_refused ON public.audit_record USING btree (sequence) WHERE ((record ->> 'outcome'::text) <> 'success'::text);
+
+CREATE INDEX audit_record_user ON public.audit_record USING btree (((record ->> 'user'::text)), sequence);
+
 create table block (
     object_id uuid not null,
     entity text not null,
@@ -519,6 +555,9 @@ create table note (
     priority smallint not null default 1,
     refusals integer not null default 0,
     set_aside_at timestamp with time zone,
+    traceparent text,
+    request_id text,
+    global_request_id text,
     constraint note_pkey PRIMARY KEY (workflow_id),
     constraint note_priority_check CHECK (((priority >= 0) AND (priority <= 2)))
 );
@@ -809,6 +848,13 @@ create table router_mac (
     mac macaddr not null,
     constraint router_mac_pkey PRIMARY KEY (host),
     constraint router_mac_mac_key UNIQUE (mac)
+);
+
+create table schema_support (
+    single boolean not null default true,
+    oldest_program bigint not null,
+    constraint schema_support_pkey PRIMARY KEY (single),
+    constraint schema_support_single_check CHECK (single)
 );
 
 create table security_group (

@@ -57,6 +57,15 @@ func (d *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	return tag, classify(err, true)
 }
 
+// ExecInTx runs one SQL statement that writes rows of its condition, in a transaction that also writes the audit record of the request.
+func (d *DB) ExecInTx(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	err = d.InTx(ctx, func(tx Tx) (err error) {
+		tag, err = tx.Exec(ctx, sql, args...)
+		return err
+	})
+	return tag, err
+}
+
 // SendBatch runs a batch of SQL statements in its own transaction. The caller must close the result.
 func (d *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	ctx, conn, end, err := d.begin(ctx)

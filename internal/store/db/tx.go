@@ -25,6 +25,8 @@ type Tx interface {
 	pgx.Tx
 	// NotifyRelays requests that the relays are notified after the commit that notes are due.
 	NotifyRelays()
+	// Changed records a change of an object for the audit log.
+	Changed(Change)
 }
 
 // retries is the maximum number of retries of a transaction after a deadlock or serialization failure.
@@ -43,9 +45,9 @@ func (d *DB) InPreparedTx(ctx context.Context, f func(Tx) error) error {
 }
 
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) error {
-	return retry(func() error {
-		hasNotes := false
-		err := d.runTx(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error { return f(&transaction{tx, &hasNotes}) })
+	return d.retry(func() error {
+		hasNotes, audit := false, &auditState{recorder: RecorderOf(ctx)}
+		err := d.runTx(ctx, pool, pgx.TxOptions{}, audit, func(tx pgx.Tx) error { return f(&transaction{tx, &hasNotes, audit}) })
 		if err == nil && hasNotes {
 			d.NotifyRelays()
 		}
@@ -56,11 +58,12 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) err
 // InSnapshot runs f in a read-only transaction; all queries of this transaction see the same snapshot of the database.
 func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return d.runTx(ctx, d.poolFor(ctx), readOnly, func(tx pgx.Tx) error { return f(&transaction{tx, new(bool)}) })
+	audit := &auditState{}
+	return d.runTx(ctx, d.poolFor(ctx), readOnly, audit, func(tx pgx.Tx) error { return f(&transaction{tx, new(bool), audit}) })
 }
 
 // runTx runs f in a transaction. If the answer to the commit is missing, runTx returns an *UnavailableError with an unknown outcome.
-func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, f func(pgx.Tx) error) error {
+func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, audit *auditState, f func(pgx.Tx) error) error {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	release, err := d.admit(ctx, pool)
@@ -68,15 +71,28 @@ func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOption
 		return err
 	}
 	defer release()
-	tx, err := pool.BeginTx(ctx, options)
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return classify(err, false)
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // does nothing after the commit
-	if err := f(tx); err != nil {
+	defer conn.Release() // closes a connection that is still in a transaction
+	tx, err := conn.Conn().BeginTx(ctx, options)
+	if err != nil {
 		return classify(err, false)
 	}
-	return classify(tx.Commit(ctx), true)
+	if err = f(tx); err != nil {
+		_ = tx.Rollback(ctx)
+		return classify(err, false)
+	}
+	records := audit.records()
+	if records == nil {
+		return classify(tx.Commit(ctx), true)
+	}
+	records.Queue(`commit`)
+	if err = conn.SendBatch(ctx, records).Close(); err != nil {
+		_ = tx.Rollback(ctx)
+	}
+	return classify(err, true)
 }
 
 // Savepoint runs f in a savepoint. If f returns an error, Savepoint rolls the writes of f back, and the caller can continue the
@@ -85,12 +101,13 @@ func Savepoint(ctx context.Context, tx Tx, f func(Tx) error) error {
 	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return f(inner.(Tx)) })
 }
 
-func retry(f func() error) error {
+func (d *DB) retry(f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		if err == nil || attempt == retries || !Transient(err) {
 			return err
 		}
+		d.retried[retryReason(err)].Add(1)
 	}
 }
 
@@ -98,6 +115,7 @@ func retry(f func() error) error {
 type transaction struct {
 	pgx.Tx
 	hasNotes *bool
+	audit    *auditState
 }
 
 func (t *transaction) NotifyRelays() { *t.hasNotes = true }
@@ -109,7 +127,7 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{tx, t.hasNotes}, nil
+	return &transaction{tx, t.hasNotes, t.audit}, nil
 }
 
 // SendBatch sends a batch. If both PostgreSQL and a callback of the batch return an error, Close of the result returns
@@ -118,7 +136,7 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	r := &batchResults{}
 	for _, q := range b.QueuedQueries {
-		q.Fn = r.keepFirstError(q.Fn)
+		q.Fn = t.audit.watch(q.SQL, r.keepFirstError(q.Fn))
 	}
 	r.BatchResults = t.Tx.SendBatch(ctx, b)
 	return r

@@ -40,7 +40,7 @@ func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates [
 		if err != nil {
 			return err
 		}
-		batch := &pgx.Batch{}
+		batch, before := &pgx.Batch{}, p.generation
 		if expected != nil {
 			if err := p.checkGeneration(*expected, generationChangedMessage); err != nil {
 				return err
@@ -56,7 +56,9 @@ func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates [
 			return fmt.Errorf("set aggregates of provider %s: %w", provider, err)
 		}
 		generation = p.generation
+		p.changed(tx, before)
 		return nil
 	})
+	s.conflicts.record(err, inventory.CauseAggregates, provider)
 	return generation, err
 }

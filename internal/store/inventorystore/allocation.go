@@ -22,7 +22,15 @@ func (s *Store) PutAllocations(ctx context.Context, w inventory.ConsumerWrite) e
 // ReplaceAllocations replaces the allocations of several consumers, as PutAllocations does for one. ReplaceAllocations either executes all
 // writes or, if one write fails, none of them.
 func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.ConsumerWrite) error {
+	err := s.replaceAllocations(ctx, writes)
+	s.conflicts.recordAllocations(err, writes)
+	return err
+}
+
+func (s *Store) replaceAllocations(ctx context.Context, writes []inventory.ConsumerWrite) error {
 	w := NewAllocationWrite(ctx, writes)
+	w.recorder = db.RecorderOf(ctx)
+	ctx = db.WithRecorder(ctx, nil) // a transaction may contain the writes of several requests
 	var err error
 	if w.locksOneProvider() {
 		if _, err = s.groupCommit.Do(ctx, w); ctx.Err() != nil {
@@ -81,24 +89,30 @@ func (s *Store) runAllocationTx(ctx context.Context, writes ...*AllocationWrite)
 // *inventory.Fault. If the caller's transaction already holds the lock of a provider, the caller must not call ReplaceAllocations for
 // consumers that other transactions may write, because the transactions can deadlock.
 func ReplaceAllocations(ctx context.Context, tx db.Tx, writes ...*AllocationWrite) error {
+	_, err := replaceAllocations(ctx, tx, writes...)
+	return err
+}
+
+// replaceAllocations does the same as ReplaceAllocations, and returns the changes of the consumers' generations.
+func replaceAllocations(ctx context.Context, tx db.Tx, writes ...*AllocationWrite) (map[string]*inventory.GenerationShift, error) {
 	t := newAllocationTx(writes)
 	batch := &pgx.Batch{}
 	t.queueReads(batch)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("replace allocations: %w", err)
+		return nil, fmt.Errorf("replace allocations: %w", err)
 	}
 	if err := t.apply(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
 	for _, w := range writes {
 		if w.Fault != nil {
-			return w.Fault
+			return nil, w.Fault
 		}
 	}
 	batch = &pgx.Batch{}
 	t.queueWrites(ctx, batch)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("replace allocations: %w", err)
+		return nil, fmt.Errorf("replace allocations: %w", err)
 	}
-	return nil
+	return t.shifts, nil
 }

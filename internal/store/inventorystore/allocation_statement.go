@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/inventory"
+	"berth/internal/store/db"
 )
 
 // allocationStatement is a SQL statement that allocates amounts of one or more resource classes of one provider to a new consumer.
@@ -54,6 +55,10 @@ const allocationStatement = `
 	select @cause, @actor, @consumer, 1, uuid, generation - 1, generation
 	from updated_provider`
 
+// markedAllocationStatement is allocationStatement for a batch whose next statement writes an audit record.
+const markedAllocationStatement = allocationStatement + `
+	returning ` + db.MarkWritten
+
 // tryAllocationStatement runs a write that allocates from one provider to one new consumer as one SQL statement. This is the most frequent
 // kind of write. tryAllocationStatement reports whether the statement has written the allocations. If the statement has not written the
 // allocations, the caller runs the write with runAllocationTx, which needs one more round trip to PostgreSQL and returns the reason if the
@@ -72,8 +77,11 @@ func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) 
 			return false, nil
 		}
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(allocationStatement, pgx.NamedArgs{
+	batch, statement := &pgx.Batch{}, allocationStatement
+	if w.recorder != nil {
+		statement = markedAllocationStatement
+	}
+	batch.Queue(statement, pgx.NamedArgs{
 		"provider": provider, "classes": classes, "amounts": amounts,
 		"consumer": c.Consumer, "project": c.Project, "user": c.User, "type": c.Type,
 		"cause": inventory.CauseAllocations, "actor": w.actor,
@@ -81,6 +89,9 @@ func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) 
 		done = tag.RowsAffected() == 1
 		return nil
 	})
+	if w.recorder != nil {
+		w.recorder.QueueRecordIfMarked(batch, consumerChange(&inventory.GenerationShift{UUID: c.Consumer, To: new(int64(1))}))
+	}
 	err = s.db.TryBatch(ctx, batch)
 	var refused *pgconn.PgError
 	switch {

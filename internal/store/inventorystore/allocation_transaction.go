@@ -22,6 +22,7 @@ type allocationTx struct {
 	inventories map[inventory.InventoryKey]*inventoryState  // existing inventories of the new allocations
 	allocated   map[string]map[inventory.InventoryKey]int64 // allocations before the transaction, by consumer UUID
 	changes     []inventory.GenerationChange                // changes by the allowed writes
+	shifts      map[string]*inventory.GenerationShift       // changes of the consumers' generations by the allowed writes, by consumer UUID
 	standalone  bool                                        // the transaction contains no other changes, and is rolled back if all writes fail
 	incremented int64                                       // what the statement that locks the provider has already added to its generation
 }
@@ -54,6 +55,7 @@ func newAllocationTx(writes []*AllocationWrite) *allocationTx {
 		providers:   map[string]*providerState{},
 		inventories: map[inventory.InventoryKey]*inventoryState{},
 		allocated:   map[string]map[inventory.InventoryKey]int64{},
+		shifts:      map[string]*inventory.GenerationShift{},
 	}
 }
 
@@ -170,6 +172,7 @@ func (t *allocationTx) applyWrite(w *AllocationWrite) {
 			}
 		}
 		consumer := t.consumerShift(c)
+		t.shifts[c.Consumer] = consumer
 		for _, provider := range t.affectedProviders(c) {
 			before := t.providers[provider].generation
 			t.changes = append(t.changes, inventory.GenerationChange{Actor: w.actor, Consumer: consumer,

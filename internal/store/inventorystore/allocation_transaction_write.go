@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/inventory"
+	"berth/internal/store/db"
 )
 
 // queueWrites queues the statements that write the results of the allowed writes. If the allowed writes change nothing, queueWrites queues
@@ -26,6 +27,30 @@ func (t *allocationTx) queueWrites(ctx context.Context, batch *pgx.Batch) {
 	t.queueAllocations(batch, allowed)
 	t.queueGenerations(batch)
 	queueHistory(ctx, batch, inventory.CauseAllocations, t.changes...)
+	t.queueAudit(batch)
+}
+
+// queueAudit queues the audit records of the allowed writes, each of which may belong to another request.
+func (t *allocationTx) queueAudit(batch *pgx.Batch) {
+	for _, w := range t.writes {
+		if w.recorder == nil || w.Fault != nil {
+			continue
+		}
+		var changes []db.Change
+		for _, c := range w.Writes {
+			if s := t.shifts[c.Consumer]; s.From != nil || s.To != nil {
+				changes = append(changes, consumerChange(s))
+			}
+		}
+		if len(changes) > 0 {
+			w.recorder.QueueRecords(batch, changes)
+		}
+	}
+}
+
+// consumerChange returns a change of a consumer for the audit log.
+func consumerChange(s *inventory.GenerationShift) db.Change {
+	return db.Change{Type: "consumer", ID: s.UUID, Before: s.From, After: s.To}
 }
 
 // queueConsumers queues the statements that create the new consumers, update the existing consumers and delete their current allocations,

@@ -12,9 +12,10 @@ import (
 // AllocationWrite is a write that replaces the allocations of one or more consumers. If the write is not allowed for one consumer, it
 // changes none of the consumers.
 type AllocationWrite struct {
-	actor  string
-	Writes []inventory.ConsumerWrite // sorted by consumer
-	Fault  error                     // an *inventory.Fault if the write is not allowed; set by the transaction
+	actor    string
+	recorder db.Recorder               // writes the audit records of the write if it has a transaction of its own; may be nil
+	Writes   []inventory.ConsumerWrite // sorted by consumer
+	Fault    error                     // an *inventory.Fault if the write is not allowed; set by the transaction
 }
 
 // NewAllocationWrite returns a write of allocations by the actor in ctx.

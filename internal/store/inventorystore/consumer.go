@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/inventory"
 	"berth/internal/store/db"
@@ -14,14 +15,26 @@ import (
 // DeleteAllocations deletes a consumer and all its allocations, whatever the generation of the consumer is. DeleteAllocations returns
 // db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
-	tag, err := s.db.Exec(ctx, `
+	const statement = `
 		with deleted as (
 			delete from consumer
 			where uuid = $1
-			returning uuid, generation)
-		insert into generation_change (actor, cause, consumer, consumer_from)
-		select $2, $3, uuid, generation
-		from deleted`, consumer, db.Actor(ctx), inventory.CauseAllocations)
+			returning uuid, generation), recorded as (
+			insert into generation_change (actor, cause, consumer, consumer_from)
+			select $2, $3, uuid, generation
+			from deleted)
+		select ` + db.MarkDeleted + `
+		from deleted`
+	var tag pgconn.CommandTag
+	batch := &pgx.Batch{}
+	batch.Queue(statement, consumer, db.Actor(ctx), inventory.CauseAllocations).Exec(func(t pgconn.CommandTag) error {
+		tag = t
+		return nil
+	})
+	if recorder := db.RecorderOf(ctx); recorder != nil {
+		recorder.QueueRecordIfMarked(batch, db.Change{Type: "consumer", ID: consumer})
+	}
+	err := s.db.TryBatch(ctx, batch)
 	if err != nil {
 		return fmt.Errorf("delete allocations of consumer %s: %w", consumer, err)
 	}

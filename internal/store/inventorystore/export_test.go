@@ -44,3 +44,8 @@ func RunBatch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
 		return tx.SendBatch(ctx, batch).Close()
 	})
 }
+
+// RecordConflict counts a refused write.
+func RecordConflict(s *Store, err error, cause inventory.Cause, provider string) {
+	s.conflicts.record(err, cause, provider)
+}

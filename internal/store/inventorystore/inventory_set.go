@@ -160,13 +160,16 @@ func (s *Store) changeInventories(ctx context.Context, provider string,
 		if err := prepare(tx, p, batch); err != nil {
 			return err
 		}
+		before := p.generation
 		p.QueueGeneration(ctx, batch, inventory.CauseInventories)
+		p.changed(tx, before)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("change inventories of provider %s: %w", provider, err)
 		}
 		after, err = providerInventories(ctx, tx, provider)
 		return err
 	})
+	s.conflicts.record(err, inventory.CauseInventories, provider)
 	return after, err
 }
 

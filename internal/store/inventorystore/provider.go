@@ -27,6 +27,7 @@ func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (
 		}
 		var err error
 		created, err = provider(ctx, tx, p.UUID)
+		tx.Changed(db.Change{Type: providerType, ID: p.UUID, After: &created.Generation})
 		return err
 	})
 	return created, err
@@ -108,6 +109,7 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 		return inventory.Faultf(inventory.ProviderInUse,
 			"Unable to delete resource provider %s: Resource provider has allocations.", uuid)
 	}
+	tx.Changed(db.Change{Type: providerType, ID: uuid, Before: &generation})
 	batch = &pgx.Batch{}
 	batch.Queue(`delete from provider where id = $1`, id)
 	queueHistory(ctx, batch, inventory.CauseDeleted, inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: uuid, From: &generation}})
@@ -115,6 +117,14 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	}
 	return nil
+}
+
+// providerType is the type of providers in the audit log.
+const providerType = "resource_provider"
+
+// changed records a change of a locked provider for the audit log.
+func (p LockedProvider) changed(tx db.Tx, before int64) {
+	tx.Changed(db.Change{Type: providerType, ID: p.uuid, Before: &before, After: &p.generation})
 }
 
 // LockedProvider is a provider whose row the current transaction has locked. Until the transaction ends, no other transaction can change

@@ -32,14 +32,32 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 			return err
 		}
 		if len(shape.Writes) > 0 {
-			if err := ReplaceAllocations(ctx, tx, NewAllocationWrite(ctx, shape.Writes)); err != nil {
+			consumers, err := replaceAllocations(ctx, tx, NewAllocationWrite(ctx, shape.Writes))
+			if err != nil {
 				return err
 			}
+			for _, consumer := range slices.Sorted(maps.Keys(consumers)) {
+				tx.Changed(consumerChange(consumers[consumer]))
+			}
 		}
-		return r.deleteInventories(ctx)
+		if err := r.deleteInventories(ctx); err != nil {
+			return err
+		}
+		return recordReshapedProviders(ctx, tx, shape)
 	})
 	if db.Transient(err) { // every attempt lost against writers that create the same consumers
 		return reshapeConflict("data")
+	}
+	return err
+}
+
+// recordReshapedProviders records the changes of the providers of a reshape for the audit log.
+func recordReshapedProviders(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
+	after, err := providersWhere(ctx, tx, `uuid = any($1)`, shape.InventoryProviders())
+	for _, name := range shape.InventoryProviders() {
+		if p := after[name]; p.generation != shape.Inventories[name].Generation {
+			p.changed(tx, shape.Inventories[name].Generation)
+		}
 	}
 	return err
 }

@@ -38,6 +38,7 @@ func (s *Store) Class(ctx context.Context, name string) (inventory.ResourceClass
 func (s *Store) EnsureClass(ctx context.Context, name string) (created bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		created, err = addClass(ctx, tx, name)
+		tx.Changed(db.Change{Type: "resource_class", ID: name})
 		return err
 	})
 	return created, err

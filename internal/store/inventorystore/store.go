@@ -10,11 +10,12 @@ import "berth/internal/store/db"
 type Store struct {
 	db          *db.DB
 	groupCommit *groupCommit
+	conflicts   conflictCounter
 }
 
 // New returns a store for a database.
 func New(d *db.DB) *Store {
-	s := &Store{db: d}
+	s := &Store{db: d, conflicts: conflictCounter{providers: map[string]*Conflicts{}}}
 	s.groupCommit = newGroupCommit(s)
 	return s
 }

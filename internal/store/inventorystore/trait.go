@@ -146,6 +146,7 @@ func (s *Store) SetProviderTraits(ctx context.Context, provider string, generati
 		after, err = providerTraits(ctx, tx, provider)
 		return err
 	})
+	s.conflicts.record(err, inventory.CauseTraits, provider)
 	return after, err
 }
 
@@ -184,8 +185,9 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 		return inventory.Faultf(inventory.Invalid, "No such trait %s", strings.Join(names, ", "))
 	}
 	if err == nil && changes > 0 {
-		generation := &pgx.Batch{}
+		generation, before := &pgx.Batch{}, p.generation
 		p.QueueGeneration(ctx, generation, inventory.CauseTraits)
+		p.changed(tx, before)
 		err = tx.SendBatch(ctx, generation).Close()
 	}
 	if err != nil {

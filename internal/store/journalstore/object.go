@@ -33,6 +33,9 @@ func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]
 		if err != nil {
 			return err
 		}
+		for _, c := range changes {
+			tx.Changed(db.Change{Type: c.Object.Type, ID: c.Object.ID})
+		}
 		entries, err = pgx.CollectRows(rows, ScanEntry)
 		return err
 	})

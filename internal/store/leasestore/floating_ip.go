@@ -72,6 +72,7 @@ func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip ne
 		if err != nil {
 			return fmt.Errorf("register floating IP %s: %w", ip, err)
 		}
+		tx.Changed(db.Change{Type: "floatingip", ID: a.ID.String()})
 		return nil
 	})
 	return a, err
@@ -120,7 +121,7 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 // DeleteFloatingIP deletes a reservable floating IP. DeleteFloatingIP returns a *lease.Fault if the floating IP is allocated to a current
 // or future reservation.
 func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
-	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)
+	tag, err := s.db.ExecInTx(ctx, `delete from floatingip where id = $1`, id)
 	switch {
 	case db.Violates(err, "floatingip_allocation_address"):
 		return lease.Faultf(lease.AddressInUse, "Floating IP %s is reserved and cannot be deleted.", id)

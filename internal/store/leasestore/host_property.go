@@ -75,15 +75,15 @@ func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.Resou
 // SetHostPropertyPrivate sets whether a host property is private. HostProperties returns a private host property only if its caller
 // requests private properties.
 func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private bool) (lease.ResourceProperty, error) {
-	rows, err := s.db.Query(ctx, `
-		update host_property p
-		set private = $2, updated_at = clock_timestamp()
-		where p.name = $1
-		returning p.id, p.name, p.private, p.created_at, p.updated_at,
-			array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)`, name, private)
-	if err != nil {
-		return lease.ResourceProperty{}, fmt.Errorf("update host property %s: %w", name, err)
-	}
-	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.ResourceProperty])
+	var p lease.ResourceProperty
+	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		p, err = db.QueryOne(ctx, tx, pgx.RowToStructByPos[lease.ResourceProperty], pgx.ErrNoRows, `
+			update host_property p
+			set private = $2, updated_at = clock_timestamp()
+			where p.name = $1
+			returning p.id, p.name, p.private, p.created_at, p.updated_at,
+				array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)`, name, private)
+		return err
+	})
 	return p, db.NotFoundOr(err, "host property %s", name)
 }

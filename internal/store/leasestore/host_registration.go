@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,7 @@ func (s *Store) RegisterHost(ctx context.Context, nova lease.Hypervisor, capabil
 		if err := s.enqueuePoolUpdate(ctx, tx, h.ServiceName); err != nil {
 			return err
 		}
+		tx.Changed(db.Change{Type: "host", ID: strconv.FormatInt(h.ID, 10)})
 		h, err = readHost(ctx, tx, h.ID)
 		return err
 	})

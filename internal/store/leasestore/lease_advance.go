@@ -178,6 +178,7 @@ func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []Star
 	for i, step := range started {
 		ids[i] = step.ID
 	}
+	var succeeded []finishedStep
 	err = s.inTx(ctx, func(tx *transaction) error {
 		finished, abandoned = 0, nil
 		current, err := lockLeases(ctx, tx, ids)
@@ -188,7 +189,7 @@ func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []Star
 			return err
 		}
 		abandoned = abandonedStarts(started, current)
-		succeeded, err := bisect(ctx, tx, finishableSteps(applied, current, abandoned), finishSteps)
+		succeeded, err = bisect(ctx, tx, finishableSteps(applied, current, abandoned), finishSteps)
 		if err != nil {
 			return err
 		}
@@ -204,6 +205,11 @@ func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []Star
 		}
 		return outbox.Enqueue(ctx, tx, nudges...)
 	})
+	if err == nil {
+		for _, f := range succeeded {
+			s.reportLateness(f.transition)
+		}
+	}
 	return finished, abandoned, err
 }
 

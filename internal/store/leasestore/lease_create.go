@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
+	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 )
 
@@ -21,6 +22,7 @@ func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, 
 	}
 	err = s.inTx(ctx, func(tx *transaction) error {
 		l, err = s.createLease(ctx, tx, d)
+		tx.Changed(db.Change{Type: "lease", ID: l.ID.String()})
 		return err
 	})
 	return l, err

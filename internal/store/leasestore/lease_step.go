@@ -42,7 +42,8 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 // FinishLease finishes a deletion without failed reservations, it deletes the row of the lease and returns the last state of the lease; if
 // FinishLease is then called again, it returns db.ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
-	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
+	var done transition
+	l, err := s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		is, err := lease.FinishStep(was, step, failed)
 		if err != nil {
 			return was, asConflict(err)
@@ -52,8 +53,13 @@ func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, 
 		}
 		all := []transition{{was, is, step, failed}}
 		err = finishTransitions(ctx, tx, all)
+		done = all[0]
 		return all[0].after, err
 	})
+	if err == nil && done.before.Status != done.after.Status {
+		s.reportLateness(done)
+	}
+	return l, err
 }
 
 // transition is the change of a lease by a step.

@@ -40,14 +40,14 @@ func (s *Store) ResourceProperties(ctx context.Context, typ string, private bool
 // SetResourcePropertyPrivate sets whether a property of a resource type is private. SetResourcePropertyPrivate returns db.ErrNotFound if
 // no resource has ever had the property.
 func (s *Store) SetResourcePropertyPrivate(ctx context.Context, typ, name string, private bool) (lease.ResourceProperty, error) {
-	rows, err := s.db.Query(ctx, `
-		update reservable_resource_property p
-		set private = $3, updated_at = clock_timestamp()
-		where p.resource_type = $1 and p.name = $2
-		returning `+propertyColumns, typ, name, private)
-	if err != nil {
-		return lease.ResourceProperty{}, fmt.Errorf("update property %s of the type %s: %w", name, typ, err)
-	}
-	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.ResourceProperty])
+	var p lease.ResourceProperty
+	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		p, err = db.QueryOne(ctx, tx, pgx.RowToStructByPos[lease.ResourceProperty], pgx.ErrNoRows, `
+			update reservable_resource_property p
+			set private = $3, updated_at = clock_timestamp()
+			where p.resource_type = $1 and p.name = $2
+			returning `+propertyColumns, typ, name, private)
+		return err
+	})
 	return p, db.NotFoundOr(err, "property %s of the type %s", name, typ)
 }

@@ -5,6 +5,7 @@ package leasestore
 
 import (
 	"context"
+	"time"
 
 	"berth/internal/contract"
 	"berth/internal/lease"
@@ -22,7 +23,10 @@ type Store struct {
 type Config struct {
 	Limits        lease.Limits
 	Notifications bool // store a notification for the webhooks at every change of a lease
-	PoolHosts     bool // add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
+	// OnFinished, if set, is called after the start or the end of a lease has been committed without a failure. The parameter `late` is the
+	// time since the start or the end was due.
+	OnFinished func(step lease.Step, late time.Duration)
+	PoolHosts  bool // add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
 }
 
 // New returns a store for a database, with the given settings.

@@ -49,6 +49,7 @@ func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, er
 		if r.Plan != want.Plan {
 			return fmt.Errorf("%w: repair %d with plan %d is still open", db.ErrConflict, r.ID, r.Plan)
 		}
+		tx.Changed(db.Change{Type: "run", ID: fmt.Sprint(r.ID)})
 		return outbox.Enqueue(ctx, tx, runNudge(r.Kind))
 	})
 	if err != nil {

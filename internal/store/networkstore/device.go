@@ -2,12 +2,10 @@ package networkstore
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -90,7 +88,7 @@ func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]u
 			found[d] = id
 		} else if mac, err := net.ParseMAC(d.Name); err == nil && len(mac) == 6 {
 			macNames, macs, slots = append(macNames, d.Name), append(macs, mac.String()), append(slots, d.PCISlot)
-		} else if from, to, ok := portIDRange(d.Name); ok {
+		} else if from, to, ok := network.PortIDRange(d.Name); ok {
 			prefixes, low, high = append(prefixes, d.Name), append(low, from.String()), append(high, to.String())
 		}
 	}
@@ -119,37 +117,6 @@ func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]u
 		return nil
 	})
 	return found, err
-}
-
-// devicePrefixes are the prefixes that interface names have before the beginning of the port ID.
-var devicePrefixes = []string{"tap", "qvo", "qr-", "qg-", "sg-", "fg-", "ha-"}
-
-// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. A Linux interface name has at most 15
-// characters, which is enough for a prefix such as "tap" and minIDDigits digits of the port ID.
-const minIDDigits = 8
-
-// portIDRange returns the lowest and the highest port ID that begin with the digits in a device name.
-func portIDRange(name string) (low, high uuid.UUID, ok bool) {
-	for _, p := range devicePrefixes {
-		if rest, cut := strings.CutPrefix(name, p); cut {
-			name = rest
-			break
-		}
-	}
-	digits := strings.ReplaceAll(name, "-", "")
-	if len(digits) < minIDDigits || len(digits) > 32 {
-		return low, high, false
-	}
-	fill := func(with string) (id uuid.UUID, err error) {
-		_, err = hex.Decode(id[:], []byte(digits+strings.Repeat(with, 32-len(digits))))
-		return id, err
-	}
-	low, err := fill("0")
-	if err != nil {
-		return low, high, false
-	}
-	high, _ = fill("f")
-	return low, high, true
 }
 
 // EnsureDHCPPort creates the port of a DHCP agent. If the network already has a DHCP port with the same device ID, EnsureDHCPPort
@@ -188,14 +155,10 @@ func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange, ownerO
 
 // DHCPHosts lists the hosts of the DHCP agents that serve a network.
 func (s *Store) DHCPHosts(ctx context.Context, id uuid.UUID) ([]string, error) {
-	rows, err := s.db.Query(ctx, `
+	return db.QueryAll(ctx, s.db, pgx.RowTo[string], `
 		select a.host
 		from dhcp_binding d
 		join agent a on a.id = d.agent_id
 		where d.network_id = $1
 		order by a.host`, id)
-	if err != nil {
-		return nil, fmt.Errorf("list DHCP agents: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

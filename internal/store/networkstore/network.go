@@ -85,6 +85,7 @@ func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(
 				return err
 			}
 			created = append(created, m)
+			tx.changed(nil, m)
 		}
 		for _, f := range finish {
 			if err := f(ctx, tx, created); err != nil {
@@ -223,6 +224,7 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		if after, err = networkByID(ctx, tx, id); err != nil {
 			return err
 		}
+		tx.changed(before, after)
 		return recordChanges(ctx, tx, mirrorNetwork(after, journal.Update))
 	})
 	return after, err
@@ -302,6 +304,7 @@ func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) 
 		if _, err := tx.Exec(ctx, `delete from network where id = $1`, id); err != nil {
 			return fmt.Errorf("delete network: %w", err)
 		}
+		tx.changed(n, nil)
 		return recordChanges(ctx, tx, changes...)
 	})
 }

@@ -308,6 +308,7 @@ func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) err
 		if err := checkRevision(p.Revision, expect); err != nil {
 			return err
 		}
+		tx.changed(p.Port, nil)
 		return deletePort(ctx, tx, p)
 	})
 }

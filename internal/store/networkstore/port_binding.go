@@ -70,6 +70,7 @@ func (s *Store) changeBindingOnHost(ctx context.Context, id uuid.UUID, host stri
 		} else {
 			after, err = writeBindings(ctx, tx, h, other)
 		}
+		tx.changed(h.Port, after)
 		return err
 	})
 	return after, err
@@ -84,6 +85,7 @@ func (s *Store) changeBindings(ctx context.Context, id uuid.UUID, change func(*t
 			return err
 		}
 		after, err = writeBindings(ctx, tx, h, change)
+		tx.changed(h.Port, after)
 		return err
 	})
 	return after, err

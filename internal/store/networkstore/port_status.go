@@ -51,7 +51,7 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 			return errNeedsTx
 		}
 		view = after.StatusView()
-		view.Accepted = accepted
+		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
 		if queuePortUpdate(writes, h.Port, after, entity); writes.Len() > 0 {
 			notificationstore.QueueNovaEventsRead(writes, id, &events) // including the events queued above
 		}
@@ -77,7 +77,7 @@ func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports 
 			return err
 		default:
 			view = after.StatusView()
-			view.Accepted = accepted
+			view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
 		}
 		view.Events, err = notificationstore.NovaEvents(ctx, tx, id)
 		return err
@@ -95,10 +95,11 @@ func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.
 			return err
 		}
 		view = after.StatusView()
-		view.Accepted = accepted
+		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
 		if equal(before, after) {
 			return nil
 		}
+		tx.changed(before, after)
 		return outbox.Enqueue(ctx, tx, portNudge(after, false))
 	})
 	return view, err

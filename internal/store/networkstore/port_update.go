@@ -34,7 +34,9 @@ func updatePort(ctx context.Context, tx *transaction, id uuid.UUID, c network.Po
 	if err := checkRevision(before.Revision, expect); err != nil {
 		return before.Port, err
 	}
-	return changePort(ctx, tx, before, c)
+	after, err := changePort(ctx, tx, before, c)
+	tx.changed(before.Port, after)
+	return after, err
 }
 
 // lockPortAndNetwork takes a share lock on the port's network and then locks the port.

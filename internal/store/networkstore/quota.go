@@ -133,7 +133,7 @@ func setQuota(ctx context.Context, tx *transaction, project string, q network.Qu
 
 // ResetQuota deletes the limits of a project, so that the defaults apply.
 func (s *Store) ResetQuota(ctx context.Context, project string) error {
-	tag, err := s.db.Exec(ctx, `delete from quota where project = $1`, project)
+	tag, err := s.db.ExecInTx(ctx, `delete from quota where project = $1`, project)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reset quota: %w", err)

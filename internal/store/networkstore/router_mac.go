@@ -38,11 +38,7 @@ func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string)
 
 // RouterMACs lists the router MACs of all hosts.
 func (s *Store) RouterMACs(ctx context.Context) ([]network.DVRMAC, error) {
-	rows, err := s.db.Query(ctx, `select host, mac::text as mac from router_mac order by host`)
-	if err != nil {
-		return nil, fmt.Errorf("list router MACs: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[network.DVRMAC])
+	return db.QueryAll(ctx, s.db, pgx.RowToStructByName[network.DVRMAC], `select host, mac::text as mac from router_mac order by host`)
 }
 
 // DHCPAgentHosts reports whether a DHCP agent on the host hosts the network.

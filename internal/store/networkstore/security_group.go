@@ -125,7 +125,8 @@ func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) 
 func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (id uuid.UUID, err error) {
 	name, description := network.DefaultGroup, "Default security group"
 	g := network.NewSecurityGroup(uuid.New(), network.SecurityGroupChange{Project: &project, Name: &name, Description: &description})
-	if _, created, err := insertGroup(ctx, tx, g); err != nil || created {
+	if g, created, err := insertGroup(ctx, tx, g); err != nil || created {
+		tx.changed(nil, g)
 		return g.ID, err
 	}
 	// A concurrent transaction has created the default group and has committed, so a new statement sees the group.
@@ -249,6 +250,7 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 		if after, err = bumpGroupRevision(ctx, tx, id); err != nil {
 			return err
 		}
+		tx.changed(before, after)
 		return recordWithReferences(ctx, tx, mirrorGroup(after, journal.Update))
 	})
 	return after, err
@@ -292,6 +294,7 @@ func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *i
 		if _, err := tx.Exec(ctx, `delete from security_group where id = $1`, id); err != nil {
 			return fmt.Errorf("delete security group: %w", err)
 		}
+		tx.changed(g, nil)
 		return recordWithReferences(ctx, tx, mirrorGroup(g, journal.Delete))
 	})
 }

@@ -154,6 +154,7 @@ func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.
 		if after, err = ruleByID(ctx, tx, id); err != nil {
 			return err
 		}
+		tx.changed(r, after)
 		return recordWithReferences(ctx, tx, mirrorRule(after, journal.Update))
 	})
 	return after, err
@@ -165,6 +166,7 @@ func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *in
 		if _, err := tx.Exec(ctx, `delete from security_group_rule where id = $1`, id); err != nil {
 			return fmt.Errorf("delete security group rule: %w", err)
 		}
+		tx.changed(r, nil)
 		if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
 			return err
 		}

@@ -209,6 +209,7 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		if after, err = subnetByID(ctx, tx, id); err != nil {
 			return err
 		}
+		tx.changed(before, after)
 		return recordChanges(ctx, tx, mirrorSubnet(after, journal.Update))
 	})
 	return after, err
@@ -265,6 +266,7 @@ func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) e
 		if err := bumpNetworkRevision(ctx, tx, n.Network); err != nil {
 			return err
 		}
+		tx.changed(n, nil)
 		return recordChanges(ctx, tx, mirrorSubnet(n, journal.Delete))
 	})
 }

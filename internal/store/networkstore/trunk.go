@@ -305,6 +305,7 @@ func (s *Store) changeTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 			return fmt.Errorf("update trunk: %w", err)
 		}
 		after, err = recordTrunk(ctx, tx, id, journal.Update)
+		tx.changed(t, after)
 		return err
 	})
 	return after, err
@@ -337,6 +338,7 @@ func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) er
 		if _, err := tx.Exec(ctx, `with blocks as (delete from block where object_id = $1) delete from trunk where id = $1`, id); err != nil {
 			return fmt.Errorf("delete trunk: %w", err)
 		}
+		tx.changed(t, nil)
 		return recordWithReferences(ctx, tx, mirrorTrunk(t, journal.Delete))
 	})
 }

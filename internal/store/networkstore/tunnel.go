@@ -36,15 +36,7 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint, owne
 		if owner != end.Host {
 			return fmt.Errorf("%w: the address %s is the tunnel endpoint of the host %s, whose agents still exist", db.ErrConflict, end.IP, owner)
 		}
-		rows, err := tx.Query(ctx, `
-			select type, host, ip
-			from tunnel_end
-			where type = $1
-			order by ip`, end.Type)
-		if err != nil {
-			return fmt.Errorf("list tunnel endpoints: %w", err)
-		}
-		if all, err = pgx.CollectRows(rows, pgx.RowToStructByName[network.TunnelEndpoint]); err != nil {
+		if all, err = tunnelEnds(ctx, tx, end.Type); err != nil {
 			return err
 		}
 		var notifications []network.AgentNotification
@@ -58,7 +50,11 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint, owne
 
 // TunnelEnds lists the tunnel endpoints of a type.
 func (s *Store) TunnelEnds(ctx context.Context, kind string) ([]network.TunnelEndpoint, error) {
-	ends, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[network.TunnelEndpoint], `
+	return tunnelEnds(ctx, s.db, kind)
+}
+
+func tunnelEnds(ctx context.Context, q db.Querier, kind string) ([]network.TunnelEndpoint, error) {
+	ends, err := db.QueryAll(ctx, q, pgx.RowToStructByName[network.TunnelEndpoint], `
 		select type, host, ip
 		from tunnel_end
 		where type = $1

@@ -11,11 +11,12 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/store/db"
+	"berth/internal/tracing"
 )
 
 // Enqueue writes a note for each nudge (the request that a workflow run and read its row again), in the caller's transaction. If
 // a note of the same workflow already waits, Enqueue merges the nudge into the waiting note. The merged note becomes due at the
-// earlier of the two times. If a relay has already tried to deliver the note, Enqueue clears its NotRunning (the column
+// earlier of the two times. The note names the request and the trace of the context. If a relay has already tried to deliver the note, Enqueue clears its NotRunning (the column
 // `fresh`), because the workflow may be running by now.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
@@ -23,6 +24,7 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	}
 	now := false
 	batch := &pgx.Batch{}
+	request, traceparent := tracing.RequestIDsOf(ctx), tracing.Traceparent(ctx)
 	for _, n := range nudges {
 		attributes, err := json.Marshal(n.Attributes)
 		if err != nil {
@@ -30,15 +32,19 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 		}
 		now = now || n.Delay <= 0
 		batch.Queue(`
-			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart, priority)
-			values ($1, $2, $3, $4, $5, now() + $6::interval, $7, $8, $9)
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen, restart, priority, traceparent, request_id, global_request_id)
+			values ($1, $2, $3, $4, $5, now() + $6::interval, $7, $8, $9, nullif($10, ''), nullif($11, ''), nullif($12, ''))
 			on conflict (workflow_id) do update
 			set version = note.version + 1,
 				fresh = note.fresh and note.attempts = 0,
 				due_at = least(note.due_at, excluded.due_at),
 				restart = note.restart or excluded.restart,
-				priority = least(note.priority, excluded.priority)`,
-			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus, n.Restart, priority(n.Workflow))
+				priority = least(note.priority, excluded.priority),
+				traceparent = coalesce(excluded.traceparent, note.traceparent),
+				request_id = coalesce(excluded.request_id, note.request_id),
+				global_request_id = case when excluded.request_id is null then note.global_request_id else excluded.global_request_id end`,
+			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus, n.Restart, priority(n.Workflow),
+			traceparent, request.ID, request.Global)
 	}
 	if now {
 		tx.NotifyRelays()
@@ -108,12 +114,14 @@ func selectDue(priority int, limit string) string {
 }
 
 // noteColumns lists the columns that ScanNote reads.
-const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes, case when version = 1 then seen end, version, attempts, refusals`
+const noteColumns = `workflow_id, workflow, fresh, restart, summary, attributes, case when version = 1 then seen end, version, attempts, refusals,
+	coalesce(traceparent, ''), coalesce(request_id, ''), coalesce(global_request_id, '')`
 
 // ScanNote reads a claimed note.
 func ScanNote(row pgx.CollectableRow) (contract.Note, error) {
 	var n contract.Note
-	err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Restart, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts, &n.Refusals)
+	err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Restart, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts, &n.Refusals,
+		&n.Origin.Traceparent, &n.Origin.RequestID, &n.Origin.GlobalRequestID)
 	return n, err
 }
 

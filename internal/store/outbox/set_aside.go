@@ -68,7 +68,7 @@ func (s *Store) CountSetAside(ctx context.Context) (n int64, err error) {
 // RetrySetAside makes notes that are set aside due now: those with the workflow IDs in `only`, or all of them if `only`
 // is nil. RetrySetAside returns the number of these notes.
 func (s *Store) RetrySetAside(ctx context.Context, only []string) (int64, error) {
-	tag, err := s.db.Exec(ctx, `
+	tag, err := s.db.ExecInTx(ctx, `
 		update note
 		set due_at = now()
 		where set_aside_at is not null and ($1::text[] is null or workflow_id = any($1))`, only)

@@ -28,7 +28,7 @@ type envelope struct {
 	Message string `json:"oslo.message"`
 }
 
-// request is an RPC message: a call, whose sender waits for a reply, or a cast, whose sender does not. berth ignores the fields of the
+// request is an RPC message: a call, whose sender waits for a reply, or a cast, whose sender does not. berth ignores the other fields of the
 // request context, whose names begin with _context_, because the sender writes them and they prove nothing.
 type request struct {
 	Method    string          `json:"method"`
@@ -38,6 +38,7 @@ type request struct {
 	UniqueID  string          `json:"_unique_id"`
 	MessageID string          `json:"_msg_id"`
 	ReplyTo   string          `json:"_reply_q"`
+	RequestID any             `json:"_context_request_id"` // only for logs, so any type is accepted
 }
 
 // wantsReply reports whether the caller waits for a reply.

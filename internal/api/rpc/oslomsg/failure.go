@@ -24,6 +24,14 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
+// className returns the class of the exception, or "" if f is nil.
+func (f *Failure) className() string {
+	if f == nil {
+		return ""
+	}
+	return f.Class
+}
+
 // NewFailure returns the exception module.class with a formatted message.
 func NewFailure(module, class, format string, args ...any) *Failure {
 	message := fmt.Sprintf(format, args...)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Message is a cast (a message without a reply) and its destination.
@@ -191,9 +193,20 @@ func (s *session) publishAll(ctx context.Context, exchange string, messages []Me
 	return unroutable, nil
 }
 
+// tracedPublishing returns a message with the traceparent of the context, if its trace is sampled.
+func tracedPublishing(ctx context.Context, body []byte) amqp.Publishing {
+	p := newPublishing(body, time.Now())
+	if trace.SpanContextFromContext(ctx).IsSampled() {
+		carrier := propagation.MapCarrier{}
+		propagation.TraceContext{}.Inject(ctx, carrier)
+		p.Headers["traceparent"] = carrier["traceparent"]
+	}
+	return p
+}
+
 func (s *session) publish(ctx context.Context, exchange string, m Message) (*amqp.DeferredConfirmation, error) {
 	if !m.Fanout {
-		return s.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.Topic, true, false, newPublishing(m.Body, time.Now()))
+		return s.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.Topic, true, false, tracedPublishing(ctx, m.Body))
 	}
 	fanout := m.Topic + fanoutSuffix
 	// The fanout exchange may be missing, because RabbitMQ deletes the exchange together with the last queue that was bound to the
@@ -201,5 +214,5 @@ func (s *session) publish(ctx context.Context, exchange string, m Message) (*amq
 	if err := s.channel.ExchangeDeclare(fanout, "fanout", false, true, false, false, nil); err != nil {
 		return nil, err
 	}
-	return s.channel.PublishWithDeferredConfirmWithContext(ctx, fanout, "", false, false, newPublishing(m.Body, time.Now()))
+	return s.channel.PublishWithDeferredConfirmWithContext(ctx, fanout, "", false, false, tracedPublishing(ctx, m.Body))
 }

@@ -39,7 +39,19 @@ type ServerOptions struct {
 	// InternalFailure returns the failure that the caller gets if a method panics or returns a result that cannot be encoded.
 	InternalFailure func(message string) *Failure
 	Metrics         prometheus.Registerer // may be nil
+	Observe         Observer              // may be nil
 }
+
+// Call describes a call or cast to an Observer.
+type Call struct {
+	Method      string
+	Traceparent string // header traceparent of the message; empty: none
+	RequestID   string // request ID in the sender's request context; empty: none
+}
+
+// Observer is called before each call or cast whose message is well-formed. The call runs with the context that Observer returns. The
+// returned function is called after the call, with the class of its failure; empty: the call succeeded.
+type Observer func(context.Context, Call) (context.Context, func(failure string))
 
 // Repetition says how long the server repeats a method that has failed.
 type Repetition int
@@ -189,7 +201,9 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 		return
 	}
 	timeout := s.callTimeout(call)
-	result, failure, repetition := s.execute(ctx, r, time.Now().Add(timeout-timeout/replyShare))
+	observed, ended := s.observe(ctx, call, r)
+	result, failure, repetition := s.execute(observed, r, time.Now().Add(timeout-timeout/replyShare))
+	ended(failure.className())
 	if ctx.Err() != nil {
 		return // the connection ended: RabbitMQ delivers the call again
 	}
@@ -202,6 +216,16 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 		return
 	}
 	s.acknowledge(call)
+}
+
+// observe passes a call to the Observer.
+func (s *Server) observe(ctx context.Context, call amqp.Delivery, r request) (context.Context, func(failure string)) {
+	if s.options.Observe == nil {
+		return ctx, func(string) {}
+	}
+	traceparent, _ := call.Headers["traceparent"].(string)
+	id, _ := r.RequestID.(string)
+	return s.options.Observe(ctx, Call{Method: r.Method, Traceparent: traceparent, RequestID: id})
 }
 
 // callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at most MaxCallTime. If the

@@ -1,0 +1,106 @@
+#!/bin/sh
+# Creates the certificates and the tokens with which the services of docker-compose.yml authenticate each other, in the folder deploy/private or
+# in $BERTH_PRIVATE. It is safe to run this script again: it keeps the certificate authorities and the key of the tokens, and renews the
+# certificates and the tokens. Create the services again afterwards: docker compose up --force-recreate. The arguments are further names and addresses of the RabbitMQ broker, under which agents on other machines reach it.
+set -eu
+umask 077
+days=825 # how long certificates and tokens are valid
+private=${BERTH_PRIVATE:-"$(dirname "$0")/private"}
+mkdir -p "$private/authorities"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# generate COMMON-NAME KEY OUT [OPTION…]: creates a key, and a request or a certificate.
+generate() {
+	printf '[req]\nprompt = no\ndistinguished_name = name\n[name]\nCN = %s\n' "$1" >"$work/config"
+	printf '[authority]\nbasicConstraints = critical, CA:TRUE, pathlen:0\nkeyUsage = critical, keyCertSign, cRLSign\nsubjectKeyIdentifier = hash\n' >>"$work/config"
+	config=$work/config key=$2 out=$3
+	shift 3
+	openssl req -new -config "$config" -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -sha256 -keyout "$key" -out "$out" "$@" 2>"$work/log" ||
+		{ cat "$work/log" >&2 && exit 1; }
+}
+
+# authority NAME: creates a certificate authority unless it exists.
+authority() {
+	if [ ! -e "$private/authorities/$1.pem" ]; then
+		generate "berth $1" "$private/authorities/$1.key" "$private/authorities/$1.pem" -x509 -extensions authority -days 3650
+	fi
+}
+
+# trust FOLDER NAME: lets the service with the folder trust a certificate authority.
+trust() {
+	publish "$1" "$2-ca.pem" "$private/authorities/$2.pem"
+}
+
+# certificate FOLDER NAME USAGE ALTERNATIVE-NAMES: creates a certificate of the authority NAME for the service with the folder.
+certificate() {
+	generate "$1" "$work/key" "$work/request"
+	printf 'basicConstraints = critical, CA:FALSE\nkeyUsage = critical, digitalSignature\nextendedKeyUsage = %s\nsubjectAltName = %s\n' "$3" "$4" >"$work/extensions"
+	openssl x509 -req -in "$work/request" -CA "$private/authorities/$2.pem" -CAkey "$private/authorities/$2.key" \
+		-set_serial "0x$(openssl rand -hex 16)" -days "$days" -sha256 -extfile "$work/extensions" -out "$work/certificate" 2>"$work/log" ||
+		{ cat "$work/log" >&2 && exit 1; }
+	publish "$1" certificate.pem "$work/certificate"
+	publish "$1" key.pem "$work/key"
+}
+
+# publish FOLDER FILE SOURCE: copies a file into the folder that one service mounts. The processes in containers have other user IDs than
+# the owner of the file, so the file is readable for all; only the owner can open the folder above.
+publish() {
+	mkdir -p "$private/$1"
+	chmod 755 "$private/$1"
+	cp "$3" "$private/$1/$2.new"
+	chmod 644 "$private/$1/$2.new"
+	mv "$private/$1/$2.new" "$private/$1/$2"
+}
+
+base64url() {
+	openssl base64 -A | tr '+/' '-_' | tr -d '='
+}
+
+# publish_key FOLDER: writes the public key of the tokens into the folder, as a JSON Web Key Set.
+publish_key() {
+	modulus=$(openssl rsa -in "$private/authorities/tokens.key" -noout -modulus | sed 's/Modulus=//; s/../& /g')
+	modulus=$(for byte in $modulus; do printf "\\$(printf %03o "0x$byte")"; done | base64url)
+	printf '{"keys": [{"kty": "RSA", "kid": "berth", "use": "sig", "alg": "RS256", "n": "%s", "e": "AQAB"}]}\n' "$modulus" >"$work/tokens.json"
+	publish "$1" tokens.json "$work/tokens.json"
+}
+
+# token FOLDER PERMISSION: creates a JSON Web Token with which the service with the folder has a permission in Temporal.
+token() {
+	header=$(printf '{"alg":"RS256","typ":"JWT","kid":"berth"}' | base64url)
+	claims=$(printf '{"sub":"%s","permissions":["%s"],"exp":%s}' "$1" "$2" $(($(date +%s) + days * 86400)) | base64url)
+	signature=$(printf %s "$header.$claims" | openssl dgst -sha256 -sign "$private/authorities/tokens.key" -binary | base64url)
+	printf 'TEMPORAL_API_KEY=%s\n' "$header.$claims.$signature" >"$work/temporal.env"
+	publish "$1" temporal.env "$work/temporal.env"
+}
+
+brokers=DNS:rabbitmq,DNS:localhost,IP:127.0.0.1
+for name in "$@"; do
+	case $name in
+	*[!0-9.]*) brokers=$brokers,DNS:$name ;;
+	*) brokers=$brokers,IP:$name ;;
+	esac
+done
+
+authority temporal-servers
+authority temporal-clients
+authority rabbitmq
+certificate temporal temporal-servers serverAuth,clientAuth DNS:temporal,DNS:localhost,IP:127.0.0.1
+trust temporal temporal-servers
+trust temporal temporal-clients
+for client in api worker operator ui; do
+	certificate "$client" temporal-clients clientAuth "DNS:$client"
+	trust "$client" temporal-servers
+done
+if [ ! -e "$private/authorities/tokens.key" ]; then
+	openssl genrsa -out "$private/authorities/tokens.key" 2048 2>/dev/null
+fi
+publish_key temporal
+token api berth:read
+token worker berth:admin
+token operator temporal-system:admin
+certificate rabbitmq rabbitmq serverAuth "$brokers"
+for client in rabbitmq api worker rpc agents; do
+	trust "$client" rabbitmq
+done
+echo "certificates.sh: wrote the certificates and tokens into $private"

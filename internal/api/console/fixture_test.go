@@ -1,0 +1,171 @@
+package console_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/console"
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/network"
+	"berth/internal/store"
+	"berth/internal/store/outbox"
+	"berth/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+func ptr[T any](v T) *T { return &v }
+
+// hostileName is a name that would run a script if a page did not escape it.
+const hostileName = `<img src=x onerror="document.title='hacked'">`
+
+// estate is a database with objects of every kind, and the console that shows them.
+type estate struct {
+	*store.Store
+	t        testing.TB
+	url      string // of the database
+	live     *console.Live
+	network  uuid.UUID
+	web      network.Port // waits for its agents
+	provider string       // of the host node-1
+	host     lease.Host   // node-1
+	gold     lease.Lease  // active in the future
+}
+
+// newEstate creates agents, ports that wait, hosts with leases, and journal entries of each state.
+func newEstate(t testing.TB) *estate {
+	t.Helper()
+	e := &estate{t: t, url: storetest.URL(t), live: console.NewLive()}
+	e.Store = storetest.Open(t, e.url)
+	t.Cleanup(e.live.Stop)
+	for host, agent := range map[string]string{"cmp-1": network.OVSAgent, "cmp-2": network.OVSAgent, "net-1": network.DHCPAgent} {
+		_, err := e.Network.ReportState(t.Context(), network.AgentState{Type: agent, Host: host, Configurations: json.RawMessage(`{}`)})
+		e.check(err)
+	}
+	networks, err := e.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: ptr("demo"), Name: ptr("blue")}})
+	e.check(err)
+	e.network = networks[0].ID
+	_, err = e.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &e.network, Project: ptr("demo"), CIDR: ptr(netip.MustParsePrefix("10.1.0.0/24"))}})
+	e.check(err)
+	e.web = e.createPort("web", "cmp-1")
+	e.createPort("db", "cmp-2")
+	e.createPort(hostileName, "cmp-2")
+	e.createPort("lonely", "cmp-9")
+	for i := range 4 {
+		name := fmt.Sprintf("node-%d", i+1)
+		p := storetest.AddHost(t, e.Store, name, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(16), "MEMORY_MB": inventory.NewInventory(65536), "DISK_GB": inventory.NewInventory(500)})
+		h, err := e.Lease.RegisterHost(t.Context(), lease.Hypervisor{Hostname: name}, nil)
+		e.check(err)
+		if i == 0 {
+			e.provider, e.host = p, h
+		}
+	}
+	for i, name := range []string{"gold", "silver", "night batch", "training"} {
+		begin := time.Now().Add(time.Duration(2+11*i) * time.Hour)
+		l := e.createLease(name, begin, begin.Add(time.Duration(6+5*i)*time.Hour), 1+i%2)
+		if i == 0 {
+			e.gold = l
+		}
+	}
+	_, err = e.Network.UpdatePort(t.Context(), e.web.ID, network.PortChange{Description: ptr("web server")}, nil)
+	e.check(err)
+	if _, err := e.Inventory.SetAggregates(t.Context(), e.provider, nil, ptr(int64(99))); err == nil {
+		t.Fatal("a write with another generation: got no conflict")
+	}
+	storetest.Exec(t, e.url, `update journal_entry set state = 'completed', finished_at = created_at + seq * interval '40 milliseconds' where seq = 1`)
+	storetest.Exec(t, e.url, `update journal_entry set state = 'failed', attempt = 3, failures = 3, taken_at = now(), last_error = 'the controller answered 400' where seq = 5`)
+	storetest.Exec(t, e.url, `delete from journal_dep where waits_for = 1 or entry = 5`)
+	e.check(e.Outbox.SaveComparison(t.Context(), outbox.Projection{Name: outbox.Executions, Compared: 19}))
+	return e
+}
+
+func (e *estate) check(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *estate) createPort(name, host string) network.Port {
+	e.t.Helper()
+	ports, err := e.Network.CreatePorts(e.t.Context(), []network.PortChange{{Project: ptr("demo"), Network: &e.network, Name: &name, Host: &host,
+		DeviceOwner: ptr("compute:nova"), DeviceID: ptr(uuid.NewString())}})
+	e.check(err)
+	return ports[0]
+}
+
+func (e *estate) createLease(name string, from, to time.Time, hosts int) lease.Lease {
+	e.t.Helper()
+	l, err := e.Lease.CreateLease(e.t.Context(), lease.Draft{Name: name, User: "ann", Project: "demo", Start: lease.RequestedDate{At: from.Truncate(time.Second)},
+		End: lease.RequestedDate{At: to.Truncate(time.Second)}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: hosts, Max: hosts}}})
+	e.check(err)
+	return l
+}
+
+// console returns the console of the estate.
+func (e *estate) console(id identity.Authenticator) *osapi.API {
+	return console.New(console.Options{Network: e.Network, Journal: e.Journal, Lease: e.Lease, Inventory: e.Inventory, Outbox: e.Outbox, Mirror: e.Mirror,
+		Report: e.Report, Identity: id, Live: e.live, TemporalUI: "http://temporal.example:8233", Namespace: "default"})
+}
+
+// request is a request to the console.
+type request struct {
+	method, path, body string
+	header             http.Header
+}
+
+// browser returns the headers with which a browser asks for a document. If a token is given, they contain its cookie.
+func browser(token string) http.Header {
+	h := http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}, "Sec-Fetch-Site": {"same-origin"}}
+	if token != "" {
+		h.Set("Cookie", "berth_console="+encode(token))
+	}
+	return h
+}
+
+// send sends a request to the console, and returns the answer with its body.
+func (e *estate) send(h http.Handler, q request) (*http.Response, string) {
+	e.t.Helper()
+	r := httptest.NewRequestWithContext(e.t.Context(), q.method, q.path, strings.NewReader(q.body))
+	for name, values := range q.header {
+		r.Header[name] = values
+	}
+	if q.method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	body, err := io.ReadAll(w.Result().Body)
+	e.check(err)
+	return w.Result(), string(body)
+}
+
+// paths returns the path of every page of the console, with an object of the estate.
+func (e *estate) paths() map[string]string {
+	return map[string]string{
+		"waiting":         "/console/",
+		"calendar":        "/console/calendar",
+		"journal":         "/console/journal",
+		"projections":     "/console/projections",
+		"conflicts":       "/console/conflicts",
+		"waiting objects": "/console/waiting/agent?host=cmp-2&name=L2",
+		"port":            "/console/ports/" + e.web.ID.String(),
+		"lease":           "/console/leases/" + e.gold.ID.String(),
+		"entry":           "/console/entries/5",
+		"host":            fmt.Sprintf("/console/hosts/%d", e.host.ID),
+		"provider":        "/console/providers/" + e.provider,
+	}
+}

@@ -1,0 +1,144 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/api/osapi"
+	"berth/internal/store/db"
+)
+
+// objectView is the content of the page of one object.
+type objectView struct {
+	Kind     string // port, lease, journal entry, host or resource provider
+	Name     string
+	Status   string
+	Good     bool   // nothing is left to do for the object
+	Why      string // one sentence
+	Waits    []wait
+	Facts    []fact
+	Tables   []table
+	Timeline []moment
+	Omitted  bool   // the timeline has older moments
+	Temporal string // URL of the object's workflow in Temporal's UI; empty: none
+}
+
+func (v objectView) title() string { return v.Kind + " " + v.Name }
+
+// wait is one party for which the object waits.
+type wait struct {
+	For      string
+	Path     string // page of the party; empty: none
+	Since    time.Time
+	Deadline *time.Time
+}
+
+// fact is one attribute of an object.
+type fact struct {
+	Name, Value string
+	Path        string // page to which the value leads, below the path of the console; empty: none
+}
+
+// table lists parts of an object. The first cell of each row is its header.
+type table struct {
+	Title   string
+	Columns []string
+	Rows    [][]fact // the field Name of a cell is empty
+}
+
+// moment is one entry of the timeline of an object.
+type moment struct {
+	At   time.Time
+	Part string // port, journal, allocation or lease
+	Text string
+	Path string
+	Due  bool // the moment lies in the future
+}
+
+// maxMoments is the maximum number of moments of each kind that a timeline shows.
+const maxMoments = 50
+
+// newestFirst sorts the timeline of an object, and marks the moments that lie in the future.
+func (v *objectView) newestFirst(now time.Time) {
+	v.Why = strings.TrimPrefix(strings.TrimPrefix(v.Why, v.Status), ": ") // the page shows the status beside the sentence
+	for i := range v.Timeline {
+		v.Timeline[i].Due = v.Timeline[i].At.After(now)
+	}
+	slices.SortStableFunc(v.Timeline, func(a, b moment) int { return b.At.Compare(a.At) })
+}
+
+// temporalURL returns the URL of a workflow in Temporal's UI, or "" if the URL of the UI is not known.
+func (c *handler) temporalURL(workflow string) string {
+	if c.TemporalUI == "" {
+		return ""
+	}
+	return strings.TrimRight(c.TemporalUI, "/") + "/namespaces/" + url.PathEscape(c.Namespace) + "/workflows/" + url.PathEscape(workflow)
+}
+
+// find redirects to the page of the object with the ID in the query: a port, a lease, a resource provider, a consumer or a journal entry.
+func (c *handler) find(r *http.Request) (int, any, error) {
+	text := strings.TrimSpace(r.URL.Query().Get("id"))
+	if text == "" {
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "Enter an ID or a host name.")
+	}
+	path, err := c.pathOf(r.Context(), text)
+	if err != nil {
+		return 0, nil, err
+	}
+	if path == "" {
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "No port, lease, resource provider, host or journal entry has the ID or host name %q.", text)
+	}
+	osapi.Header(r.Context()).Set("Location", basePath(r)+path)
+	return http.StatusSeeOther, nil, nil
+}
+
+// pathOf returns the path of the page of the object with the given ID or host name, or "" if no object has it.
+func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
+	if seq, err := strconv.ParseInt(text, 10, 64); err == nil && seq > 0 {
+		_, _, _, err := c.Journal.JournalEntry(ctx, seq)
+		return existing("/entries/"+text, err)
+	}
+	id, ok := osapi.UUID(strings.ToLower(text))
+	if !ok {
+		host, err := c.Lease.HostByName(ctx, text)
+		if host == 0 {
+			return "", err
+		}
+		return fmt.Sprintf("/hosts/%d", host), err
+	}
+	for _, try := range []func() (string, error){
+		func() (string, error) { _, err := c.Network.Port(ctx, id); return existing("/ports/"+id.String(), err) },
+		func() (string, error) { _, err := c.Lease.Lease(ctx, id); return existing("/leases/"+id.String(), err) },
+		func() (string, error) {
+			_, err := c.Inventory.Provider(ctx, id.String())
+			return existing("/providers/"+id.String(), err)
+		},
+	} {
+		if path, err := try(); path != "" || err != nil {
+			return path, err
+		}
+	}
+	return "", nil
+}
+
+// existing returns the path if err is nil, and "" without an error if err says that the object does not exist.
+func existing(path string, err error) (string, error) {
+	if errors.Is(err, db.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// named returns the name of an object, or its ID if it has no name.
+func named(name, id string) string { return cmp.Or(name, id) }

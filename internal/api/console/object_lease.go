@@ -1,0 +1,127 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/internal/contract"
+	"berth/internal/lease"
+)
+
+// maxParts is the maximum number of parts of one kind, for example hosts of a reservation, that a page lists.
+const maxParts = 50
+
+// lease reads the page of a lease. Its timeline has the lease, its events and the failed calls for its reservations.
+func (c *handler) lease(ctx context.Context, q query) (any, error) {
+	id, err := idOf(q, "lease")
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.Lease.Lease(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	sentence, waits := lease.Explain(l, now)
+	v := objectView{Kind: "Lease", Name: l.Name, Status: string(l.Status), Good: l.Status == lease.Active || l.Status == lease.Terminated, Why: sentence,
+		Temporal: c.temporalURL(contract.LeaseID(l.ID.String())), Facts: []fact{{Name: "ID", Value: l.ID.String()}, {Name: "Project", Value: l.Project},
+			{Name: "User", Value: l.User}, {Name: "Start", Value: utc(l.StartAt)}, {Name: "End", Value: utc(l.EndAt)}, {Name: "Degraded", Value: yesNo(l.Degraded)}}}
+	for _, w := range waits {
+		out := wait{For: w.For, Since: w.Since, Deadline: w.Deadline}
+		if other, ok := strings.CutPrefix(w.For, "lease/"); ok {
+			out.Path = "/leases/" + other
+		}
+		v.Waits = append(v.Waits, out)
+	}
+	reservations, err := c.reservationTable(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	v.Tables = append(v.Tables, reservations)
+	v.Timeline = leaseMoments(l, now)
+	v.newestFirst(now)
+	return v, nil
+}
+
+// reservationTable lists the reservations of a lease with links to their hosts.
+func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, error) {
+	t := table{Title: "Reservations", Columns: []string{"Reservation", "Type", "Status", "Holds", "Problem"}}
+	var hosts []int64
+	for _, r := range l.Reservations {
+		hosts = append(hosts, r.Hosts[:min(len(r.Hosts), maxParts)]...)
+	}
+	names, err := c.Lease.HostNames(ctx, hosts)
+	if err != nil {
+		return t, err
+	}
+	for _, r := range l.Reservations[:min(len(l.Reservations), maxParts)] {
+		problem := r.LastError
+		if r.Failure != nil {
+			problem = r.Failure.Sentence(time.Now().Truncate(time.Minute))
+		}
+		t.Rows = append(t.Rows, []fact{{Value: r.ID.String()}, {Value: r.Type}, {Value: string(r.Status)}, {Value: holdings(r, names)}, {Value: problem}})
+		for _, h := range r.Hosts[:min(len(r.Hosts), maxParts)] {
+			t.Rows = append(t.Rows, []fact{{Value: "host"}, {Value: ""}, {Value: ""}, {Value: names[h], Path: "/hosts/" + strconv.FormatInt(h, 10)}, {Value: ""}})
+		}
+	}
+	return t, nil
+}
+
+// holdings says what a reservation holds.
+func holdings(r lease.Reservation, names map[int64]string) string {
+	var parts []string
+	for _, of := range []struct {
+		n    int
+		what string
+	}{{len(r.Hosts), "hosts"}, {len(r.Addresses), "floating IPs"}, {len(r.ResourceIDs), "resources"}} {
+		if of.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", of.n, of.what))
+		}
+	}
+	if len(r.Hosts) == 1 && names[r.Hosts[0]] != "" {
+		parts[0] = "host " + names[r.Hosts[0]]
+	}
+	if parts == nil {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// eventTexts says in words what the events of a lease are.
+var eventTexts = map[lease.EventType]string{lease.StartLease: "start", lease.EndLease: "end", lease.BeforeEndLease: "warning before the end"}
+
+func leaseMoments(l lease.Lease, now time.Time) []moment {
+	all := []moment{{At: l.CreatedAt, Part: "lease", Text: "created"}}
+	if l.UpdatedAt != nil {
+		all = append(all, moment{At: *l.UpdatedAt, Part: "lease", Text: "last changed, status " + string(l.Status)})
+	}
+	for _, e := range l.Events {
+		all = append(all, moment{At: e.At, Part: "lease", Text: eventTexts[e.Type] + " is due: " + string(e.Status)})
+		if e.UpdatedAt != nil && e.Status != lease.EventUndone {
+			all = append(all, moment{At: *e.UpdatedAt, Part: "lease", Text: eventTexts[e.Type] + " is " + string(e.Status)})
+		}
+	}
+	for _, r := range l.Reservations[:min(len(l.Reservations), maxParts)] {
+		all = append(all, moment{At: r.CreatedAt, Part: "allocation", Text: "reservation of type " + r.Type + " created"})
+		if r.UpdatedAt != nil {
+			all = append(all, moment{At: *r.UpdatedAt, Part: "allocation", Text: "reservation of type " + r.Type + " is " + string(r.Status)})
+		}
+		if f := r.Failure; f != nil {
+			all = append(all, moment{At: f.Since, Part: "lease", Text: "calls to " + lease.PartyName(f.Party) + " begin to fail: " + f.Call},
+				moment{At: f.LastAt, Part: "lease", Text: fmt.Sprintf("attempt %d fails: %s", f.Attempts, f.Error)})
+		}
+	}
+	return all
+}
+
+func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,155 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/osapi"
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/network"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/leasestore"
+)
+
+// port reads the page of a port. Its timeline has the port, its journal entries, the allocations of its device and the leases of its host.
+func (c *handler) port(ctx context.Context, q query) (any, error) {
+	id, err := idOf(q, "port")
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.Network.Port(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p = p.WithAgentHosts()
+	s, now := p.StatusView(), time.Now()
+	v := objectView{Kind: "Port", Name: named(p.Name, p.ID.String()), Status: p.Status, Good: p.Status == network.Active, Why: s.Sentence(),
+		Temporal: c.temporalURL(contract.PortID(p.ID.String())), Facts: portFacts(p)}
+	for _, w := range s.Waiting {
+		v.Waits = append(v.Waits, wait{For: strings.TrimSpace(w.Entity + " " + w.Host), Since: w.Since, Deadline: w.Deadline})
+		v.Timeline = append(v.Timeline, moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity})
+		if w.Deadline != nil {
+			v.Timeline = append(v.Timeline, moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity})
+		}
+	}
+	v.Timeline = append(v.Timeline, moment{At: p.CreatedAt, Part: "port", Text: "created"},
+		moment{At: p.UpdatedAt, Part: "port", Text: fmt.Sprintf("last changed, revision %d", p.Revision)})
+	if err := c.addJournal(ctx, &v, p.ID.String()); err != nil {
+		return nil, err
+	}
+	if err := c.addConsumer(ctx, &v, p.DeviceID); err != nil {
+		return nil, err
+	}
+	if err := c.addHostLeases(ctx, &v, p.Host, now); err != nil {
+		return nil, err
+	}
+	v.newestFirst(now)
+	return v, nil
+}
+
+func portFacts(p network.Port) []fact {
+	facts := []fact{{Name: "ID", Value: p.ID.String()}, {Name: "Project", Value: p.Project}, {Name: "Network", Value: p.Network.String()},
+		{Name: "Host", Value: p.Host}, {Name: "Binding", Value: p.VIF}, {Name: "MAC address", Value: p.MAC}}
+	var addresses []string
+	for _, a := range p.Addresses {
+		addresses = append(addresses, a.IP.String())
+	}
+	return append(facts, fact{Name: "Addresses", Value: strings.Join(addresses, ", ")}, fact{Name: "Device owner", Value: p.DeviceOwner}, fact{Name: "Device", Value: p.DeviceID})
+}
+
+// addJournal adds the newest journal entries of an object to the timeline.
+func (c *handler) addJournal(ctx context.Context, v *objectView, object string) error {
+	entries, err := c.Journal.JournalEntries(ctx, journalstore.EntryFilter{Object: object, Newest: true, Limit: maxMoments + 1})
+	if err != nil {
+		return err
+	}
+	if len(entries) > maxMoments {
+		entries, v.Omitted = entries[:maxMoments], true
+	}
+	for _, e := range entries {
+		path := fmt.Sprintf("/entries/%d", e.Seq)
+		name := fmt.Sprintf("entry %d: %s %s", e.Seq, e.Operation, e.Object.Type)
+		v.Timeline = append(v.Timeline, moment{At: e.CreatedAt, Part: "journal", Text: name + " recorded", Path: path})
+		switch {
+		case e.FinishedAt != nil:
+			v.Timeline = append(v.Timeline, moment{At: *e.FinishedAt, Part: "journal", Text: name + " completed", Path: path})
+		case e.State == journal.Failed && e.TakenAt != nil:
+			v.Timeline = append(v.Timeline, moment{At: *e.TakenAt, Part: "journal", Text: name + " failed: " + e.LastError, Path: path})
+		}
+	}
+	return nil
+}
+
+// addConsumer adds the history of the allocations of a consumer, such as an instance, to the timeline.
+func (c *handler) addConsumer(ctx context.Context, v *objectView, consumer string) error {
+	if _, ok := osapi.UUID(consumer); !ok {
+		return nil
+	}
+	changes, err := c.Inventory.ConsumerHistory(ctx, consumer, 0, maxMoments+1)
+	if err != nil {
+		return err
+	}
+	if len(changes) > maxMoments {
+		changes, v.Omitted = changes[:maxMoments], true
+	}
+	for _, g := range changes {
+		m := moment{At: g.At, Part: "allocation", Text: fmt.Sprintf("%s by %s: consumer generation %s", g.Cause, g.Actor, shift(g.Consumer))}
+		if g.Provider != nil {
+			m.Path = "/providers/" + g.Provider.UUID
+		}
+		v.Timeline = append(v.Timeline, m)
+	}
+	return nil
+}
+
+// leaseWindow is the time before and after now in which the page of a host or a port shows leases.
+const leaseWindow = 14 * 24 * time.Hour
+
+// addHostLeases adds the leases of a reservable host to the timeline of a port on this host.
+func (c *handler) addHostLeases(ctx context.Context, v *objectView, hostname string, now time.Time) error {
+	if hostname == "" {
+		return nil
+	}
+	id, err := c.Lease.HostByName(ctx, hostname)
+	if err != nil || id == 0 {
+		return err
+	}
+	hosts, err := c.Lease.HostCalendar(ctx, leasestore.Calendar{Host: id, Limit: 1, From: now.Add(-leaseWindow), To: now.Add(leaseWindow)})
+	if err != nil {
+		return err
+	}
+	for i := range v.Facts {
+		if v.Facts[i].Name == "Host" {
+			v.Facts[i].Path = fmt.Sprintf("/hosts/%d", id)
+		}
+	}
+	for _, h := range hosts {
+		v.Omitted = v.Omitted || h.More
+		v.Timeline = append(v.Timeline, bookingMoments(h.Bookings)...)
+	}
+	return nil
+}
+
+func bookingMoments(bookings []leasestore.Booking) (all []moment) {
+	for _, b := range bookings {
+		path := "/leases/" + b.Lease.String()
+		all = append(all, moment{At: b.Start, Part: "lease", Text: fmt.Sprintf("lease %s gets the host", b.Name), Path: path},
+			moment{At: b.End, Part: "lease", Text: fmt.Sprintf("lease %s leaves the host", b.Name), Path: path})
+	}
+	return all
+}
+
+// idOf returns the UUID in the path of a page.
+func idOf(q query, kind string) (uuid.UUID, error) {
+	id, ok := osapi.UUID(q.path("id"))
+	if !ok {
+		return id, osapi.Fault(http.StatusNotFound, "", "There is no %s %s.", kind, q.path("id"))
+	}
+	return id, nil
+}

@@ -1,0 +1,119 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+)
+
+// streamWriteTimeout is the maximum time in which a browser must accept one event.
+const streamWriteTimeout = 30 * time.Second
+
+// stream returns the body of a response that sends the page whenever it changes. The parameter `seen` is the hash of the content that the
+// browser shows already.
+func (c *handler) stream(r *http.Request, key string, render render) (int, any, error) {
+	changed, current, leave, ok := c.Live.watch(key, render)
+	if !ok {
+		e := osapi.Fault(http.StatusServiceUnavailable, "", "The console has as many live pages as it can have. Reload the page to see its present state.")
+		e.RetryAfter = 30
+		return 0, nil, e
+	}
+	seen := r.Header.Get("Last-Event-ID")
+	if seen == "" {
+		seen = r.URL.Query().Get("seen")
+	}
+	return http.StatusOK, osapi.Stream(func(w http.ResponseWriter, r *http.Request) {
+		defer leave()
+		c.send(eventWriter{w, http.NewResponseController(w)}, r, seen, changed, current)
+	}), nil
+}
+
+// send sends events until the client disconnects, the process stops or the token is no longer valid.
+func (c *handler) send(w eventWriter, r *http.Request, seen string, changed <-chan struct{}, current func() rendering) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx must not collect the events
+	beat := time.NewTicker(c.Live.Heartbeat)
+	defer beat.Stop()
+	if w.event("state", "", "Live") != nil {
+		return
+	}
+	problem := ""
+	for {
+		var err error
+		select {
+		case <-r.Context().Done():
+			return
+		case <-c.Live.stopped:
+			return
+		case <-beat.C:
+			caller, denied := c.cookies.Authenticate(r)
+			if errors.Is(denied, identity.ErrUnauthenticated) || denied == nil && !caller.Admin() {
+				_ = w.event("state", "", "The token has expired. Log in again.")
+				_ = w.event("end", "", "expired")
+				return
+			}
+			err = w.comment()
+		case <-changed:
+			now := current()
+			if now.problem != problem {
+				problem = now.problem
+				text := problem
+				if text == "" {
+					text = "Live"
+				}
+				err = w.event("state", "", text)
+			}
+			if err == nil && now.hash != seen && now.content != nil {
+				seen = now.hash
+				err = w.event("content", now.hash, string(now.content))
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// eventWriter writes server-sent events.
+type eventWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// event writes an event with an ID and a text.
+func (w eventWriter) event(name, id, text string) error {
+	var b bytes.Buffer
+	if id != "" {
+		fmt.Fprintf(&b, "id: %s\n", id)
+	}
+	fmt.Fprintf(&b, "event: %s\n", name)
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&b, "data: %s\n", strings.TrimRight(line, "\r\n"))
+	}
+	b.WriteByte('\n')
+	return w.flush(b.Bytes())
+}
+
+// comment writes a comment, which browsers ignore.
+func (w eventWriter) comment() error { return w.flush([]byte(": the page has not changed\n\n")) }
+
+// flush sends bytes at once. Before, it extends the deadlines of the connection, which the server sets for requests with an end. If the
+// server could not extend them, it would end the stream after its read timeout or its write timeout.
+func (w eventWriter) flush(p []byte) error {
+	if err := w.control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if err := w.control.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := w.Write(p); err != nil {
+		return err
+	}
+	return w.control.Flush()
+}

@@ -1,0 +1,194 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"berth/internal/api/osapi"
+	"berth/internal/journal"
+	"berth/internal/lease"
+	"berth/internal/network"
+	"berth/internal/store/reportstore"
+)
+
+// pageSize is the maximum number of objects on one page.
+const pageSize = 50
+
+// waitingView is the content of the first page.
+type waitingView struct {
+	Paused  *journal.Pause // nil: the journal is not paused
+	Parties []waitingParty
+	Cut     bool // the page shows only the groups that wait the longest
+}
+
+// waitingParty is a kind of party with the groups of objects that wait for it.
+type waitingParty struct {
+	Title, Hint string
+	Groups      []waitingGroup
+	Total       int64
+	AtLeast     bool
+}
+
+type waitingGroup struct {
+	reportstore.WaitingGroup
+	ID    string // of the HTML element; it stays the same, so that the element keeps the focus when the page changes
+	Label string
+	Age   string
+	Path  string // page with the waiting objects, below the path of the console; empty: none
+}
+
+// parties lists the kinds of parties in the order of the page.
+var parties = []struct {
+	party       reportstore.Party
+	title, hint string
+}{
+	{reportstore.Agent, "Agents", "The ports and trunks become ACTIVE when these agents report that they have done their part."},
+	{reportstore.Host, "Hosts", "No live agent on these hosts can bind the port. A port binds again when a suitable agent reports."},
+	{reportstore.Controller, "Controller", "OpenDaylight has not got these changes yet."},
+	{reportstore.EarlierEntry, "Earlier journal entries", "These changes follow after the entries for which they wait."},
+	{reportstore.Administrator, "Administrators", "The controller has refused these entries. Retry or skip them with starter."},
+	{reportstore.Service, "Nova, Neutron and Keystone", "Calls for reservations have failed. berth repeats them."},
+	{reportstore.Nova, "Nova", "Nova has not got these events about ports yet."},
+	{reportstore.RabbitMQ, "RabbitMQ", "The agents have not got these notifications yet."},
+	{reportstore.Webhook, "Webhook", "The webhook has not got these notifications yet."},
+	{reportstore.Temporal, "Temporal", "The relay has not delivered these notes yet."},
+	{reportstore.Worker, "Workers or other leases", "A step of these leases is overdue: a worker must take it, or another lease must leave its host first."},
+}
+
+// waiting reads what waits, grouped by the party for which it waits.
+func (c *handler) waiting(ctx context.Context, _ query) (any, error) {
+	groups, err := c.Report.Waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := waitingView{Cut: len(groups) == reportstore.MaxGroups}
+	if v.Paused, err = c.Journal.Paused(ctx); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	for _, p := range parties {
+		w := waitingParty{Title: p.title, Hint: p.hint}
+		for _, g := range groups {
+			if g.Party != p.party {
+				continue
+			}
+			w.Groups = append(w.Groups, groupView(g, now))
+			w.Total += g.Count
+			w.AtLeast = w.AtLeast || g.AtLeast
+		}
+		if w.Groups != nil {
+			v.Parties = append(v.Parties, w)
+		}
+	}
+	return v, nil
+}
+
+func groupView(g reportstore.WaitingGroup, now time.Time) waitingGroup {
+	w := waitingGroup{WaitingGroup: g, Label: partyLabel(g.Party, g.Name, g.Host),
+		ID: "group-" + hashOf([]byte(strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")))}
+	if g.Oldest != nil {
+		w.Age = age(now.Sub(*g.Oldest))
+	}
+	switch {
+	case reportstore.HasPages(g.Party):
+		w.Path = "/waiting/" + string(g.Party) + "?" + url.Values{"name": {g.Name}, "host": {g.Host}}.Encode()
+	case g.Party == reportstore.Temporal:
+		w.Path = "/projections"
+	case g.Objects == "journal entry":
+		w.Path = "/journal"
+	}
+	return w
+}
+
+// partyLabel names a party.
+func partyLabel(p reportstore.Party, name, host string) string {
+	switch p {
+	case reportstore.Agent:
+		switch {
+		case host != "":
+			return name + " on " + host
+		case name == network.DHCP:
+			return "DHCP agents of the network"
+		default:
+			return name
+		}
+	case reportstore.Host:
+		return "agents on " + host
+	case reportstore.Service:
+		return lease.PartyName(name)
+	case reportstore.Controller:
+		return "OpenDaylight"
+	case reportstore.EarlierEntry:
+		return "an earlier entry"
+	case reportstore.Administrator:
+		return "an administrator"
+	case reportstore.Worker:
+		return "a worker, or another lease"
+	default:
+		return map[reportstore.Party]string{reportstore.Nova: "Nova", reportstore.RabbitMQ: "RabbitMQ", reportstore.Webhook: "the webhook", reportstore.Temporal: "Temporal"}[p]
+	}
+}
+
+// age returns a duration in its largest unit, rounded down. The text changes rarely, because each change of a page is sent to all viewers.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d < 2*time.Minute:
+		return "1 minute"
+	case d < time.Hour:
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+}
+
+// waitingObjectsView is the content of the page of the objects that wait for one party.
+type waitingObjectsView struct {
+	Label   string
+	Objects []waitingObject
+	Next    string // path of the next page, below the path of the console; empty: this page is the last
+}
+
+func (v waitingObjectsView) title() string { return "Objects that wait for " + v.Label }
+
+type waitingObject struct {
+	reportstore.WaitingObject
+	Path string
+	Age  string
+}
+
+// waitingObjects reads one page of the objects that wait for a party.
+func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
+	w := reportstore.WaitingQuery{Party: reportstore.Party(q.path("party")), Name: q.values.Get("name"), Host: q.values.Get("host"), Limit: pageSize}
+	if after := q.values.Get("after"); after != "" {
+		id, ok := osapi.UUID(after)
+		if !ok {
+			return nil, osapi.Fault(http.StatusBadRequest, "", "'after' is not a UUID.")
+		}
+		w.After = id
+	}
+	found, next, err := c.Report.WaitingObjects(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	v := waitingObjectsView{Label: partyLabel(w.Party, w.Name, w.Host)}
+	now := time.Now()
+	for _, o := range found {
+		out := waitingObject{WaitingObject: o, Age: age(now.Sub(o.Since))}
+		if o.Type != "trunk" {
+			out.Path = "/" + o.Type + "s/" + o.ID.String()
+		}
+		v.Objects = append(v.Objects, out)
+	}
+	if next != [16]byte{} {
+		v.Next = "/waiting/" + url.PathEscape(q.path("party")) + "?" + url.Values{"name": {w.Name}, "host": {w.Host}, "after": {next.String()}}.Encode()
+	}
+	return v, nil
+}

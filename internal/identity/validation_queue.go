@@ -1,0 +1,121 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// maxRunning is the maximum number of tokens that Keystone validates for this process at the same time.
+	maxRunning = 32
+	// maxQueued is the maximum number of tokens that wait until Keystone has validated others.
+	maxQueued = 1000
+)
+
+// validationQueue limits the number of validations that Keystone works on, and validates each token once for all concurrent requests with
+// this token. A validation whose requests have all left before its turn is not sent to Keystone. A validation that Keystone already works on
+// continues when its requests have left: Keystone finishes its work in any case, a further request with the same token joins the validation,
+// and the validation counts towards the limit until Keystone has answered.
+type validationQueue struct {
+	slots   chan struct{} // contains one element for each running validation
+	limit   int           // maximum number of queued validations
+	timeout time.Duration // of a request, and of a validation from its turn on
+	mu      sync.Mutex
+	queued  int
+	byKey   map[[sha256.Size]byte]*validation
+}
+
+type validation struct {
+	waiters   int           // number of requests that wait for the result
+	running   bool          // Keystone works on the validation
+	abandoned chan struct{} // closed if all requests have left before the validation runs
+	done      chan struct{} // closed when caller and err are final
+	caller    Caller
+	err       error
+}
+
+func newValidationQueue(running, queued int) *validationQueue {
+	return &validationQueue{slots: make(chan struct{}, running), limit: queued, timeout: keystoneTimeout, byKey: map[[sha256.Size]byte]*validation{}}
+}
+
+// await returns the result of the validation of the token with the given key. If no validation of this token is queued or runs, await starts
+// one, which calls `validate`.
+func (q *validationQueue) await(ctx context.Context, key [sha256.Size]byte, validate func(context.Context) (Caller, error)) (Caller, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	v, err := q.join(ctx, key, validate)
+	if err != nil {
+		return Caller{}, err
+	}
+	select {
+	case <-v.done:
+		return v.caller, v.err
+	case <-ctx.Done():
+		q.leave(key, v)
+		return Caller{}, fmt.Errorf("%w: wait for the validation of a token: %w", ErrUnavailable, ctx.Err())
+	}
+}
+
+// join returns the validation with the key. If there is none, join adds one to the queue.
+func (q *validationQueue) join(ctx context.Context, key [sha256.Size]byte, validate func(context.Context) (Caller, error)) (*validation, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if v, ok := q.byKey[key]; ok {
+		v.waiters++
+		return v, nil
+	}
+	if q.queued >= q.limit {
+		return nil, fmt.Errorf("%w: %d tokens already wait for their validation", ErrUnavailable, q.queued)
+	}
+	v := &validation{waiters: 1, abandoned: make(chan struct{}), done: make(chan struct{})}
+	q.byKey[key] = v
+	q.queued++
+	go q.run(context.WithoutCancel(ctx), key, v, validate)
+	return v, nil
+}
+
+// leave removes a request from the requests that wait for a validation. If no request is left, leave removes a queued validation.
+func (q *validationQueue) leave(key [sha256.Size]byte, v *validation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if v.waiters--; v.waiters == 0 && !v.running {
+		q.queued--
+		delete(q.byKey, key)
+		close(v.abandoned)
+	}
+}
+
+// run waits for the turn of a validation, and then validates the token.
+func (q *validationQueue) run(ctx context.Context, key [sha256.Size]byte, v *validation, validate func(context.Context) (Caller, error)) {
+	select {
+	case q.slots <- struct{}{}:
+		defer func() { <-q.slots }()
+	case <-v.abandoned:
+		return
+	}
+	if !q.begin(v) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	v.caller, v.err = validate(ctx)
+	q.mu.Lock()
+	delete(q.byKey, key)
+	q.mu.Unlock()
+	close(v.done)
+}
+
+// begin marks a validation as running. The result is false if all requests have left.
+func (q *validationQueue) begin(v *validation) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if v.waiters == 0 {
+		return false
+	}
+	q.queued--
+	v.running = true
+	return true
+}

@@ -1,0 +1,162 @@
+package reportstore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/store/db"
+	"berth/internal/store/reportstore"
+	"berth/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// waitingRows inserts one object for each kind of party, and objects that wait for no party.
+const waitingRows = `
+	insert into block (object_id, entity, host, since) select md5(i::text)::uuid, 'L2', 'cmp-1', now() - interval '9 minutes' from generate_series(1, 120) i;
+	insert into block (object_id, entity, host, since) select md5(i::text)::uuid, 'DHCP', '', now() - interval '8 minutes' from generate_series(1, 3) i;
+	insert into journal_entry (object_type, object_id, operation, data, parents, project, name, state, attempt, taken_at, finished_at)
+	select 'port', i::text, 'create', '{}', '{}', 'p', '', s, 1, now(), case s when 'completed' then now() end
+	from unnest(array['pending', 'pending', 'processing', 'failed', 'completed', 'completed']) with ordinality as e (s, i);
+	insert into journal_dep (entry, waits_for) select max(seq) filter (where object_id = '2'), max(seq) filter (where object_id = '1') from journal_entry;
+	insert into note (workflow_id, workflow, fresh, summary, attributes, due_at) values ('port/x', 'Port', true, '', '{}', now());
+	insert into nova_event (port_id, server, name, status, tag) select md5('port')::uuid, 's', 'network-vif-plugged', 'completed', '' from generate_series(1, 2);
+	insert into announcement (network_id, kind, event, object_id, data, told_at)
+	select md5('net')::uuid, 'port', 'updated', md5('port')::uuid, '{}', case i when 1 then null else now() end from generate_series(1, 3) i;
+	insert into provisioning_notice (object_id, notice) values (md5('port')::uuid, '{}');`
+
+func TestWaiting_GroupsObjectsByTheirParty(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	storetest.ExecScript(t, url, waitingRows)
+	groups, err := s.Report.Waiting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for i, g := range groups {
+		got[strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")] = g.Count
+		if g.Oldest == nil || g.AtLeast || i == 0 && g.Name != "L2" {
+			t.Errorf("group %d: got %+v, want since when the first object waits, an exact count, and the longest wait first", i, g)
+		}
+	}
+	want := map[string]int64{"agent/L2/cmp-1/port": 120, "agent/DHCP//port": 3, "controller///journal entry": 2, "entry///journal entry": 1,
+		"administrator///journal entry": 1, "temporal///note": 1, "nova///event": 2, "rabbitmq///notification": 1, "webhook///notification": 1}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("what waits (-want +got):\n%s", d)
+	}
+}
+
+func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	storetest.ExecScript(t, url, waitingRows)
+	for party, want := range map[reportstore.Party]int{reportstore.Agent: 120, reportstore.Nova: 1, reportstore.Host: 0, reportstore.Service: 0, reportstore.Worker: 0} {
+		q := reportstore.WaitingQuery{Party: party, Limit: 50}
+		if party == reportstore.Agent {
+			q.Name, q.Host = "L2", "cmp-1"
+		}
+		seen, pages := map[uuid.UUID]int{}, 0
+		for {
+			page, next, err := s.Report.WaitingObjects(t.Context(), q)
+			if err != nil || len(page) > q.Limit {
+				t.Fatalf("page %d of what waits for %s: got %d objects, error %v", pages, party, len(page), err)
+			}
+			for _, o := range page {
+				seen[o.ID]++
+			}
+			if pages++; next == uuid.Nil {
+				break
+			}
+			q.After = next
+		}
+		if len(seen) != want || pages != (want+49)/50 && want > 0 {
+			t.Errorf("what waits for %s: got %d objects on %d pages, want %d", party, len(seen), pages, want)
+		}
+	}
+	if _, _, err := s.Report.WaitingObjects(t.Context(), reportstore.WaitingQuery{Party: "nobody", Limit: 1}); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("what waits for an unknown party: got the error %v, want db.ErrNotFound", err)
+	}
+}
+
+// manyRows inserts, into each large table, rows that wait for no party, and more waiting rows than a report counts.
+const manyRows = `
+	insert into journal_entry (object_type, object_id, operation, data, parents, project, name, state, finished_at)
+	select 'port', i::text, 'create', '{}', '{}', 'p', '', 'completed', now() from generate_series(1, 30000) i;
+	insert into announcement (network_id, kind, event, object_id, data, told_at)
+	select md5('net')::uuid, 'port', 'updated', md5('port')::uuid, '{}', now() from generate_series(1, 30000) i;
+	insert into lease (id, name, user_id, project_id, status, start_at, end_at) select md5(i::text)::uuid, 'l', 'u', 'p', 'PENDING', now() + interval '1 day', now() + interval '2 days' from generate_series(1, 15000) i;
+	insert into event (id, lease_id, event_type, at, status) select gen_random_uuid(), md5(i::text)::uuid, 'start_lease', now() + interval '1 day', 'UNDONE' from generate_series(1, 15000) i;
+	insert into block (object_id, entity, host, since) select md5(i::text)::uuid, 'L2', 'cmp-' || i % 300, now() from generate_series(1, 30000) i;
+	analyze;`
+
+func TestWaiting_ReadsABoundedNumberOfRows(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	storetest.ExecScript(t, url, `set local session_replication_role = replica;`+manyRows)
+	read := rowsRead(t, url, reportstore.WaitingSQL, reportstore.MaxCounted)
+	if limit := reportstore.MaxCounted + 100; read > limit {
+		t.Errorf("the report of what waits reads %d rows, want at most %d: 5000 blocks, and no row of other tables that does not wait", read, limit)
+	}
+	for party, sql := range reportstore.WaitingObjectSQL {
+		if read := rowsRead(t, url, sql+" limit 51", "L2", "cmp-7", uuid.Nil, 5000); read > 2*5000+200 {
+			t.Errorf("a page of what waits for %s reads %d rows, want at most 10200", party, read)
+		}
+	}
+	groups, err := s.Report.Waiting(t.Context())
+	if err != nil || len(groups) == 0 || len(groups) > 200 || !groups[0].AtLeast {
+		t.Errorf("more than 5000 waiting objects of 300 parties: got %d groups, error %v; want at most 200, each with at least its count", len(groups), err)
+	}
+}
+
+// plan is a node of an executed plan.
+type plan struct {
+	Type    string `json:"Node Type"`
+	Rows    int    `json:"Actual Rows"`
+	Loops   int    `json:"Actual Loops"`
+	Removed int    `json:"Rows Removed by Filter"`
+	Plans   []plan
+}
+
+// read returns the number of rows that the scans of tables and indexes below the node have read.
+func (p plan) read() int {
+	n := 0
+	if strings.HasSuffix(p.Type, "Scan") && p.Type != "Subquery Scan" && p.Type != "Bitmap Heap Scan" {
+		n = (p.Rows + p.Removed) * p.Loops
+	}
+	for _, below := range p.Plans {
+		n += below.read()
+	}
+	return n
+}
+
+// rowsRead executes a query and returns the number of rows that it has read.
+func rowsRead(t *testing.T, url, sql string, args ...any) int {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	var raw []byte
+	if err := c.QueryRow(t.Context(), `explain (analyze, format json) `+sql, args...).Scan(&raw); err != nil {
+		t.Fatal(fmt.Errorf("%w: %s", err, sql))
+	}
+	var plans []struct{ Plan plan }
+	if err := json.Unmarshal(raw, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan.read()
+}
