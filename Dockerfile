@@ -1,5 +1,5 @@
 # The image contains both programs. The command of a container selects the program and its roles.
-FROM golang:1.26.8-trixie AS build
+FROM golang:1.26.11-trixie AS build
 WORKDIR /src
 ENV CGO_ENABLED=0
 COPY go.mod go.sum ./

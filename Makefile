@@ -1,6 +1,8 @@
 # `make help` lists the targets. Each target installs or builds what it needs.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
+# Go gets the toolchain that go.mod requires, because older ones have known faults.
+export GOTOOLCHAIN = auto
 
 temporal = $$(tools/temporal.sh)
 # These packages start first, so that no other package waits for them at the end.
@@ -29,8 +31,8 @@ tools: ## build bin/temporal: the temporal CLI with the dev server and the UI
 .PHONY: test
 test: deps build ## run all tests with the race detector on real PostgreSQL and Temporal, then lint
 	@go build -o bin/teststack ./internal/devstack/teststack
-	@cli=$(temporal) && run=$$(go -C tools/lint tool -n gotestsum) && BERTH_TEMPORAL_CLI=$$cli GOGC=400 bin/teststack -- $$run --hide-summary skipped --format-hide-empty-pkg -- \
-		-race -vet off -ldflags '-s -w' -p 3 -parallel 4 -timeout 60m $(slowest) ./...
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli GOGC=400 bin/teststack -- tools/test.sh "$(slowest) ./..." \
+		-race -vet off -ldflags '-s -w' -p 3 -parallel 4 -timeout 60m
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: interop-odl

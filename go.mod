@@ -1,6 +1,6 @@
 module berth
 
-go 1.26.0
+go 1.26.11
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0

@@ -1,6 +1,6 @@
 module berth.invalid/tools/dependencies
 
-go 1.26.0
+go 1.26.11
 
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0

@@ -1,6 +1,6 @@
 module berth.invalid/tools/lint
 
-go 1.26.0
+go 1.26.11
 
 tool (
 	go.temporal.io/sdk/contrib/tools/workflowcheck

@@ -1,6 +1,6 @@
 module berth.invalid/tools/release
 
-go 1.26.0
+go 1.26.11
 
 tool github.com/goreleaser/nfpm/v2/cmd/nfpm
 

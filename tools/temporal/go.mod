@@ -1,6 +1,6 @@
 module berth.invalid/tools/temporal
 
-go 1.26.8
+go 1.26.11
 
 tool (
 	github.com/temporalio/cli/cmd/temporal
