@@ -75,7 +75,7 @@ generate: ## rewrite docs/settings.md from the table of settings
 	@go test -count 1 ./internal/config -run SettingsPage -update
 
 .PHONY: lint
-lint: ## run gofmt, go vet, staticcheck and workflowcheck, and check the licences of all modules
+lint: ## check the Go toolchain, run gofmt, go vet, staticcheck and workflowcheck, and check the licences of all modules
 	@tools/lint.sh
 
 .PHONY: sbom

@@ -72,6 +72,8 @@ type Options struct {
 	OnRefusal func(contract.Refusal)
 	// OnAttempt, if set, is called after every attempt to send a journal entry to the controller.
 	OnAttempt func(journal.Entry, journal.Outcome)
+	// Timeouts are the time limits within the activities.
+	Timeouts Timeouts
 }
 
 // NoteDeliverer delivers notes that the caller has claimed.
@@ -85,16 +87,16 @@ type Activities struct {
 	Options
 	leaseRounds coalesce.Loop // performs the due steps (such as start and end) of leases
 	leases      *leaseLoader
-	drainLock   sync.Mutex    // held while an activity drains the journal backlog
-	drainTime   time.Duration // maximum time that one attempt spends on the backlog
+	drainLock   sync.Mutex // held while an activity drains the journal backlog
 	accepted    acceptedWrite
 }
 
 // New returns the activities.
 func New(o Options) *Activities {
-	a := &Activities{Options: o, drainTime: defaultDrainTime}
+	a := &Activities{Options: o}
+	a.Timeouts = o.Timeouts.withDefaults()
 	a.MaxEntryFailures = cmp.Or(a.MaxEntryFailures, journal.DefaultMaxFailures)
-	a.leases = newLeaseLoader(a.readLeases)
+	a.leases = newLeaseLoader(a.readLeases, a.Timeouts.LoadLeases)
 	return a
 }
 

@@ -29,7 +29,7 @@ type Controller interface {
 // is unavailable. If the controller has recently accepted a write, readObject treats an error answer or a timeout as an
 // error of this object only.
 func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte, error) {
-	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
+	call, cancel := context.WithTimeout(ctx, a.Timeouts.LongCall)
 	defer cancel()
 	got, err := a.ODL.Send(call, r.Method, r.Path, nil)
 	if err != nil {

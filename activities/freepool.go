@@ -33,7 +33,7 @@ func (a *Activities) syncFreepool(ctx context.Context, service string, reservabl
 	if a.Cloud == nil {
 		return nil
 	}
-	ctx, cancel := withCallTimeout(ctx, LongCallTimeout)
+	ctx, cancel := a.withCallTimeout(ctx, a.Timeouts.LongCall)
 	defer cancel()
 	if reservable {
 		return a.Cloud.AddToFreepool(ctx, service)

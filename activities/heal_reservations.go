@@ -52,7 +52,7 @@ func (a *Activities) updateHosts(ctx context.Context) error {
 	if a.Hypervisors == nil {
 		return nil
 	}
-	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
+	call, cancel := context.WithTimeout(ctx, a.Timeouts.LongCall)
 	defer cancel()
 	all, err := a.Hypervisors.Hypervisors(call)
 	if err != nil {

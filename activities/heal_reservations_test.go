@@ -23,7 +23,7 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	acts := activities.New(activities.Options{Store: s, Hypervisors: nova, MonitorHosts: true, HealingWindow: time.Hour})
+	acts := newActivities(activities.Options{Store: s, Hypervisors: nova, MonitorHosts: true, HealingWindow: time.Hour})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
@@ -84,7 +84,7 @@ func TestHealReservations_RefreshesHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	acts := activities.New(activities.Options{Store: s, Hypervisors: nova, HealingWindow: time.Hour})
+	acts := newActivities(activities.Options{Store: s, Hypervisors: nova, HealingWindow: time.Hour})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs["cmp-1"], Name: "cmp-1.example.org"}); err != nil {

@@ -14,10 +14,6 @@ import (
 // drainConcurrency is how many entries of the backlog are sent at the same time.
 const drainConcurrency = 32
 
-// defaultDrainTime is the time that one attempt of an activity spends on the backlog, after which Temporal
-// retries the activity. defaultDrainTime leaves time for one more batch before LongCallTimeout ends the attempt.
-const defaultDrainTime = LongCallTimeout - 2*ShortCallTimeout
-
 // drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until
 // none is left or the time is over. Without the drain, each entry would be sent later, by its own workflow. Only one
 // activity per process drains the backlog at a time. The workflows of the sent entries then find their entries
@@ -34,7 +30,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished b
 	begin := time.Now()
 	since, err := a.Store.Journal.Now(ctx)
 	for err == nil {
-		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < ShortCallTimeout {
+		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < a.Timeouts.ShortCall {
 			return true, 0
 		}
 		var claimed []journal.ClaimResult
@@ -50,7 +46,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished b
 				return unfinished, journalstore.ClaimDuration
 			}
 		}
-		if err == nil && time.Since(begin) >= a.drainTime {
+		if err == nil && time.Since(begin) >= a.Timeouts.Drain {
 			return true, 0
 		}
 	}
@@ -62,7 +58,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished b
 
 // attemptAll makes one attempt to send each claimed entry, even if ctx is cancelled meanwhile.
 func (a *Activities) attemptAll(ctx context.Context, claimed []journal.ClaimResult) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShortCallTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.ShortCall)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, t := range claimed {

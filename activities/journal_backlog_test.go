@@ -68,7 +68,7 @@ func TestMirrorEntry_ContinuesDrainUntilNoBacklogIsLeft(t *testing.T) {
 	storetest.Exec(t, m.url, `update journal_entry set retry_at = null where seq = 1`)
 	storetest.Exec(t, m.url, `delete from note`)
 	m.acts = m.newActivities()
-	m.acts.SetDrainTime(0)
+	m.acts.Timeouts.Drain = 0
 
 	calls := m.mirrorEntry(1)
 
@@ -77,7 +77,7 @@ func TestMirrorEntry_ContinuesDrainUntilNoBacklogIsLeft(t *testing.T) {
 	}
 	m.createDuringOutage(40)
 	m.acts = m.newActivities()
-	m.acts.SetDrainTime(0)
+	m.acts.Timeouts.Drain = 0
 	if calls := m.mirrorEntry(2); m.openEntries() != 0 || calls < 4 {
 		t.Errorf("mirror an entry that another workflow has sent: %d entries are open after %d calls, want none after several calls", m.openEntries(), calls)
 	}

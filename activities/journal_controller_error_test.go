@@ -41,11 +41,11 @@ func TestControllerError_ForOneObjectFailsItsEntry(t *testing.T) {
 func testErrorForOneObject(t *testing.T, fault odltest.Fault, words ...string) {
 	const limit = 3
 	m := newMirrorFixture(t)
-	client, err := odl.New(odl.Config{URL: m.controllerURL})
+	client, err := newClient(m.controllerURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.acts = activities.New(activities.Options{Store: m.store, ODL: client, MaxEntryFailures: limit})
+	m.acts = newActivities(activities.Options{Store: m.store, ODL: client, MaxEntryFailures: limit})
 	broken := m.createNetworks(1)[0].ID.String()
 	fault.ID, fault.Times = broken, always
 	m.odl.InjectFaults(fault)
@@ -94,7 +94,7 @@ type unlimitedController struct {
 
 // Send sends a request with a new client.
 func (c unlimitedController) Send(ctx context.Context, method, path string, body []byte) (odl.Response, error) {
-	client, err := odl.New(odl.Config{URL: c.url})
+	client, err := newClient(c.url)
 	if err != nil {
 		return odl.Response{}, err
 	}
@@ -103,11 +103,11 @@ func (c unlimitedController) Send(ctx context.Context, method, path string, body
 
 func newFixtureWithoutBreaker(t *testing.T) *mirrorFixture {
 	m := newMirrorFixture(t)
-	client, err := odl.New(odl.Config{URL: m.controllerURL})
+	client, err := newClient(m.controllerURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.acts = activities.New(activities.Options{Store: m.store, ODL: unlimitedController{client, m.controllerURL}})
+	m.acts = newActivities(activities.Options{Store: m.store, ODL: unlimitedController{client, m.controllerURL}})
 	return m
 }
 

@@ -15,16 +15,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// Time limits of the calls that one attempt makes to another service. They are shorter than the attempt's own timeout.
-const (
-	ShortCallTimeout = 3 * time.Second
-	LongCallTimeout  = 12 * time.Second
-)
-
 // TryEntry makes one short attempt to send a journal entry to the controller. If the controller is unavailable, it returns no
 // error; the progress contains the failure.
 func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
-	ctx, cancel := context.WithTimeout(ctx, ShortCallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.Timeouts.ShortCall)
 	defer cancel()
 	p, _, err := a.mirrorEntry(ctx, key)
 	return p, classify(err)
@@ -38,7 +32,7 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	if wait, why := a.ODL.BreakerWait(); wait > 0 { // TryEntry, which made the first attempt, has stored its failure in the row
 		return contract.EntryProgress{}, controllerUnavailable(wait, "%s", why)
 	}
-	ctx, cancel := context.WithTimeout(ctx, LongCallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.Timeouts.LongCall)
 	defer cancel()
 	p, o, err := a.mirrorEntry(ctx, key)
 	// If another workflow has sent the entry, this activity also drains the backlog, because the other workflow may have ended before the

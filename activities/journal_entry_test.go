@@ -72,7 +72,7 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	m := newMirrorFixture(t)
 	m.createNetworks(2)
 	controller := m.acts
-	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.NoController{}})
+	m.acts = newActivities(activities.Options{Store: m.store, ODL: activities.NoController{}})
 	m.drainJournal()
 	live, err := m.store.Journal.JournalState(t.Context())
 	if err != nil || live.Open[journal.Pending]+live.Open[journal.Processing]+live.Open[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {

@@ -9,7 +9,6 @@ import (
 	"berth/activities"
 	"berth/internal/contract"
 	"berth/internal/journal"
-	"berth/internal/odl"
 	"berth/internal/odl/odltest"
 )
 
@@ -50,12 +49,12 @@ func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 			if tt.status != 0 {
 				m.odl.InjectFaults(odltest.Fault{Status: tt.status})
 			}
-			client, err := odl.New(odl.Config{URL: m.controllerURL})
+			client, err := newClient(m.controllerURL)
 			if err != nil {
 				t.Fatal(err)
 			}
 			notes := &noteRecorder{free: tt.free}
-			m.acts = activities.New(activities.Options{Store: m.store, ODL: client, Notes: notes})
+			m.acts = newActivities(activities.Options{Store: m.store, ODL: client, Notes: notes})
 
 			p, err := m.acts.TryEntry(t.Context(), "1")
 

@@ -8,13 +8,9 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// advanceWait is how long one call waits until the due leases have been advanced, that
-// is, started or ended. advanceWait is shorter than workflows.LocalDatabaseTimeout.
-const advanceWait = 2 * time.Second
-
 // AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls to AdvanceLeases
 // share this work, in rounds: a round advances a batch of leases, and the last round is the one that finds no due lease.
-// AdvanceLeases returns how many leases the rounds have advanced so far. Rounds that take longer than advanceWait continue
+// AdvanceLeases returns how many leases the rounds have advanced so far. Rounds that take longer than Timeouts.Advance continue
 // after their callers have returned.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	left, err := a.Store.Lease.TimeUntil(ctx, at)
@@ -35,7 +31,7 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	case <-rounds.Done():
 	case <-ctx.Done():
 		return 0, ctx.Err()
-	case <-time.After(advanceWait):
+	case <-time.After(a.Timeouts.Advance):
 	}
 	advanced, err := rounds.Progress()
 	return advanced, classify(err)

@@ -92,7 +92,7 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 		}
 		return nil
 	}}
-	acts := activities.New(activities.Options{Store: s, Cloud: cloud})
+	acts := newActivities(activities.Options{Store: s, Cloud: cloud})
 
 	n, err := acts.AdvanceLeases(t.Context(), time.Now())
 
@@ -111,5 +111,31 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	}
 	if len(cloud.deprovisioned) != 1 || cloud.deprovisioned[0] != "deleted" {
 		t.Errorf("deprovisioned the leases of the projects %v, want only \"deleted\"", cloud.deprovisioned)
+	}
+}
+
+// If a round takes longer than the wait of AdvanceLeases, the call returns before the round is finished, and the round continues.
+func TestAdvanceLeases_ReturnsBeforeALongRound(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	l := createLeases(t, s, url, "slow")["slow"]
+	release := make(chan struct{})
+	cloud := &recordingCloud{onProvision: func(lease.CloudReservation) error { <-release; return nil }}
+	acts := newActivities(activities.Options{Store: s, Cloud: cloud})
+	acts.Timeouts.Advance = time.Millisecond
+
+	n, err := acts.AdvanceLeases(t.Context(), time.Now())
+
+	if n != 0 || err != nil {
+		t.Errorf("advance a lease whose call hangs: got %d advanced, error %v; want 0 and no error", n, err)
+	}
+	close(release)
+	acts.Timeouts.Advance = time.Hour
+	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil { // waits until the running round has ended
+		t.Fatal(err)
+	}
+	if l, err = s.Lease.Lease(t.Context(), l.ID); err != nil || l.Status != lease.Active {
+		t.Errorf("lease after the round: got %+v, error %v; want ACTIVE", l, err)
 	}
 }

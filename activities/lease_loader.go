@@ -13,10 +13,6 @@ import (
 	"berth/internal/store/db"
 )
 
-// loadTimeout is the maximum duration of one query that reads several leases. loadTimeout must be shorter than
-// workflows.LocalDatabaseTimeout.
-const loadTimeout = 4 * time.Second
-
 // leaseReader reads leases by ID. If an ID belongs to no lease, the result of leaseReader does not contain this ID.
 type leaseReader func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error)
 
@@ -32,9 +28,9 @@ type loadedLeases struct {
 	shared bool // the read was for several leases
 }
 
-func newLeaseLoader(read leaseReader) *leaseLoader {
+func newLeaseLoader(read leaseReader, timeout time.Duration) *leaseLoader {
 	return &leaseLoader{read: read, batcher: coalesce.NewBatcher(coalesce.Config[uuid.UUID, loadedLeases]{
-		Timeout: loadTimeout,
+		Timeout: timeout,
 		Run: func(ctx context.Context, batch []*coalesce.Call[uuid.UUID, loadedLeases]) {
 			requested := map[uuid.UUID]bool{}
 			var ids []uuid.UUID

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -34,7 +35,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 				}
 			}
 			return found, nil
-		})
+		}, time.Hour)
 		load := func(id uuid.UUID) <-chan error {
 			result := make(chan error, 1)
 			go func() {
@@ -78,7 +79,7 @@ func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 			reads++
 			<-release
 			return nil, fmt.Errorf("read leases: %w", context.DeadlineExceeded)
-		})
+		}, time.Hour)
 		results := make(chan error, 3)
 		for range 3 {
 			go func() {

@@ -14,7 +14,7 @@ import (
 func TestReadLease_AppliesOperatorSettings(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	l := leaseAt(t, s, time.Now().Add(time.Hour))
+	l := createLease(t, s)
 	for _, c := range []struct {
 		requested         string
 		snapshotByDefault bool
@@ -23,7 +23,7 @@ func TestReadLease_AppliesOperatorSettings(t *testing.T) {
 		if _, err := s.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), BeforeEnd: &c.requested}}}); err != nil {
 			t.Fatal(err)
 		}
-		acts := activities.New(activities.Options{Store: s, SnapshotByDefault: c.snapshotByDefault, CloudRetryTime: time.Minute})
+		acts := newActivities(activities.Options{Store: s, SnapshotByDefault: c.snapshotByDefault, CloudRetryTime: time.Minute})
 		got, err := acts.ReadLease(t.Context(), l.ID.String())
 		want := lease.ReservationDraft{Type: lease.PhysicalHost, BeforeEnd: c.want} // fields that no step needs are empty
 		if d := cmp.Diff(want, got.Reservations[0].ReservationDraft); d != "" || err != nil || got.CloudRetryTime != time.Minute {

@@ -17,7 +17,6 @@ import (
 	"berth/internal/journal"
 	"berth/internal/lease"
 	"berth/internal/network"
-	"berth/internal/odl"
 	"berth/internal/odl/odltest"
 	"berth/internal/store"
 	"berth/internal/store/db"
@@ -64,12 +63,12 @@ func newMirrorFixture(t *testing.T) *mirrorFixture {
 // breaker of that process is closed.
 func (m *mirrorFixture) newActivities() *activities.Activities {
 	m.Helper()
-	client, err := odl.New(odl.Config{URL: m.controllerURL})
+	client, err := newClient(m.controllerURL)
 	if err != nil {
 		m.Fatal(err)
 	}
 	client.ShareBreaker(m.store.Journal.Breaker(m.controllerURL))
-	return activities.New(activities.Options{Store: m.store, ODL: client})
+	return newActivities(activities.Options{Store: m.store, ODL: client})
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -36,7 +36,7 @@ func newNovaFixture(t *testing.T) novaFixture {
 		t.Fatal(err)
 	}
 	n := novaFixture{Nova: stub, t: t, store: storetest.New(t)}
-	n.acts = activities.New(activities.Options{Store: n.store, Nova: notify.NewEventBatcher(client.Send)})
+	n.acts = newActivities(activities.Options{Store: n.store, Nova: notify.NewEventBatcher(client.Send)})
 	n.env = (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(n.env, n.acts.Functions())
 

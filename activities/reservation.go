@@ -31,9 +31,6 @@ type Cloud interface {
 	RemoveFromFreepool(ctx context.Context, host string) error
 }
 
-// CloudCallTimeout limits the calls of one attempt for one reservation, which may have hundreds of hosts.
-const CloudCallTimeout = 90 * time.Second
-
 // ProvisionReservation allocates a reservation in the inventory and provisions it in Nova or Neutron. If the lease was
 // deleted in the meantime, ProvisionReservation removes the reservation again. ProvisionReservation is idempotent.
 // ProvisionReservation returns a BackendError if the resources are in use, or if Nova or Neutron refuses the reservation.
@@ -51,7 +48,7 @@ func (a *Activities) provisionReservation(ctx context.Context, id uuid.UUID) err
 	case err != nil:
 		return err
 	case a.callsCloud(c.Type):
-		return limitCall(ctx, c, a.provisionInCloud)
+		return a.limitCall(ctx, c, a.provisionInCloud)
 	case c.CloudOutdated(): // Nova and Neutron need no update; berth records this, because otherwise the workflow would repeat the update
 		return a.Store.Lease.SaveCloudIDs(ctx, id, lease.CloudIDs{Revision: c.Revision, AggregateID: c.AggregateID, ServerGroupID: c.ServerGroupID, NetworkID: c.NetworkID})
 	}
@@ -109,7 +106,7 @@ func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(cont
 	if err != nil || !a.callsCloud(c.Type) {
 		return err
 	}
-	return limitCall(ctx, c, call)
+	return a.limitCall(ctx, c, call)
 }
 
 // callsCloud reports whether reservations of a resource type need calls to Nova or Neutron.
@@ -118,8 +115,8 @@ func (a *Activities) callsCloud(typ string) bool {
 }
 
 // limitCall runs the function `call` for a reservation, and limits its time.
-func limitCall(ctx context.Context, c lease.CloudReservation, call func(context.Context, lease.CloudReservation) error) error {
-	ctx, cancel := withCallTimeout(ctx, CloudCallTimeout)
+func (a *Activities) limitCall(ctx context.Context, c lease.CloudReservation, call func(context.Context, lease.CloudReservation) error) error {
+	ctx, cancel := a.withCallTimeout(ctx, a.Timeouts.CloudCall)
 	defer cancel()
 	return namedCall(call(ctx, c))
 }
@@ -133,11 +130,11 @@ func namedCall(err error) error {
 	return &lease.CallError{Party: lease.PartyCloud, Call: "apply the reservation", Err: err}
 }
 
-// withCallTimeout limits the time of the calls of one attempt. In a local activity the limit is ShortCallTimeout; in a regular activity
+// withCallTimeout limits the time of the calls of one attempt. In a local activity the limit is Timeouts.ShortCall; in a regular activity
 // the limit is the given time.
-func withCallTimeout(ctx context.Context, regular time.Duration) (context.Context, context.CancelFunc) {
+func (a *Activities) withCallTimeout(ctx context.Context, regular time.Duration) (context.Context, context.CancelFunc) {
 	if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
 		return context.WithTimeout(ctx, regular)
 	}
-	return context.WithTimeout(ctx, ShortCallTimeout)
+	return context.WithTimeout(ctx, a.Timeouts.ShortCall)
 }

@@ -4,17 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
 	"berth/internal/store/leasestore"
 )
-
-// backendTimeout limits the Nova and Neutron calls for leases that one round advances together, because a call that hangs delays the
-// other leases of the round.
-const backendTimeout = 3 * time.Second
 
 // reservationBackend makes the Nova and Neutron calls for the steps of several leases concurrently.
 type reservationBackend struct {
@@ -25,7 +20,7 @@ type reservationBackend struct {
 	keepLeftover func(ctx context.Context, c lease.CloudReservation, err error)
 }
 
-// Apply makes the calls of the given steps concurrently. Apply returns the steps whose calls have all succeeded within backendTimeout,
+// Apply makes the calls of the given steps concurrently. Apply returns the steps whose calls have all succeeded within Timeouts.Round,
 // with the IDs that Nova and Neutron have assigned.
 func (b reservationBackend) Apply(ctx context.Context, started []leasestore.StartedStep) []leasestore.StartedStep {
 	succeeded := make([]bool, len(started))
@@ -75,7 +70,7 @@ func (b reservationBackend) Undo(ctx context.Context, started []leasestore.Start
 
 // forEach calls the function `do` for every step concurrently.
 func (b reservationBackend) forEach(ctx context.Context, steps []leasestore.StartedStep, do func(ctx context.Context, i int)) {
-	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, b.Timeouts.Round)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range steps {

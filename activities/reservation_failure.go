@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
@@ -13,10 +12,6 @@ import (
 	"berth/internal/lease"
 	"berth/internal/store/db"
 )
-
-// recordTimeout limits the SQL statements that record the result of a call. The sum of the
-// timeout of a call and recordTimeout must be less than workflows.SingleAttemptTimeout.
-const recordTimeout = 700 * time.Millisecond
 
 // inventoryError names Placement as the party of an error with which the inventory refused a reservation.
 func inventoryError(call string, err error) error {
@@ -30,7 +25,7 @@ func inventoryError(call string, err error) error {
 // recordCall records in the database whether the calls for a reservation succeeded, so that the API and `starter why`
 // can name the party that failed. recordCall returns the error for Temporal: the error says when the next attempt is.
 func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) error {
-	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
 	defer cancel()
 	var call *lease.CallError
 	switch {

@@ -13,7 +13,7 @@ const leftoverBatch = 100
 
 // keepLeftover stores a reservation of a deleted lease whose removal from Nova and Neutron has failed.
 func (a *Activities) keepLeftover(ctx context.Context, c lease.CloudReservation, failure error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
 	defer cancel()
 	if err := a.Store.Lease.KeepLeftover(ctx, c); err != nil {
 		slog.WarnContext(ctx, "storing a failed removal of a deleted lease's reservation failed", "reservation", c.ID, "removal", failure, "error", err)
@@ -30,7 +30,7 @@ func (a *Activities) clearLeftovers(ctx context.Context) error {
 	for begin := time.Now(); len(all) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; all = all[1:] {
 		var failure error
 		if f := all[0]; a.callsCloud(f.Type) {
-			call, cancel := context.WithTimeout(ctx, LongCallTimeout)
+			call, cancel := context.WithTimeout(ctx, a.Timeouts.LongCall)
 			failure = a.Cloud.Deprovision(call, f.CloudReservation)
 			cancel()
 		}

@@ -20,7 +20,7 @@ func TestProvisionReservation_WithoutCallsEndsTheUpdate(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			acts := activities.New(activities.Options{Store: s, Cloud: cloud})
+			acts := newActivities(activities.Options{Store: s, Cloud: cloud})
 			device := map[string]string{"name": uuid.NewString(), "device_type": "container", "device_driver": "zun"}
 			if _, err := s.Lease.RegisterResource(t.Context(), lease.Device, device); err != nil {
 				t.Fatal(err)

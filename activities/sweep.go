@@ -20,8 +20,6 @@ const (
 	sweepBatch = 500
 	// trimBatch is how many rows of the generation history one statement deletes.
 	trimBatch = 5000
-	// trimTimeLimit is the maximum time that one call to Sweep spends on the deletion of each kind of rows.
-	trimTimeLimit = 4 * time.Second
 	// journalBatch is how many journal entries one SQL statement of trimJournal examines; the statement deletes at most that many
 	// entries.
 	journalBatch = 1000
@@ -58,7 +56,7 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 }
 
 // trimJournal deletes finished runs and completed journal entries that are older than their retention. trimJournal deletes
-// the journal entries in batches. After trimTimeLimit, trimJournal leaves the remaining entries to the next call to Sweep.
+// the journal entries in batches. After Timeouts.Trim, trimJournal leaves the remaining entries to the next call to Sweep.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil
@@ -67,7 +65,7 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	deleted, after := int64(0), int64(0)
-	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {
+	for begin := time.Now(); time.Since(begin) < a.Timeouts.Trim; {
 		next, n, err := a.Store.Journal.TrimJournal(ctx, a.JournalRetention, after, journalBatch)
 		deleted += n
 		if err != nil || next == 0 {
@@ -78,11 +76,11 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	return deleted, nil
 }
 
-// trimHistory deletes old rows of the generation history. After trimTimeLimit,
+// trimHistory deletes old rows of the generation history. After Timeouts.Trim,
 // trimHistory leaves the remaining rows to the next call to Sweep.
 func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
 	deleted := int64(0)
-	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {
+	for begin := time.Now(); time.Since(begin) < a.Timeouts.Trim; {
 		n, err := a.Store.Inventory.TrimHistory(ctx, a.HistoryRetention, trimBatch)
 		deleted += n
 		if err != nil || n < trimBatch {

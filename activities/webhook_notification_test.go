@@ -25,7 +25,7 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	}
 	s := storetest.New(t)
 	s.Lease = leasestore.New(s.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
-	acts := activities.New(activities.Options{Store: s, Webhook: webhook})
+	acts := newActivities(activities.Options{Store: s, Webhook: webhook})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	start := time.Now().Add(time.Hour)

@@ -131,7 +131,7 @@ func checkSettings(f files, s service) (found []string) {
 	var read []string
 	if s.isBerth() {
 		read = append(temporalVariables(s), config.Variables()...)
-		read = append(read, "PGPASSWORD") // read by pgx if the URL has no password
+		read = append(read, "PGPASSWORD", "GOMEMLIMIT") // read by pgx if the URL has no password, and by Go
 		if _, err := config.Load(s.environ()); err != nil {
 			found = append(found, err.Error())
 		}

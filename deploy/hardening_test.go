@@ -39,20 +39,30 @@ func checkHardening(s service) (found []string) {
 	image, _, _ := strings.Cut(s.Image, ":")
 	limits := s.Deploy.Resources.Limits
 	for problem, wrong := range map[string]bool{
-		"the root file system is writable": !s.ReadOnly,
-		"keeps capabilities":               !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.CapAdd) > 0,
-		"can gain privileges":              s.Privileged || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}),
-		"has no limit of processors":       limits.CPUs == "",
-		"has no limit of memory":           limits.Memory == "",
-		"has no limit of processes":        limits.PIDs == 0,
-		"starts as root":                   slices.Contains(startsAsRoot, image) && (s.User == "" || strings.HasPrefix(s.User, "0") || s.User == "root"),
-		"is in the network of the machine": s.NetworkMode != "",
+		"the root file system is writable":  !s.ReadOnly,
+		"keeps capabilities":                !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.CapAdd) > 0,
+		"can gain privileges":               s.Privileged || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}),
+		"has no limit of processors":        limits.CPUs == "",
+		"has no limit of memory":            limits.Memory == "",
+		"has no limit of processes":         limits.PIDs == 0,
+		"has no GOMEMLIMIT below its limit": s.isBerth() && !s.isOneShot() && !(bytesOf(s.Environment["GOMEMLIMIT"]) > 0 && bytesOf(s.Environment["GOMEMLIMIT"]) < bytesOf(limits.Memory)),
+		"starts as root":                    slices.Contains(startsAsRoot, image) && (s.User == "" || strings.HasPrefix(s.User, "0") || s.User == "root"),
+		"is in the network of the machine":  s.NetworkMode != "",
 	} {
 		if wrong {
 			found = append(found, problem)
 		}
 	}
 	return found
+}
+
+// bytesOf parses a size of memory as Compose and Go write it, or returns 0.
+func bytesOf(size string) (n float64) {
+	var unit string
+	if _, err := fmt.Sscanf(size, "%f%s", &n, &unit); err != nil {
+		return 0
+	}
+	return n * map[string]float64{"M": 1 << 20, "G": 1 << 30, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 }
 
 // isolated lists the services that have nothing to do with other machines.

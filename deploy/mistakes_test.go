@@ -28,6 +28,7 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 	{composeYAML, "cap_drop: [ALL]", "cap_drop: [NET_RAW]", "keeps capabilities"},
 	{composeYAML, `security_opt: ["no-new-privileges:true"]`, "security_opt: []", "can gain privileges"},
 	{composeYAML, "memory: 512M, ", "", "has no limit of memory"},
+	{composeYAML, "GOMEMLIMIT: 1700MiB", "GOMEMLIMIT: 2GiB", "has no GOMEMLIMIT below its limit"},
 	{composeYAML, ", pids: 1024", "", "has no limit of processes"},
 	{composeYAML, "    user: \"999:999\" # the user postgres of the image\n", "", "starts as root"},
 	{composeYAML, "    networks: [temporal]\n", "", "temporal-namespace names no network"},

@@ -240,7 +240,7 @@ func TestServices_OfThePackageRunEachRoleOnce(t *testing.T) {
 // checkPackagedSettings checks that a program reads each setting, and returns the value of BERTH_LISTEN.
 func checkPackagedSettings(t *testing.T, service string, env []string) string {
 	t.Helper()
-	known := append(config.Variables(), "PGPASSWORD", "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE")
+	known := append(config.Variables(), "PGPASSWORD", "GOMEMLIMIT", "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE")
 	for _, line := range env {
 		if name, _, _ := strings.Cut(line, "="); !slices.Contains(known, name) {
 			t.Errorf("service %s: no program reads %s", service, name)

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs all static checks: gofmt, go vet, staticcheck, workflowcheck, and the check of the licences of the modules in berth's programs.
+# Runs all static checks: the version of the Go toolchain, gofmt, go vet, staticcheck, workflowcheck, and the check of the licences of the modules in berth's programs.
 set -eu
 cd "$(dirname "$0")/.."
 
+tools/toolchain.sh
 unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l)
 if [ -n "$unformatted" ]; then
 	echo "gofmt is needed for:" >&2
@@ -15,4 +16,4 @@ go vet ./...
 go -C tools/dependencies vet .
 go -C tools/dependencies test .
 go -C tools/dependencies run . -C "$PWD" -npm "$PWD/tools/vendor.txt" licenses ./worker ./starter
-echo "lint: gofmt, vet, staticcheck, workflowcheck and licences found no problems"
+echo "lint: toolchain, gofmt, vet, staticcheck, workflowcheck and licences found no problems"

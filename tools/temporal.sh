@@ -8,7 +8,9 @@ if [ -n "${BERTH_TEMPORAL_CLI:-}" ]; then
 	echo "$BERTH_TEMPORAL_CLI"
 	exit
 fi
-if command -v temporal; then
+# The path without links, because make links bin/temporal to it, and bin may be in PATH.
+if found=$(command -v temporal); then
+	readlink -f "$found"
 	exit
 fi
 

@@ -13,6 +13,7 @@ import (
 // call, and that the timeout of an attempt is shorter than the time for all retries.
 func TestTimeoutsAreNested(t *testing.T) {
 	t.Parallel()
+	defaults := activities.New(activities.Options{}).Timeouts
 	for _, c := range []struct {
 		name         string
 		inner, outer time.Duration
@@ -23,6 +24,9 @@ func TestTimeoutsAreNested(t *testing.T) {
 		{"the calls for one reservation within an attempt", activities.CloudCallTimeout, workflows.CloudAttemptTimeout},
 		{"an attempt at a reservation within the retry time", workflows.CloudAttemptTimeout, workflows.DefaultCloudRetryTime},
 		{"a short call within a local database attempt", activities.ShortCallTimeout, workflows.LocalDatabaseTimeout},
+		{"a short call and the record of its result within a single local attempt", defaults.ShortCall + defaults.Record, workflows.SingleAttemptTimeout},
+		{"a read of several leases within a local database attempt", defaults.LoadLeases, workflows.LocalDatabaseTimeout},
+		{"the wait for due leases within a local database attempt", defaults.Advance, workflows.LocalDatabaseTimeout},
 		{"a long call within a regular attempt", activities.LongCallTimeout, workflows.RemoteAttemptTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {

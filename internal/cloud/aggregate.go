@@ -14,6 +14,7 @@ import (
 
 	"berth/internal/coalesce"
 	"berth/internal/lease"
+	"berth/internal/safeurl"
 )
 
 // nova makes those calls to Nova that both reservations of hosts and reservations of instances need.
@@ -77,7 +78,7 @@ func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.A
 func (n nova) aggregate(ctx context.Context, all map[string]aggregates.Aggregate, name, zone string, metadata map[string]any) (aggregates.Aggregate, error) {
 	a, is := all[name]
 	if !is {
-		made, err := aggregates.Create(ctx, n.client, aggregates.CreateOpts{Name: name, AvailabilityZone: zone}).Extract()
+		made, err := answered(aggregates.Create(ctx, n.client, aggregates.CreateOpts{Name: name, AvailabilityZone: zone}).Extract())
 		if err != nil {
 			return a, fmt.Errorf("create aggregate %s: %w", name, err)
 		}
@@ -149,7 +150,7 @@ func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts
 		return 0, err
 	}
 	for _, s := range all {
-		if err := ignoreNotFound(servers.Delete(ctx, n.client, s.ID).ExtractErr()); err != nil {
+		if err := ignoreNotFound(servers.Delete(ctx, n.client, safeurl.Segment(s.ID)).ExtractErr()); err != nil {
 			return 0, fmt.Errorf("delete server %s: %w", s.ID, err)
 		}
 	}
@@ -272,7 +273,7 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 			return err
 		}
 		for _, s := range all {
-			if err := ignoreNotFound(servers.CreateImage(ctx, h.client, s.ID, servers.CreateImageOpts{Name: "reserved_" + s.Name}).Err); err != nil {
+			if err := ignoreNotFound(servers.CreateImage(ctx, h.client, safeurl.Segment(s.ID), servers.CreateImageOpts{Name: "reserved_" + s.Name}).Err); err != nil {
 				return fmt.Errorf("create an image of server %s: %w", s.ID, err)
 			}
 		}

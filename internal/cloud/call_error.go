@@ -28,6 +28,17 @@ func callError(party string, err error) error {
 	return e
 }
 
+// errNoObject means that a service answered with success, but without the object.
+var errNoObject = errors.New("the answer contains no object")
+
+// answered returns an error for an answer without an object. gophercloud returns nil for such an answer.
+func answered[T any](object *T, err error) (*T, error) {
+	if err == nil && object == nil {
+		err = errNoObject
+	}
+	return object, err
+}
+
 // pathOf returns the path and the query of an address.
 func pathOf(address string) string {
 	u, err := url.Parse(address)

@@ -19,6 +19,7 @@ import (
 
 	"berth/internal/coalesce"
 	"berth/internal/lease"
+	"berth/internal/safeurl"
 )
 
 // ErrServersRemain and ErrInUse are temporary: the same call can succeed later. Callers also repeat a call after other errors.
@@ -83,7 +84,7 @@ func New(c Config) (*Cloud, error) {
 	}
 	provider := &gophercloud.ProviderClient{HTTPClient: http.Client{
 		Timeout:       c.Timeout,
-		Transport:     transport,
+		Transport:     safeurl.Transport(transport),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	provider.UserAgent.Prepend("berth")

@@ -13,6 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"berth/internal/lease"
+	"berth/internal/safeurl"
 )
 
 // instances applies reservations of the types virtual:instance and flavor:instance. Each reservation of instances gets a flavor that only
@@ -69,7 +70,8 @@ func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservati
 		}
 		return "", err
 	}
-	g, err := servergroups.Create(ctx, i.client, servergroups.CreateOpts{Name: reservationName(c), Policies: []string{string(c.Affinity)}}).Extract()
+	g, err := answered(servergroups.Create(ctx, i.client,
+		servergroups.CreateOpts{Name: reservationName(c), Policies: []string{string(c.Affinity)}}).Extract())
 	if err != nil {
 		return "", fmt.Errorf("create server group %s: %w", reservationName(c), err)
 	}
@@ -137,7 +139,7 @@ func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 		return err
 	}
 	for _, g := range groups {
-		if err := ignoreNotFound(servergroups.Delete(ctx, i.client, g.ID).ExtractErr()); err != nil {
+		if err := ignoreNotFound(servergroups.Delete(ctx, i.client, safeurl.Segment(g.ID)).ExtractErr()); err != nil {
 			return fmt.Errorf("delete server group %s: %w", g.ID, err)
 		}
 	}
@@ -164,14 +166,14 @@ func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
 		return lease.Flavor{}, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)
 	}
-	f, err := flavors.Get(ctx, c.nova, id).Extract()
+	f, err := answered(flavors.Get(ctx, c.nova, safeurl.Segment(id)).Extract())
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
 	}
 	if err != nil {
 		return lease.Flavor{}, fmt.Errorf("read flavor %s: %w", id, err)
 	}
-	specs, err := flavors.ListExtraSpecs(ctx, c.nova, f.ID).Extract()
+	specs, err := flavors.ListExtraSpecs(ctx, c.nova, safeurl.Segment(f.ID)).Extract()
 	if err != nil {
 		return lease.Flavor{}, fmt.Errorf("read the extra specs of flavor %s: %w", id, err)
 	}

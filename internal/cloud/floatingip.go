@@ -10,6 +10,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
 
 	"berth/internal/lease"
+	"berth/internal/safeurl"
 )
 
 // addresses applies reservations of the type virtual:floatingip. addresses creates floating IPs for the reservation's project; a tag of
@@ -39,8 +40,8 @@ func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease
 	if len(found) > 0 {
 		id = found[0].ID
 	} else {
-		made, err := floatingips.Create(ctx, a.client, floatingips.CreateOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String(),
-			SubnetID: f.Subnet.String(), ProjectID: c.Project, Description: reservationName(c)}).Extract()
+		made, err := answered(floatingips.Create(ctx, a.client, floatingips.CreateOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String(),
+			SubnetID: f.Subnet.String(), ProjectID: c.Project, Description: reservationName(c)}).Extract())
 		if err != nil {
 			return fmt.Errorf("create floating IP %s: %w", f.IP, err)
 		}
@@ -50,7 +51,7 @@ func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease
 	if len(found) > 0 && !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(found[0].Tags, tag) }) {
 		return nil
 	}
-	if _, err := attributestags.ReplaceAll(ctx, a.client, "floatingips", id, attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
+	if _, err := attributestags.ReplaceAll(ctx, a.client, "floatingips", safeurl.Segment(id), attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
 		return fmt.Errorf("set the tags of floating IP %s: %w", f.IP, err)
 	}
 	return nil
@@ -76,11 +77,11 @@ func (a addresses) deleteAllBut(ctx context.Context, c lease.CloudReservation, k
 			continue
 		}
 		if f.PortID != "" {
-			if _, err := floatingips.Update(ctx, a.client, f.ID, floatingips.UpdateOpts{PortID: new(string)}).Extract(); ignoreNotFound(err) != nil {
+			if _, err := floatingips.Update(ctx, a.client, safeurl.Segment(f.ID), floatingips.UpdateOpts{PortID: new(string)}).Extract(); ignoreNotFound(err) != nil {
 				return fmt.Errorf("detach floating IP %s: %w", f.FloatingIP, err)
 			}
 		}
-		if err := ignoreNotFound(floatingips.Delete(ctx, a.client, f.ID).ExtractErr()); err != nil {
+		if err := ignoreNotFound(floatingips.Delete(ctx, a.client, safeurl.Segment(f.ID)).ExtractErr()); err != nil {
 			return fmt.Errorf("delete floating IP %s: %w", f.FloatingIP, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 
 	"berth/internal/lease"
+	"berth/internal/safeurl"
 )
 
 // networkSegments applies reservations of the type network. networkSegments creates one network on the reserved segment for the
@@ -49,12 +50,12 @@ func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (l
 	}
 	tags := []string{"blazar", reservationName(c)}
 	if slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(n.Tags, tag) }) {
-		if _, err := attributestags.ReplaceAll(ctx, s.client, "networks", n.ID, attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
+		if _, err := attributestags.ReplaceAll(ctx, s.client, "networks", safeurl.Segment(n.ID), attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
 			return lease.CloudIDs{}, fmt.Errorf("set the tags of network %s: %w", n.ID, err)
 		}
 	}
 	if n.Name == reservationName(c) {
-		if _, err := networks.Update(ctx, s.client, n.ID, networks.UpdateOpts{Name: &c.NetworkName}).Extract(); err != nil {
+		if _, err := networks.Update(ctx, s.client, safeurl.Segment(n.ID), networks.UpdateOpts{Name: &c.NetworkName}).Extract(); err != nil {
 			return lease.CloudIDs{}, fmt.Errorf("rename network %s: %w", n.ID, err)
 		}
 	}
@@ -69,8 +70,8 @@ func (s networkSegments) findOrCreate(ctx context.Context, c lease.CloudReservat
 	if len(found) > 0 {
 		return found[0].Network, nil
 	}
-	made, err := networks.Create(ctx, s.client, networkDraft{Name: reservationName(c), Description: c.NetworkDescription, Project: c.Project,
-		Type: c.Segment.NetworkType, PhysicalNetwork: c.Segment.PhysicalNetwork, Segment: c.Segment.ID}).Extract()
+	made, err := answered(networks.Create(ctx, s.client, networkDraft{Name: reservationName(c), Description: c.NetworkDescription, Project: c.Project,
+		Type: c.Segment.NetworkType, PhysicalNetwork: c.Segment.PhysicalNetwork, Segment: c.Segment.ID}).Extract())
 	if err != nil {
 		return networks.Network{}, fmt.Errorf("create network %s on segment %s: %w", c.NetworkName, c.Segment, err)
 	}
@@ -131,7 +132,7 @@ func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) e
 		if err := s.deleteSubnets(ctx, n.ID); err != nil {
 			return err
 		}
-		if err := ignoreNotFound(networks.Delete(ctx, s.client, n.ID).ExtractErr()); err != nil {
+		if err := ignoreNotFound(networks.Delete(ctx, s.client, safeurl.Segment(n.ID)).ExtractErr()); err != nil {
 			return fmt.Errorf("delete network %s: %w", n.ID, err)
 		}
 	}
@@ -171,12 +172,12 @@ var routerInterfaces = []string{"network:router_interface", "network:router_inte
 func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
 	switch {
 	case slices.Contains(routerInterfaces, p.DeviceOwner):
-		_, err := routers.RemoveInterface(ctx, s.client, p.DeviceID, routers.RemoveInterfaceOpts{PortID: p.ID}).Extract()
+		_, err := routers.RemoveInterface(ctx, s.client, safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}).Extract()
 		return ignoreNotFound(err)
 	case strings.HasPrefix(p.DeviceOwner, "network:"):
 		return nil
 	default:
-		return ignoreNotFound(ports.Delete(ctx, s.client, p.ID).ExtractErr())
+		return ignoreNotFound(ports.Delete(ctx, s.client, safeurl.Segment(p.ID)).ExtractErr())
 	}
 }
 
@@ -190,7 +191,7 @@ func (s networkSegments) deleteSubnets(ctx context.Context, network string) erro
 		return fmt.Errorf("list the subnets of network %s: %w", network, err)
 	}
 	for _, one := range all {
-		if err := ignoreNotFound(subnets.Delete(ctx, s.client, one.ID).ExtractErr()); err != nil {
+		if err := ignoreNotFound(subnets.Delete(ctx, s.client, safeurl.Segment(one.ID)).ExtractErr()); err != nil {
 			return fmt.Errorf("delete subnet %s of network %s: %w", one.ID, network, err)
 		}
 	}

@@ -48,7 +48,9 @@ type Config struct {
 	RequestTimeout     time.Duration
 	TrustedProxies     []netip.Prefix // reverse proxies whose X-Forwarded headers count
 	TemporalUI         string         // URL of Temporal's UI, to which the console links; empty: no links
-	ProjectRate        ProjectRate
+	ProjectRate        Rate
+	AgentRate          Rate // of the agents of one host, over HTTP
+	Connections        Connections
 	Auth               string // Noauth or Keystone
 	Policy             Policy
 	CORS               CORS
@@ -105,10 +107,17 @@ type Policy struct {
 	EnforceNewDefaults bool   // false: a request is also allowed if the defaults of older OpenStack releases allow it
 }
 
-// ProjectRate limits the HTTP requests of each project.
-type ProjectRate struct {
+// Connections limits the connections and requests that clients may have open at the same time.
+type Connections struct {
+	Total      int // connections of one listener; 0: no limit
+	PerAddress int // connections of one client address to one listener; 0: no limit
+	Streams    int // requests on one connection with HTTP/2
+}
+
+// Rate limits the HTTP requests of each project or host.
+type Rate struct {
 	PerSecond float64 // 0: no limit
-	Burst     int     // requests that a project may send at once
+	Burst     int     // requests that one project or host may send at once
 }
 
 // CORS lists the origins of web pages that may call the APIs from a browser, and says what these pages may send and read. If CORS has no

@@ -209,32 +209,36 @@ func requestTimeout(c *Config, s string) error {
 	return nil
 }
 
-// Limits of BERTH_PROJECT_RATE, in requests per second, and of BERTH_PROJECT_BURST, in requests. An empty bucket of the largest burst is
-// full after less than four months at the lowest rate.
+// Limits of BERTH_PROJECT_RATE and BERTH_AGENT_RATE, in requests per second, and of their bursts, in requests. An empty bucket of the largest
+// burst is full after less than four months at the lowest rate.
 const (
-	minProjectRate = 0.001
-	maxProjectRate = 1_000_000
-	maxBurst       = 10_000
+	minRate  = 0.001
+	maxRate  = 1_000_000
+	maxBurst = 10_000
 )
 
-// projectRate parses BERTH_PROJECT_RATE.
-func projectRate(c *Config, s string) error {
-	n, err := strconv.ParseFloat(s, 64)
-	if err != nil || n != 0 && !(n >= minProjectRate && n <= maxProjectRate) {
-		return fmt.Errorf("must be 0, or a number from %g to %d", minProjectRate, maxProjectRate)
+// perSecond parses a number of requests per second.
+func perSecond(field func(*Config) *float64) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil || n != 0 && !(n >= minRate && n <= maxRate) {
+			return fmt.Errorf("must be 0, or a number from %g to %d", minRate, maxRate)
+		}
+		*field(c) = n
+		return nil
 	}
-	c.ProjectRate.PerSecond = n
-	return nil
 }
 
-// projectBurst parses BERTH_PROJECT_BURST.
-func projectBurst(c *Config, s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxBurst {
-		return fmt.Errorf("must be an integer from 1 to %d", maxBurst)
+// burst parses a number of requests.
+func burst(field func(*Config) *int) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxBurst {
+			return fmt.Errorf("must be an integer from 1 to %d", maxBurst)
+		}
+		*field(c) = n
+		return nil
 	}
-	c.ProjectRate.Burst = n
-	return nil
 }
 
 // durationOrOff parses a positive duration. durationOrOff converts the word "off" to the duration 0.

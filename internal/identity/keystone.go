@@ -17,6 +17,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/sync/singleflight"
+
+	"berth/internal/safeurl"
 )
 
 const (
@@ -93,6 +95,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 	if s.Wrap != nil {
 		client.Transport = s.Wrap(client.Transport)
 	}
+	client.Transport = safeurl.Transport(client.Transport)
 	return &Keystone{service: s, endpoint: provider.IdentityBase + "v3/", http: client, now: time.Now,
 		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), queue: newValidationQueue(maxRunning, maxQueued), breaker: newBreaker(probeInterval)}, nil
 }

@@ -27,8 +27,8 @@ func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 // EarliestStart returns the earliest time at which a lease can start so that every reservation of the draft gets its hosts for the duration
 // of the schedule. The time that EarliestStart returns is not before the start of the schedule and not after `latest`. EarliestStart
 // chooses hosts by the same rules as the creation of a lease does. EarliestStart tries only the start of the schedule and each later time
-// at which a host becomes free.
-func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []HostBooking) (time.Time, error) {
+// at which a host becomes free. Before each start except the first, EarliestStart calls `proceed`, and returns its error.
+func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []HostBooking, proceed func(next time.Time) error) (time.Time, error) {
 	starts := []time.Time{s.Start}
 	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]HostBooking{}
 	for _, b := range busy {
@@ -49,9 +49,14 @@ func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []H
 		return time.Time{}, err
 	}
 	slices.SortFunc(starts, time.Time.Compare)
-	for _, start := range slices.CompactFunc(starts, time.Time.Equal) {
+	for i, start := range slices.CompactFunc(starts, time.Time.Equal) {
 		if start.After(latest) {
 			break
+		}
+		if i > 0 {
+			if err := proceed(start); err != nil {
+				return time.Time{}, err
+			}
 		}
 		if allFit(d.Reservations, matching, booked, takenHosts(byHost, start, start.Add(s.End.Sub(s.Start)))) {
 			return start, nil

@@ -32,6 +32,7 @@ const (
 	HostInUse             Kind = "host in use"
 	NotEnoughResources    Kind = "not enough network segments or devices"
 	ResourceInUse         Kind = "network segment or device in use"
+	SearchTooLong         Kind = "search too long"
 )
 
 // Fault is the error of a rejected request, which has changed nothing. The message of a Fault is the text that the API client gets.

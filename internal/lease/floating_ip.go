@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -30,7 +31,7 @@ type FloatingIPCandidate struct {
 type floatingIPType struct{}
 
 func (floatingIPType) Check(d ReservationDraft) error {
-	if err := checkAmount(d.Amount, 0); err != nil {
+	if err := checkAmount(d.Amount, 1); err != nil {
 		return err
 	}
 	if len(d.Required) > d.Amount {
@@ -56,6 +57,16 @@ func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 		return Faultf(InvalidInput, "The amount of an active reservation of floating IPs cannot be reduced.")
 	}
 	return nil
+}
+
+// AllocationOrder returns the indexes of the reservations in the order in which they get their resources: reservations that require certain
+// floating IPs come first, so that no other reservation of the lease gets one of these floating IPs.
+func AllocationOrder(all []Reservation) (order []int) {
+	for i := range all {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(min(1, len(all[j].Required)), min(1, len(all[i].Required))) })
+	return order
 }
 
 // PickFloatingIPs chooses the given number of addresses, including all required addresses. PickFloatingIPs prefers addresses that have no

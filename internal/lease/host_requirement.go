@@ -3,7 +3,6 @@ package lease
 import (
 	"encoding/json"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -114,11 +113,27 @@ func (r Requirement) MetBy(properties map[string]string) bool {
 	}
 }
 
-// decimal matches numbers with a bounded number of digits, so that a comparison cannot be made expensive.
-var decimal = regexp.MustCompile(`^[+-]?[0-9]{1,30}(\.[0-9]{1,30})?$`)
+// isDecimal reports whether s is a decimal number. The number of digits is bounded, so that a comparison cannot be made expensive.
+func isDecimal(s string) bool {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		s = s[1:]
+	}
+	whole, fraction, hasFraction := strings.Cut(s, ".")
+	return isDigits(whole) && (!hasFraction || isDigits(fraction))
+}
+
+func isDigits(s string) bool {
+	const longest = 30
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) <= longest
+}
 
 func compare(a, b string) int {
-	if decimal.MatchString(a) && decimal.MatchString(b) {
+	if isDecimal(a) && isDecimal(b) {
 		x, _ := new(big.Rat).SetString(a)
 		y, _ := new(big.Rat).SetString(b)
 		return x.Cmp(y)

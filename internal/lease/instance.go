@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,12 +126,26 @@ type flavorType struct{}
 
 func (flavorType) Check(d ReservationDraft) error {
 	switch {
-	case d.Flavor == nil || d.Flavor.ID == "":
+	case d.Flavor == nil:
 		return Faultf(MissingParameter, "Missing parameter flavor_id")
 	case d.Affinity != AffinityNone:
 		return Faultf(CannotUpdate, "A reservation of the type %s cannot have an affinity.", FlavorInstance)
 	}
+	if err := CheckFlavorID(d.Flavor.ID); err != nil {
+		return err
+	}
 	return checkAmount(d.Amount, 1)
+}
+
+// flavorID is the form of IDs that Nova gives to flavors.
+var flavorID = regexp.MustCompile(`^[a-zA-Z0-9_.-]([a-zA-Z0-9 _.-]{0,253}[a-zA-Z0-9_.-])?$`)
+
+// CheckFlavorID returns a Fault if Nova cannot have a flavor with this ID.
+func CheckFlavorID(id string) error {
+	if flavorID.MatchString(id) && id != "." && id != ".." {
+		return nil
+	}
+	return Faultf(MalformedParameter, "Malformed parameter flavor_id: it must have 1 to 255 letters, digits, spaces and characters of \"_.-\".")
 }
 
 // CheckChange rejects every change of the reservation itself. The dates of its lease may change.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,9 @@ func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 		}
 	}
 	for i, r := range l.Reservations {
+		if reflect.DeepEqual(was.Reservations[i].ReservationDraft, r.ReservationDraft) {
+			continue // a reservation that older rules allowed stays as it is
+		}
 		if err := checkChange(was.Reservations[i], r.ReservationDraft); err != nil {
 			return l, err
 		}

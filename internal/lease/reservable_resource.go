@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -79,7 +80,7 @@ func (r ReservableResource) With(set map[string]string, unset []string) (Reserva
 		return r, Faultf(MissingParameter, "Missing parameter %s", strings.Join(missing, ","))
 	}
 	for name, value := range attributes {
-		if err := checkText(name, value); err != nil {
+		if err := checkText(name, value, ""); err != nil {
 			return r, err
 		}
 	}
@@ -99,14 +100,20 @@ func copyOf(m map[string]string) map[string]string {
 	return all
 }
 
-// checkText returns a fault if an attribute is longer than 255 characters, which is the limit of Neutron, or contains a NUL character.
-func checkText(name, value string) error {
+// checkText returns a fault if an attribute is longer than 255 characters, which is the limit of Neutron, or contains a control character
+// other than those in `allowed`. Neutron accepts no control characters in the name of a physical network, and only those that separate words
+// and lines in the names and descriptions of networks.
+func checkText(name, value, allowed string) error {
 	const longest = 255
-	if utf8.RuneCountInString(value) > longest || strings.ContainsRune(value, 0) || !utf8.ValidString(value) {
-		return Faultf(MalformedParameter, "Malformed parameter %s: it must have at most %d characters, without NUL characters.", name, longest)
+	forbidden := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(allowed, r) }
+	if utf8.RuneCountInString(value) > longest || strings.ContainsFunc(value, forbidden) || !utf8.ValidString(value) {
+		return Faultf(MalformedParameter, "Malformed parameter %s: it must have at most %d characters, without control characters.", name, longest)
 	}
 	return nil
 }
+
+// separators are the control characters that names and descriptions may contain.
+const separators = "\t\n\r"
 
 // Largest segmentation IDs: of VLANs (IEEE 802.1Q) and of VXLANs (RFC 7348).
 const (
@@ -261,10 +268,10 @@ func (segmentType) Check(d ReservationDraft) error {
 	if d.NetworkName == "" {
 		return Faultf(MalformedParameter, "Malformed parameter network_name: it must not be empty.")
 	}
-	if err := checkText("network_name", d.NetworkName); err != nil {
+	if err := checkText("network_name", d.NetworkName, separators); err != nil {
 		return err
 	}
-	if err := checkText("network_description", d.NetworkDescription); err != nil {
+	if err := checkText("network_description", d.NetworkDescription, separators); err != nil {
 		return err
 	}
 	if err := checkBeforeEnd(d); err != nil {

@@ -63,6 +63,8 @@ func TestReservableResource_Faults(t *testing.T) {
 		"VLAN 4095":                  {NetworkSegment, segmentOf("4095"), nil, MalformedParameter},
 		"text as segment_id":         {NetworkSegment, segmentOf("x"), nil, MalformedParameter},
 		"NUL in an attribute":        {NetworkSegment, segmentOf("1", "physical_network", "a\x00"), nil, MalformedParameter},
+		"line feed in an attribute":  {NetworkSegment, segmentOf("1", "physical_network", "a\nb"), nil, MalformedParameter},
+		"escape in an attribute":     {NetworkSegment, segmentOf("1", "physical_network", "a\x1b"), nil, MalformedParameter},
 		"NUL in a capability":        {NetworkSegment, segmentOf("1", "rack", "a\x00"), nil, MalformedParameter},
 		"capability id":              {NetworkSegment, segmentOf("1", "id", "a"), nil, MalformedParameter},
 		"device without its driver":  {Device, map[string]string{"name": "iot-1", "device_type": "container"}, nil, MissingParameter},
@@ -173,6 +175,8 @@ func TestSegmentType_NameIsFixedAfterTheStart(t *testing.T) {
 		"empty name":     func(d *ReservationDraft) { d.NetworkName = "" },
 		"long name":      func(d *ReservationDraft) { d.NetworkName = string(make([]byte, 256)) },
 		"NUL":            func(d *ReservationDraft) { d.NetworkDescription = "\x00" },
+		"escape":         func(d *ReservationDraft) { d.NetworkDescription = "\x1b[2J" },
+		"delete":         func(d *ReservationDraft) { d.NetworkName = "a\x7f" },
 		"unknown action": func(d *ReservationDraft) { d.BeforeEnd = "reboot" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,6 +187,11 @@ func TestSegmentType_NameIsFixedAfterTheStart(t *testing.T) {
 				t.Errorf("got %v, want a fault of kind MalformedParameter", err)
 			}
 		})
+	}
+	several := d
+	several.NetworkDescription = "two\tcolumns\r\nand lines"
+	if err := CheckReservation(several); err != nil {
+		t.Errorf("description of several lines: got %v, want no fault", err)
 	}
 	renamed := d
 	renamed.NetworkName = "other"

@@ -205,6 +205,37 @@ func NewMAC() string {
 	return net.HardwareAddr{0xfa, 0x16, 0x3e, byte(n >> 16), byte(n >> 8), byte(n)}.String()
 }
 
+// UnnamedMAC returns the first result of `next` that no draft names as the MAC of its port.
+func UnnamedMAC(drafts []PortChange, next func() string) string {
+	for {
+		mac := next()
+		if !slices.ContainsFunc(drafts, func(c PortChange) bool { return c.MAC != nil && *c.MAC == mac }) {
+			return mac
+		}
+	}
+}
+
+// NamedAddresses returns the addresses that the fixed IPs of the drafts name on a network.
+func NamedAddresses(drafts []PortChange, network uuid.UUID) []netip.Addr {
+	named := []netip.Addr{}
+	for _, c := range drafts {
+		if c.FixedIPs == nil || c.Network == nil || *c.Network != network {
+			continue
+		}
+		for _, f := range *c.FixedIPs {
+			if f.IP.IsValid() {
+				named = append(named, f.IP)
+			}
+		}
+	}
+	return named
+}
+
+// MACInUse returns the fault for a port whose MAC another port on the network has.
+func (p Port) MACInUse() *Fault {
+	return Faultf(MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
+}
+
 // MergeFixedIPs returns the fixed IPs that a changed port requests. If an item of the request names only a subnet, the result contains an
 // address that the port already had in this subnet. If the request does not contain `fixed_ips`, MergeFixedIPs returns the addresses that
 // the port had before the change, without the addresses that derive from the MAC.

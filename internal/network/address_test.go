@@ -47,3 +47,17 @@ func TestEUI64_DerivesTheAddressFromTheMAC(t *testing.T) {
 		t.Errorf("EUI-64 address of the MAC: want %s, got %s", want, got)
 	}
 }
+
+func TestUnnamedMAC_SkipsTheMACsThatDraftsName(t *testing.T) {
+	t.Parallel()
+	named := []PortChange{{}, {MAC: new("fa:16:3e:00:00:01")}, {MAC: new("fa:16:3e:00:00:02")}}
+	random := []string{"fa:16:3e:00:00:02", "fa:16:3e:00:00:01", "fa:16:3e:00:00:03", "fa:16:3e:00:00:04"}
+	got := UnnamedMAC(named, func() string {
+		next := random[0]
+		random = random[1:]
+		return next
+	})
+	if want := "fa:16:3e:00:00:03"; got != want {
+		t.Errorf("MAC that no draft names: got %s, want %s", got, want)
+	}
+}

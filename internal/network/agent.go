@@ -60,6 +60,25 @@ type AgentState struct {
 	ResourceVersions map[string]string // versions of the RPC objects that the agent accepts; nil: the heartbeat contains none
 }
 
+// Limits of what the agents of one host can store.
+const (
+	MaxAgentsOfHost   = 16       // agents of one host, each with its own type
+	MaxConfigurations = 64 << 10 // bytes of the configurations of one agent, as JSON
+)
+
+// Check returns a fault if the configurations are too large.
+func (s AgentState) Check() error {
+	if len(s.Configurations) > MaxConfigurations {
+		return Faultf(InvalidInput, "The 'configurations' of the agent are %d bytes long, more than %d.", len(s.Configurations), MaxConfigurations)
+	}
+	return nil
+}
+
+// TooManyAgents returns the fault for a new agent on a host that has MaxAgentsOfHost agents.
+func TooManyAgents(host string) *Fault {
+	return Faultf(QuotaExceeded, "The host '%s' has agents of %d types, the maximum. Delete an agent that the host no longer runs.", host, MaxAgentsOfHost)
+}
+
 // Results of an agent's heartbeat.
 const (
 	AgentNew     = "new"

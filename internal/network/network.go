@@ -117,6 +117,17 @@ func (n Network) Check(vlans VLANRanges) error {
 	return nil
 }
 
+// NamedSegments returns the segmentation IDs that the drafts of networks of a type name, and for each of them the name of its physical network.
+func NamedSegments(drafts []NetworkChange, typ string) (physicalNetworks []string, segments []int) {
+	physicalNetworks, segments = []string{}, []int{}
+	for _, c := range drafts {
+		if n := NewNetwork(uuid.Nil, c); n.Type == typ && n.Segment != nil {
+			physicalNetworks, segments = append(physicalNetworks, n.PhysicalNetwork), append(segments, *n.Segment)
+		}
+	}
+	return physicalNetworks, segments
+}
+
 // SegmentInUseFault returns the fault that says that another network already uses the segmentation ID of network n.
 func (n Network) SegmentInUseFault() error {
 	if n.Type == VLAN {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -41,8 +40,8 @@ func CheckOwnedBlock(r Report) error {
 		return nil
 	}
 	for _, text := range []string{r.Host, r.Owner} {
-		if len(text) > maxOwnerLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return fmt.Errorf("host and owner must be UTF-8 with at most %d bytes and without NUL characters", maxOwnerLength)
+		if len(text) > maxOwnerLength || !utf8.ValidString(text) || !IsSingleLine(text) {
+			return fmt.Errorf("host and owner must be UTF-8 with at most %d bytes and without control characters", maxOwnerLength)
 		}
 	}
 	if r.TimeoutSeconds < 0 || r.TimeoutSeconds > MaxBlockSeconds {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 )
@@ -10,6 +11,21 @@ import (
 type AddressPair struct {
 	IP  netip.Prefix `json:"ip"`
 	MAC string       `json:"mac"` // empty in a request: the MAC of the port
+}
+
+// multicast are the address blocks of all IPv4 and IPv6 multicast addresses.
+var multicast = []netip.Prefix{netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("ff00::/8")}
+
+// checkSource returns a fault if the address pair allows a multicast address or a multicast MAC, which no packet may have as its source. The
+// blocks 0.0.0.0/0 and ::/0 stay allowed, because clients use them to turn off the check of source addresses.
+func (p AddressPair) checkSource() error {
+	if p.IP.Bits() > 0 && slices.ContainsFunc(multicast, p.IP.Overlaps) {
+		return invalidInput("allowed address pair %s contains multicast addresses, which are no source addresses.", p.CIDR())
+	}
+	if m, err := net.ParseMAC(p.MAC); err == nil && m[0]&1 == 1 {
+		return invalidInput("allowed address pair %s has the multicast MAC address %s, which is no source address.", p.CIDR(), p.MAC)
+	}
+	return nil
 }
 
 // CIDR returns the IP address of the address pair, or the prefix if the pair covers more than one address.
@@ -65,6 +81,13 @@ func (p Port) WithExtensions(c PortChange) (Port, error) {
 	var err error
 	if p.AddressPairs, err = checkAddressPairs(requested, p.MAC, p.PortSecurity); err != nil {
 		return p, err
+	}
+	if c.AddressPairs != nil { // pairs that an earlier version stored do not prevent other changes of the port
+		for _, pair := range p.AddressPairs {
+			if err := pair.checkSource(); err != nil {
+				return p, err
+			}
+		}
 	}
 	if c.DHCPOptions != nil {
 		p.DHCPOptions = mergeDHCPOptions(p.DHCPOptions, *c.DHCPOptions)

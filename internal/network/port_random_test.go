@@ -122,7 +122,7 @@ func (a *randomPort) violation() string {
 	}
 	for _, b := range a.Blocks {
 		if b.Entity == L2 && b.Host != a.Host {
-			return fmt.Sprintf("it is on %q, and %s", a.Host, b.Sentence())
+			return fmt.Sprintf("it is on %q, and %s", a.Host, b.Sentence(time.Time{}))
 		}
 	}
 	return ""

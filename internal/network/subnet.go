@@ -89,6 +89,9 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 		return s, Faultf(BadRequest, "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
 	}
 	s.CIDR = c.CIDR.Masked()
+	if s.CIDR.Addr() == netip.IPv6Unspecified() { // Neutron's placeholder for a delegated prefix; no host has an address in it
+		return s, invalidInput("the IPv6 subnet %s begins with the unspecified address '::'.", s.CIDR)
+	}
 	s.RAMode, s.AddressMode = deref(c.RAMode), deref(c.AddressMode)
 	s.Gateway = s.defaultGateway()
 	if c.Gateway != nil {

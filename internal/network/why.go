@@ -58,11 +58,15 @@ func (p Port) WithAgentHosts() Port {
 	return p
 }
 
-// StatusView returns a snapshot of the port. The returned StatusView does not contain the events for Nova.
-func (p Port) StatusView() StatusView {
+// StatusView returns a snapshot of the port for readers at any time: its sentences name deadlines and do not say whether they have passed.
+// The returned StatusView does not contain the events for Nova.
+func (p Port) StatusView() StatusView { return p.StatusViewAt(time.Time{}) }
+
+// StatusViewAt returns a snapshot of the port for a reader at the time `now`: its sentences say for how long the port is overdue.
+func (p Port) StatusViewAt(now time.Time) StatusView {
 	s := StatusView{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), StaleAgentWarning: p.staleAgentWarning(), IgnoredReports: p.IgnoredReports, NextDeadline: p.NextDeadline()}
 	for _, b := range p.Blocks {
-		s.Waiting = append(s.Waiting, Waiting{Entity: b.Entity, Host: b.Host, Since: b.Since, Deadline: b.Deadline, Fatal: b.Fatal, Sentence: b.Sentence()})
+		s.Waiting = append(s.Waiting, Waiting{Entity: b.Entity, Host: b.Host, Since: b.Since, Deadline: b.Deadline, Fatal: b.Fatal, Sentence: b.Sentence(now)})
 	}
 	return s
 }
@@ -82,8 +86,9 @@ func (p Port) staleAgentWarning() string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Sentence says in one line for which entity the block waits, since when and until when, and whether the agents of that entity are alive.
-func (b Block) Sentence() string {
+// Sentence says in one line for which entity the block waits, since when and until when, and whether the agents of that entity are alive. If
+// `now` is not zero and the deadline has passed, Sentence says for how long the port is overdue.
+func (b Block) Sentence(now time.Time) string {
 	s := "it waits for " + b.Entity
 	if b.Host != "" {
 		s += " on " + b.Host
@@ -98,8 +103,12 @@ func (b Block) Sentence() string {
 		s += ", which reported it unplugged,"
 	}
 	s += " since " + formatTime(b.Since)
-	if b.Deadline != nil {
-		s += ", due at " + formatTime(*b.Deadline)
+	switch {
+	case b.Deadline == nil:
+	case !now.IsZero() && b.overdue(now):
+		s += ", overdue for " + now.Sub(*b.Deadline).Round(time.Second).String()
+	default:
+		s += ", with the deadline " + formatTime(*b.Deadline)
 	}
 	switch {
 	case b.AgentUnregistered:

@@ -3,6 +3,7 @@ package network_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/network"
 )
@@ -26,5 +27,26 @@ func TestPort_NamesAllHostsFromWhichAReportIsAccepted(t *testing.T) {
 				t.Errorf("sentences of the stored and of the redacted view: got %q, want no host of a DHCP agent", got)
 			}
 		})
+	}
+}
+
+func TestStatusViewAt_SaysForHowLongAPortIsOverdue(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC)
+	deadline := since.Add(5 * time.Minute)
+	p := network.Port{Host: "cmp-1", VIF: "ovs", AdminUp: true, Status: network.Down,
+		Blocks: []network.Block{{Entity: network.L2, Host: "cmp-1", Since: since, Deadline: &deadline}}}
+	const waits = "DOWN: it waits for L2 on cmp-1 since 2030-01-31T10:00:00Z"
+	for name, c := range map[string]struct {
+		view network.StatusView
+		want string
+	}{
+		"before the deadline": {p.StatusViewAt(deadline.Add(-time.Second)), waits + ", with the deadline 2030-01-31T10:05:00Z"},
+		"after the deadline":  {p.StatusViewAt(deadline.Add(49 * time.Minute)), waits + ", overdue for 49m0s"},
+		"at any time":         {p.StatusView(), waits + ", with the deadline 2030-01-31T10:05:00Z"},
+	} {
+		if got := c.view.Sentence(); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"berth/internal/safeurl"
 )
 
 // ErrRejected means that the receiver rejects the request permanently. After any error other than ErrRejected, the caller can retry.
@@ -80,7 +82,7 @@ func newClient(timeout time.Duration, wrap func(http.RoundTripper) http.RoundTri
 	}
 	return &http.Client{
 		Timeout:       timeout,
-		Transport:     transport,
+		Transport:     safeurl.Transport(transport),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"berth/internal/safeurl"
 )
 
 // Config configures a Client.
@@ -220,6 +222,9 @@ func (c *Client) send(ctx context.Context, method, target string, body []byte) R
 // newRequest returns an HTTP request with the credentials and the headers that the controller needs.
 func (c *Client) newRequest(ctx context.Context, method, target string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err == nil {
+		err = safeurl.CheckPath(r.URL)
+	}
 	if err != nil {
 		return nil, err
 	}

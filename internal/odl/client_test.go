@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,11 +33,15 @@ func newController(t *testing.T) (*odltest.Controller, *odl.Client) {
 	c := odltest.New()
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
-	return c, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, Timeout: 10 * time.Second})
+	return c, newClient(t, odl.Config{URL: server.URL + odltest.BasePath})
 }
 
+// newClient returns a client. If the configuration has no timeout, the client's timeout cannot be reached in a test.
 func newClient(t *testing.T, config odl.Config) *odl.Client {
 	t.Helper()
+	if config.Timeout == 0 {
+		config.Timeout = time.Hour
+	}
 	client, err := odl.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -94,10 +99,8 @@ func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 
 func TestSend_FailureKindOfEachFault(t *testing.T) {
 	t.Parallel()
-	const requestTimeout = 15 * time.Second // long enough for a request on a busy machine
 	for name, tt := range map[string]struct {
 		fault   odltest.Fault
-		timeout time.Duration
 		method  string
 		want    odl.Response
 		applied int
@@ -108,9 +111,9 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 		"redirect":                   {fault: odltest.Fault{Status: 302, Header: map[string]string{"Location": "/login"}}, want: odl.Response{Status: 302, Location: "/login"}},
 		"gateway gave up, done":      {fault: odltest.Fault{Status: 504, Applied: true}, want: odl.Response{Status: 504}, applied: 1},
 		"slow":                       {fault: odltest.Fault{DelayMS: 50}, want: odl.Response{Status: 201}, applied: 1},
-		"too slow":                   {fault: odltest.Fault{DelayMS: 60_000}, timeout: requestTimeout, want: odl.Response{Failure: odl.FailureTimeout}},
-		"silent":                     {fault: odltest.Fault{Break: odltest.BreakHang}, timeout: requestTimeout, want: odl.Response{Failure: odl.FailureTimeout}},
-		"silent, done":               {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, timeout: requestTimeout, want: odl.Response{Failure: odl.FailureTimeout}, applied: 1},
+		"too slow":                   {fault: odltest.Fault{DelayMS: 60_000}, want: odl.Response{Failure: odl.FailureTimeout}},
+		"silent":                     {fault: odltest.Fault{Break: odltest.BreakHang}, want: odl.Response{Failure: odl.FailureTimeout}},
+		"silent, done":               {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, want: odl.Response{Failure: odl.FailureTimeout}, applied: 1},
 		"reset":                      {fault: odltest.Fault{Break: odltest.BreakReset}, want: odl.Response{Failure: odl.FailureReset}},
 		"reset, done":                {fault: odltest.Fault{Break: odltest.BreakReset, Applied: true}, want: odl.Response{Failure: odl.FailureReset}, applied: 1},
 		"cut after the status":       {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Response{Status: 201}, applied: 1},
@@ -120,37 +123,34 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := odltest.New()
-			server := httptest.NewServer(c)
-			t.Cleanup(server.Close)
-			if tt.timeout == 0 {
-				tt.timeout = 30 * time.Second
-			}
-			client := newClient(t, odl.Config{URL: server.URL + odltest.BasePath + "/", Timeout: tt.timeout})
-			c.InjectFaults(tt.fault)
+			synctest.Test(t, func(t *testing.T) {
+				c := odltest.New()
+				client := newMemoryClient(t, odl.Config{URL: odltest.BasePath + "/", Timeout: 30 * time.Second}, c)
+				c.InjectFaults(tt.fault)
 
-			method, path := "POST", "/networks"
-			if tt.method == "GET" {
-				method, path = "GET", "/networks/"+network
-			}
-			got := send(t, client, method, path, create)
+				method, path := "POST", "/networks"
+				if tt.method == "GET" {
+					method, path = "GET", "/networks/"+network
+				}
+				got := send(t, client, method, path, create)
 
-			if (got.Detail == "") != (got.Failure == "") {
-				t.Errorf("send a request to a failing controller: got failure %q and detail %q, want both or neither", got.Failure, got.Detail)
-			}
-			if tt.want.Body == nil {
-				got.Body = nil
-			}
-			got.Detail = ""
-			if d := cmp.Diff(tt.want, got); d != "" {
-				t.Error(d)
-			}
-			if n := c.Record("network", network).Creates; n != tt.applied {
-				t.Errorf("send a request to a failing controller: it applied the request %d times, want %d", n, tt.applied)
-			}
-			if left := c.Faults(); len(left) > 0 {
-				t.Errorf("send a request to a failing controller: the injected faults %+v were not used", left)
-			}
+				if (got.Detail == "") != (got.Failure == "") {
+					t.Errorf("send a request to a failing controller: got failure %q and detail %q, want both or neither", got.Failure, got.Detail)
+				}
+				if tt.want.Body == nil {
+					got.Body = nil
+				}
+				got.Detail = ""
+				if d := cmp.Diff(tt.want, got); d != "" {
+					t.Error(d)
+				}
+				if n := c.Record("network", network).Creates; n != tt.applied {
+					t.Errorf("send a request to a failing controller: it applied the request %d times, want %d", n, tt.applied)
+				}
+				if left := c.Faults(); len(left) > 0 {
+					t.Errorf("send a request to a failing controller: the injected faults %+v were not used", left)
+				}
+			})
 		})
 	}
 }
@@ -255,21 +255,24 @@ func TestNew_RefusesInvalidConfig(t *testing.T) {
 
 func TestSend_BreakerOpensAfterFailures(t *testing.T) {
 	t.Parallel()
-	c, client := newController(t)
-	c.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
-	open := 0
-	for range 200 {
-		a := send(t, client, "POST", "/networks", create)
-		if a.Failure == odl.FailureBreakerOpen {
-			open++
-			if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
-				t.Fatalf("send a request while the breaker is open: got %+v, want a bounded RetryAfter and the last failure", a)
+	synctest.Test(t, func(t *testing.T) { // all requests are sent at the same time, so the breaker admits no probe
+		c := odltest.New()
+		client := newMemoryClient(t, odl.Config{URL: odltest.BasePath}, c)
+		c.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
+		open := 0
+		for range 200 {
+			a := send(t, client, "POST", "/networks", create)
+			if a.Failure == odl.FailureBreakerOpen {
+				open++
+				if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
+					t.Fatalf("send a request while the breaker is open: got %+v, want a bounded RetryAfter and the last failure", a)
+				}
 			}
 		}
-	}
-	if seen := len(c.Requests()); seen > 10 || open < 190 {
-		t.Errorf("send 200 requests to a failing controller: it received %d and the breaker rejected %d, want at most 10 and at least 190", seen, open)
-	}
+		if seen := len(c.Requests()); seen != 5 || open != 195 {
+			t.Errorf("send 200 requests to a failing controller: it received %d and the breaker rejected %d, want 5 and 195", seen, open)
+		}
+	})
 }
 
 // FuzzAnswer lets a server send random bytes as its response. The client must return a Response or an error, and must not panic.
@@ -291,7 +294,7 @@ func FuzzAnswer(f *testing.F) {
 	}))
 	f.Cleanup(server.Close)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		client := newClient(t, odl.Config{URL: server.URL, Timeout: 20 * time.Second})
+		client := newClient(t, odl.Config{URL: server.URL})
 		answers <- raw
 		a := send(t, client, "POST", "/networks", create)
 		if (a.Failure == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -125,7 +124,7 @@ func TestWatch_FailsWithoutStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newListClient(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+			c := newListClient(t, func(w http.ResponseWriter, r *http.Request) {
 				if location != "" {
 					w.Header().Set("Location", location)
 				}

@@ -17,6 +17,7 @@ import (
 	"berth/internal/namespace"
 	"berth/internal/store/db"
 	"berth/internal/store/outbox"
+	"berth/internal/store/reportstore"
 )
 
 const (
@@ -46,6 +47,8 @@ type Options struct {
 	// EnsureSchedule creates the schedule of the sweep if it does not exist.
 	EnsureSchedule func(context.Context) error
 	Metrics        prometheus.Registerer
+	// Overdue finds the objects that should have made progress by now, so that the reconciler logs them.
+	Overdue func(context.Context) ([]reportstore.OverdueObject, error)
 }
 
 // Reconciler compares the rows with Temporal. Of several processes, only one runs its Reconciler at a time.
@@ -85,13 +88,14 @@ func (r *Reconciler) runAsLeader(ctx context.Context) {
 	defer r.objects.reset()
 	defer parts.Wait()
 	defer cancel()
-	ended, late, compare := newEndedSearch(r), newLateSearch(r), newComparison(r)
+	ended, late, overdue, compare := newEndedSearch(r), newLateSearch(r), newOverdueLog(r.Overdue), newComparison(r)
 	for _, part := range []struct {
 		what string
 		run  func(context.Context) (pause time.Duration, err error)
 	}{
 		{"restarting the workflows that a person has ended failed", every(endedInterval, ended.restart)},
 		{"nudging the rows for which a step is overdue failed", every(lateInterval, late.nudge)},
+		{"looking for overdue objects failed", every(overdueInterval, overdue.search)},
 		{"creating the schedule of the sweep failed", every(ensureInterval, r.EnsureSchedule)},
 		{"creating the search attributes failed", every(ensureInterval, r.binding.EnsureSearchAttributes)},
 		{"comparing the rows with Temporal failed", compare.run},

@@ -52,13 +52,14 @@ type App struct {
 	enforcement     *notify.Enforcement // nil if no enforcement service is configured
 	registry        *prometheus.Registry
 	traces          *tracing.Traces
-	feedback        *feedback.Listener // nil if no controller is configured
-	rpcServer       *rpc.Server        // nil without the role rpc
-	publisher       *rpc.Publisher     // nil without RabbitMQ
-	main            *endpoint          // on BERTH_LISTEN
-	operators       *endpoint          // on BERTH_OPERATOR_LISTEN; nil without this setting
-	live            *console.Live      // the live pages of the console
-	workersStarted  atomic.Bool        // also true without the role temporal
+	feedback        *feedback.Listener     // nil if no controller is configured
+	rpcServer       *rpc.Server            // nil without the role rpc
+	publisher       *rpc.Publisher         // nil without RabbitMQ
+	main            *endpoint              // on BERTH_LISTEN
+	refusedConns    *prometheus.CounterVec // connections over a limit
+	operators       *endpoint              // on BERTH_OPERATOR_LISTEN; nil without this setting
+	live            *console.Live          // the live pages of the console
+	workersStarted  atomic.Bool            // also true without the role temporal
 	stopping        atomic.Bool
 }
 
@@ -125,7 +126,8 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	}
 	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry, Tracer: a.traces.Tracer()})
 	a.reconciler = reconciler.New(reconciler.Options{DB: a.store.DB, Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace,
-		EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) }, Metrics: a.registry})
+		EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) }, Metrics: a.registry,
+		Overdue: a.store.Report.Overdue})
 	a.direct = delivery.NewDirect(delivery.Sender{Recorded: a.store.Notifications, Nova: options.Nova, Agents: options.Agents}, a.registry)
 	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
@@ -154,18 +156,19 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 
 // listen creates the endpoints. If listen returns an error, it leaves no address occupied.
 func (a *App) listen(certificates *certificateFiles, id identity.Authenticator) error {
+	a.refusedConns = newConnectionMetric(a.registry)
 	everyone, operators, err := a.newHandlers(id)
 	if err != nil {
 		return err
 	}
-	if a.main, err = listenOn("BERTH_LISTEN", a.cfg.Listen, certificates, everyone); err != nil {
+	if a.main, err = a.listenOn("BERTH_LISTEN", a.cfg.Listen, certificates, everyone); err != nil {
 		return err
 	}
 	a.main.server.RegisterOnShutdown(a.live.Stop)
 	if a.cfg.OperatorListen == "" {
 		return nil
 	}
-	if a.operators, err = listenOn("BERTH_OPERATOR_LISTEN", a.cfg.OperatorListen, certificates, operators); err != nil {
+	if a.operators, err = a.listenOn("BERTH_OPERATOR_LISTEN", a.cfg.OperatorListen, certificates, operators); err != nil {
 		_ = a.main.listener.Close()
 		return err
 	}

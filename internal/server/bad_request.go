@@ -22,15 +22,20 @@ type jsonListener struct{ net.Listener }
 
 func (l jsonListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if tcp, ok := conn.(tcpConn); ok {
 		return jsonConn{tcp}, nil
 	}
 	return conn, err
 }
 
-// jsonConn is a TCP connection whose method Write translates error responses. jsonConn embeds *net.TCPConn, because net/http uses the
-// method CloseWrite of a connection.
-type jsonConn struct{ *net.TCPConn }
+// tcpConn is a TCP connection. net/http uses the method CloseWrite of a connection.
+type tcpConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// jsonConn is a TCP connection whose method Write translates error responses.
+type jsonConn struct{ tcpConn }
 
 // plainTextHeader is the text between the status line and the body in every error response that net/http itself sends. The response of a
 // handler also has a Date header, so it does not contain plainTextHeader.
@@ -45,19 +50,19 @@ func (c jsonConn) Write(p []byte) (int, error) {
 		return c.writeInstead(p, badRequest(http.StatusBadRequest, strings.TrimSpace(string(text))))
 	}
 	if !bytes.HasPrefix(p, []byte("HTTP/1.1 4")) && !bytes.HasPrefix(p, []byte("HTTP/1.1 501")) {
-		return c.TCPConn.Write(p)
+		return c.tcpConn.Write(p)
 	}
 	statusLine, text, plain := bytes.Cut(p, []byte(plainTextHeader))
 	status, err := strconv.Atoi(string(statusLine[len("HTTP/1.1 "):min(len(statusLine), len("HTTP/1.1 400"))]))
 	if !plain || err != nil || bytes.Contains(statusLine, []byte("\r\n")) {
-		return c.TCPConn.Write(p)
+		return c.tcpConn.Write(p)
 	}
 	return c.writeInstead(p, badRequest(status, string(text)))
 }
 
 // writeInstead writes the translation of p. writeInstead returns the length of p, as the caller of Write expects.
 func (c jsonConn) writeInstead(p, translation []byte) (int, error) {
-	if _, err := c.TCPConn.Write(translation); err != nil {
+	if _, err := c.tcpConn.Write(translation); err != nil {
 		return 0, err
 	}
 	return len(p), nil

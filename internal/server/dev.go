@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"berth/internal/config"
@@ -40,6 +41,7 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 	}
 	d.cfg.Dev.Data, d.cfg.Roles = data, devRoles(cfg)
 	d.warnIgnoredSettings(environ)
+	d.forgetStubs(environ)
 	unlock, err := lockFolder(data)
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func (d *devRun) printf(format string, args ...any) {
 
 // warnIgnoredSettings prints the settings that have no effect because a development run starts its own servers.
 func (d *devRun) warnIgnoredSettings(environ []string) {
-	for _, name := range []string{"BERTH_DATABASE_URL", "BERTH_ODL_URL", "BERTH_NOVA_URL", "BERTH_NEUTRON_URL", "TEMPORAL_ADDRESS"} {
+	for _, name := range []string{"BERTH_DATABASE_URL", "TEMPORAL_ADDRESS"} {
 		if value, ok := environment(environ).LookupEnv(name); ok && value != "" {
 			d.printf("%s is ignored: --dev starts its own server", name)
 		}
@@ -160,10 +162,9 @@ func (d *devRun) start(ctx context.Context) error {
 		return err
 	}
 	d.printf("Temporal is running")
-	if err := d.startStandIns(); err != nil {
+	if err := d.startStubs(); err != nil {
 		return err
 	}
-	d.printf("the stubs of OpenDaylight, Nova and Neutron are running")
 	if d.cfg.TemporalUI == "" {
 		d.cfg.TemporalUI = d.temporal.UI
 	}
@@ -269,6 +270,7 @@ func (d *devRun) addresses() map[string]string {
 		"BERTH_NEUTRON_URL":  d.cfg.Neutron.URL,
 		"TEMPORAL_ADDRESS":   d.temporal.Address,
 		"TEMPORAL_UI":        d.temporal.UI,
+		stubsVariable:        strings.Join(d.stubURLs(), " "),
 	}
 	if d.app.operators != nil {
 		found["BERTH_OPERATOR_LISTEN"] = d.app.operators.address()
@@ -285,9 +287,9 @@ func (d *devRun) printAddresses() {
 		{"console", d.app.OperatorURL() + "/console   (token: admin)"},
 		{"Temporal UI", d.temporal.UI},
 		{"Temporal", d.temporal.Address},
-		{"stub of OpenDaylight", d.cfg.ODL.URL},
-		{"stub of Nova", d.cfg.Nova.URL},
-		{"stub of Neutron", d.cfg.Neutron.URL + "   (floating IPs and networks of leases)"},
+		{d.service(d.odl, "OpenDaylight"), d.cfg.ODL.URL},
+		{d.service(d.nova, "Nova"), d.cfg.Nova.URL},
+		{d.service(d.neutron, "Neutron"), d.cfg.Neutron.URL + "   (floating IPs and networks of leases)"},
 		{"log", filepath.Join(d.cfg.Dev.Data, "log")},
 		{"settings for a shell", ". " + filepath.Join(d.cfg.Dev.Data, config.AddressFile)},
 	} {

@@ -2,14 +2,18 @@ package server_test
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"berth/internal/config"
 	"berth/internal/devstack"
+	"berth/internal/notify/notifytest"
 	"berth/internal/server/servertest"
 	"berth/internal/store/storetest"
 )
@@ -31,12 +35,14 @@ func TestDevRun_ReachableAndKeepsData(t *testing.T) {
 			t.Errorf("GET the address of %s: got %s, want 200", name, r.Status)
 		}
 	}
-	for _, url := range found {
-		if url == found["BERTH_DATABASE_URL"] || url == data {
+	for name, value := range found {
+		if name == "BERTH_DATABASE_URL" || value == data {
 			continue
 		}
-		if !strings.Contains(first.Output(), url) {
-			t.Errorf("output of the development run: want it to contain the URL %s", url)
+		for url := range strings.FieldsSeq(value) {
+			if !strings.Contains(first.Output(), url) {
+				t.Errorf("output of the development run: want it to contain the URL %s of %s", url, name)
+			}
 		}
 	}
 	second := servertest.StartDev(t, settings...)
@@ -106,5 +112,69 @@ func TestDevRun_NamesSettingOfPortInUse(t *testing.T) {
 		if r.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(r.Output(), name) {
 			t.Errorf("start a run with %s although the port is in use: want exit code 1 and the setting in the message, got: %s", setting, r.Output())
 		}
+	}
+}
+
+// TestDevRun_UsesGivenServices checks that a development run starts stubs only of those services that have no URL.
+func TestDevRun_UsesGivenServices(t *testing.T) {
+	t.Parallel()
+	sent := make(chan struct{})
+	send := sync.OnceFunc(func() { close(sent) })
+	controller := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, "/controller/nb/v2/neutron/networks") {
+			send()
+		}
+	}))
+	t.Cleanup(controller.Close)
+	nova := httptest.NewServer(&notifytest.Nova{})
+	t.Cleanup(nova.Close)
+	data := servertest.DataFolder(t)
+	settings := append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)
+	given := []string{"BERTH_ODL_URL=" + controller.URL + "/controller/nb/v2/neutron", "BERTH_NOVA_URL=" + nova.URL}
+
+	r := servertest.StartDev(t, slices.Concat(settings, given)...)
+	found := r.Addresses(t, data)
+
+	if got := found["BERTH_ODL_URL"] + " " + found["BERTH_NOVA_URL"]; got != controller.URL+"/controller/nb/v2/neutron "+nova.URL {
+		t.Errorf("addresses of OpenDaylight and Nova: got %s, want the given ones", got)
+	}
+	if found["STUB_URLS"] != found["BERTH_NEUTRON_URL"] {
+		t.Errorf("URLs of stubs: got %q, want only the one of Neutron, %q", found["STUB_URLS"], found["BERTH_NEUTRON_URL"])
+	}
+	for _, want := range []string{"OpenDaylight is the one of BERTH_ODL_URL: " + controller.URL, "Nova is the one of BERTH_NOVA_URL: " + nova.URL,
+		"the stub of Neutron is running"} {
+		if !strings.Contains(r.Output(), want) {
+			t.Errorf("output of the development run: want it to contain %q, got:\n%s", want, r.Output())
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, found["BERTH_URL"]+"/networking/v2.0/networks", strings.NewReader(`{"network":{"name":"blue"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Auth-Token", "admin")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusCreated {
+		t.Fatalf("create a network: got %s, want 201", response.Status)
+	}
+	select {
+	case <-sent:
+	case <-time.After(5 * time.Minute):
+		t.Fatalf("the given controller has not got the network; output of the run:\n%s", r.Output())
+	}
+	r.Stop(t, syscall.SIGTERM)
+
+	// A shell that has read the address file contains the URLs of stubs that have ended.
+	for name, url := range found {
+		if name != "BERTH_LISTEN" && name != "BERTH_URL" && name != "BERTH_ODL_URL" && name != "BERTH_NOVA_URL" {
+			settings = append(settings, name+"="+url)
+		}
+	}
+	again := servertest.StartDev(t, slices.Concat(settings, given)...).Addresses(t, data)
+	if again["BERTH_NEUTRON_URL"] == found["BERTH_NEUTRON_URL"] || again["STUB_URLS"] != again["BERTH_NEUTRON_URL"] {
+		t.Errorf("Neutron of the second run: got %s with the stubs %q, want a new stub", again["BERTH_NEUTRON_URL"], again["STUB_URLS"])
 	}
 }

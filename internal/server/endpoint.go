@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 )
 
 // endpoint is an address on which the process answers HTTP requests, with TLS or without.
@@ -18,12 +19,15 @@ type endpoint struct {
 // listenOn returns an endpoint on the address. The endpoint accepts connections, but does not answer requests before serve is called. If
 // `certificates` is not nil, the endpoint uses TLS. The parameter `setting` is the name of the setting that contains the address, for
 // errors.
-func listenOn(setting, address string, certificates *certificateFiles, h http.Handler) (*endpoint, error) {
-	l, err := listen(setting, address)
+func (a *App) listenOn(setting, address string, certificates *certificateFiles, h http.Handler) (*endpoint, error) {
+	limits := a.cfg.Connections
+	l, err := listen(setting, address, &connectionLimit{total: limits.Total, perClient: limits.PerAddress, exempt: a.cfg.TrustedProxies,
+		refused: a.refusedConns, client: map[netip.Addr]int{}})
 	if err != nil {
 		return nil, err
 	}
 	e := &endpoint{listener: l, server: NewHTTPServer(h)}
+	e.server.HTTP2.MaxConcurrentStreams = limits.Streams
 	if certificates != nil {
 		e.tls = true
 		e.server.TLSConfig = certificates.serverConfig()

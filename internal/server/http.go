@@ -60,7 +60,7 @@ func (a *App) agentTokens() *agentstore.Store {
 // newOperatorAPI returns the operators' API, with an additional route that explains the result of a query for allocation candidates.
 func (a *App) newOperatorAPI(id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	api := operator.New(operator.Options{Inventory: a.store.Inventory, Network: a.store.Network, Agents: a.store.Agents, Outbox: a.store.Outbox,
-		Mirror: a.store.Mirror, Audit: a.store.Audit, Identity: id, Policies: a.policies.byAPI(), Incomplete: incomplete})
+		Mirror: a.store.Mirror, Audit: a.store.Audit, Report: a.store.Report, Identity: id, Policies: a.policies.byAPI(), Incomplete: incomplete})
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: explainPath,
 		Handle: osapi.AdminOnly(placement.ExplainCandidates(a.store.Inventory, placement.Candidates(a.cfg.Candidates)))})
 	return api
@@ -95,6 +95,9 @@ func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 // BERTH_REQUEST_TIMEOUT.
 const WriteTimeout = 60 * time.Second
 
+// defaultStreams is the default of BERTH_HTTP2_MAX_STREAMS.
+const defaultStreams = 100
+
 // NewHTTPServer returns an HTTP server that adds security headers to the responses of the handler h. The time and size limits of the returned
 // server bound the resources that a slow or hostile client can use.
 func NewHTTPServer(h http.Handler) *http.Server {
@@ -105,19 +108,24 @@ func NewHTTPServer(h http.Handler) *http.Server {
 		WriteTimeout:      WriteTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: defaultStreams},
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 	}
 }
 
 // Listen returns a listener on the address of BERTH_LISTEN. The returned listener is a jsonListener, which translates error responses into
 // JSON.
-func Listen(address string) (net.Listener, error) { return listen("BERTH_LISTEN", address) }
+func Listen(address string) (net.Listener, error) { return listen("BERTH_LISTEN", address, nil) }
 
-// listen returns a jsonListener on an address. The error that listen returns names the setting that contains the address.
-func listen(setting, address string) (net.Listener, error) {
+// listen returns a jsonListener on an address with limits for its connections, or without limits if `limit` is nil. The error that listen
+// returns names the setting that contains the address.
+func listen(setting, address string, limit *connectionLimit) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, listenError(setting, address, err)
+	}
+	if limit != nil {
+		l = limitedListener{l, limit}
 	}
 	return jsonListener{l}, nil
 }
@@ -178,9 +186,9 @@ func (a *App) measuredAPIs(served []*osapi.API) map[string]http.Handler {
 	if len(served) == 0 {
 		return routes
 	}
-	limit := a.newProjectRate()
+	projects, hosts := a.newRates()
 	for _, api := range served {
-		api.Rate = limit
+		api.Rate, api.HostRate = projects, hosts
 		prefix := strings.TrimPrefix(api.Prefix, "/")
 		h := http.Handler(api)
 		if prefix != consolePrefix { // no page of another site may read the console with the cookie of an operator

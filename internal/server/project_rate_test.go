@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -55,7 +56,13 @@ func TestProjectRate_NoauthHasNoLimit(t *testing.T) {
 // getAs sends a GET request with a token, and returns the status, the body and the header Retry-After of the answer.
 func getAs(t *testing.T, a *server.App, path, token string) (status int, body, after string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.URL()+path, nil)
+	return sendAs(t, a, http.MethodGet, path, token, "")
+}
+
+// sendAs sends a request with a token and a body, and returns the status, the body and the header Retry-After of the answer.
+func sendAs(t *testing.T, a *server.App, method, path, token, content string) (status int, body, after string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,4 +77,34 @@ func getAs(t *testing.T, a *server.App, path, token string) (status int, body, a
 		t.Fatal(err)
 	}
 	return answer.StatusCode, string(raw), answer.Header.Get("Retry-After")
+}
+
+func TestAgentRate_LimitsTheAgentsOfOneHost(t *testing.T) {
+	t.Parallel()
+	keystone := keystonetest.New(t)
+	keystone.User("berth", "secret", "service", "service")
+	admin := keystone.Issue(keystonetest.Token{User: "root", Project: "admin", Roles: []string{"admin"}})
+	a := servertest.StartApp(t, config.API, "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL, "OS_USERNAME=berth", "OS_PASSWORD=secret", "OS_PROJECT_NAME=service",
+		"BERTH_AGENT_RATE=0.001", "BERTH_AGENT_BURST=1")
+	token := func(host string) string {
+		_, body, _ := sendAs(t, a, http.MethodPost, "/operator/v1/agent-tokens", admin, `{"host":"`+host+`"}`)
+		var answer struct{ Token string }
+		if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Token == "" {
+			t.Fatalf("create a token of the host %s: got %s, error %v", host, body, err)
+		}
+		return answer.Token
+	}
+	busy, other := token("cmp-1"), token("cmp-2")
+	for i, want := range []struct {
+		token  string
+		status int
+	}{{busy, 200}, {busy, 429}, {other, 200}, {admin, 200}, {admin, 200}} {
+		status, body, after := sendAs(t, a, http.MethodPost, "/agent/v1/reports", want.token, `{"reports":[]}`)
+		if status != want.status || status == 429 && (after == "" || !strings.Contains(body, `"code":429`)) {
+			t.Errorf("request %d: got %d with Retry-After %q and the body %s, want %d", i, status, after, body, want.status)
+		}
+	}
+	if _, metrics, _ := getAs(t, a, "/metrics", ""); !strings.Contains(metrics, `berth_http_throttled_total{api="agent/v1"} 1`) {
+		t.Error("metrics after a refused request of a host: want berth_http_throttled_total of the API agent")
+	}
 }

@@ -59,6 +59,9 @@ var allowedReads = map[string]map[string]string{
 	},
 	"reportstore": {
 		"block":               "a report says for which agents ports and trunks wait",
+		"agent":               "a report names the agents that send no heartbeat, beside the objects that wait for them",
+		"journal_pause":       "while the journal is paused, its entries and runs are not overdue",
+		"mirror_run":          "a report names the runs that make no progress",
 		"port":                "a report names the ports that wait, and counts the ports that no agent can bind",
 		"trunk":               "a report names the trunks that wait",
 		"journal_entry":       "a report counts the entries that wait, in the same statement as the ports and leases that wait",

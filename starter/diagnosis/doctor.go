@@ -76,6 +76,7 @@ func checks() []check {
 		{"attribute values", checkProjection("search attributes")},
 		{"leases", checkLeases},
 		{"hosts", checkHosts},
+		{"overdue", checkOverdue},
 		{"OpenDaylight", checkODL},
 		{"journal", checkJournal},
 		{"controller audit", checkAudit},

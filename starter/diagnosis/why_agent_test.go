@@ -34,6 +34,25 @@ func newSession(t *testing.T, now time.Time, environ ...string) (*cli.Session, *
 	return s, &out
 }
 
+func TestWhy_SaysForHowLongAnObjectIsOverdue(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 31, 10, 1, 30, 0, time.UTC)
+	for name, c := range map[string]struct {
+		deadline time.Duration // from now
+		want     bool
+	}{"deadline has passed": {-49 * time.Minute, true}, "deadline is ahead": {time.Minute, false}} {
+		deadline := now.Add(c.deadline)
+		s, out := newSession(t, now)
+		e := explanation{Why: contract.Why{Object: "port/1", Sentence: "DOWN", Waiting: []contract.Waiting{{For: "L2", Since: &now, Deadline: &deadline}}}, Source: "workflow"}
+		if err := printWhy(s, e); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "(overdue for 49m0s)"); got != c.want {
+			t.Errorf("%s: got %s, want that it says for how long the port is overdue: %t", name, out.String(), c.want)
+		}
+	}
+}
+
 func TestWhy_NamesTheAgentsThatBlockAPort(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 31, 10, 1, 30, 0, time.UTC)

@@ -20,7 +20,7 @@ func printWhy(s *cli.Session, e explanation) error {
 	}
 	var rows [][]string
 	for _, p := range e.Waiting {
-		rows = append(rows, []string{p.For, sinceText(p.Since, s.Now()), deadlineText(p.Deadline)})
+		rows = append(rows, []string{p.For, sinceText(p.Since, s.Now()), deadlineText(p.Deadline, s.Now())})
 	}
 	if len(rows) > 0 {
 		if err := cli.WriteTable(s.Output.Writer, []string{"waits for", "since", "until"}, rows); err != nil {
@@ -58,10 +58,14 @@ func sinceText(t *time.Time, now time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.Local().Format("15:04:05"), now.Sub(*t).Round(time.Second))
 }
 
-// deadlineText formats the deadline in an object's explanation.
-func deadlineText(t *time.Time) string {
+// deadlineText formats the deadline in an object's explanation, and for how long the object is overdue.
+func deadlineText(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "no deadline"
 	}
-	return t.Local().Format(time.RFC3339)
+	text := t.Local().Format(time.RFC3339)
+	if overdue := now.Sub(*t); overdue > 0 {
+		text += fmt.Sprintf(" (overdue for %s)", overdue.Round(time.Second))
+	}
+	return text
 }

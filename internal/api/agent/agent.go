@@ -27,7 +27,7 @@ import (
 // maxReports limits the reports in one request.
 const maxReports = 1000
 
-// portsAtOnce is how many ports of one request are written in parallel.
+// portsAtOnce is how many ports of one request, and of all requests of the agents of one host, are written in parallel.
 const portsAtOnce = 4
 
 // maxPending limits the number of reports that the gateway processes at the same time, so that the restart of many agents does not
@@ -43,7 +43,7 @@ type Options struct {
 
 // New returns the agents' gateway.
 func New(o Options) *osapi.API {
-	g, id := gateway{o.Store, semaphore.NewWeighted(maxPending)}, o.Identity
+	g, id := gateway{o.Store, semaphore.NewWeighted(maxPending), &hostShares{byHost: map[string]*hostShare{}}}, o.Identity
 	if o.Tokens != nil {
 		id = tokenAuthenticator{o.Tokens, o.Identity}
 	}
@@ -59,6 +59,7 @@ func New(o Options) *osapi.API {
 type gateway struct {
 	store   *networkstore.Store
 	pending *semaphore.Weighted // reports in processing, at most maxPending
+	shares  *hostShares
 }
 
 type failure struct {
@@ -109,8 +110,8 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	for _, f := range []struct{ name, value string }{{"agent_type", b.Type}, {"host", b.Host}, {"binary", b.Binary}, {"topic", b.Topic}, {"availability_zone", b.Zone}} {
-		if len(f.value) > 255 || strings.ContainsRune(f.value, 0) {
-			return 0, nil, badRequest("Invalid input: '%s' is longer than 255 bytes or contains a NUL character.", f.name)
+		if len(f.value) > 255 || !network.IsSingleLine(f.value) {
+			return 0, nil, badRequest("Invalid input: '%s' is longer than 255 bytes or contains a control character.", f.name)
 		}
 	}
 	if b.Type == "" || b.Host == "" {
@@ -124,7 +125,20 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	status, err := g.store.ReportState(r.Context(), network.AgentState{Type: b.Type, Host: b.Host, Binary: b.Binary, Topic: b.Topic, Zone: b.Zone, Configurations: configurations})
-	return http.StatusOK, stateAnswer{status}, err
+	return http.StatusOK, stateAnswer{status}, translate(err)
+}
+
+// translate returns a 409 for a host with too many agents, and a 400 for another fault.
+func translate(err error) error {
+	var fault *network.Fault
+	switch {
+	case !errors.As(err, &fault):
+		return err
+	case fault.Kind == network.QuotaExceeded:
+		return osapi.Fault(http.StatusConflict, "", "%s", fault.Message)
+	default:
+		return badRequest("Invalid input: %s", fault.Message)
+	}
 }
 
 // configurations decodes the JSON dictionary `raw` and encodes the dictionary again, so that PostgreSQL accepts the JSON text.
@@ -194,11 +208,11 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
-	if !g.pending.TryAcquire(int64(len(b.Reports))) {
-		osapi.Header(r.Context()).Set("Retry-After", "1")
-		return 0, nil, osapi.Fault(http.StatusTooManyRequests, "", "More than %d reports are being processed. Send the request again.", maxPending)
+	share, release, err := g.admit(r.Context(), max(len(b.Reports), 1))
+	if err != nil {
+		return 0, nil, err
 	}
-	defer g.pending.Release(int64(len(b.Reports)))
+	defer release()
 	verdicts := make([]verdict, len(b.Reports))
 	byPort := map[uuid.UUID][]int{}
 	for i, item := range b.Reports {
@@ -210,12 +224,37 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	group, ctx := errgroup.WithContext(r.Context())
 	group.SetLimit(portsAtOnce)
 	for id, indexes := range byPort {
-		group.Go(func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) })
+		group.Go(func() error {
+			return share.write(ctx, func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) })
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, reportsAnswer{verdicts}, nil
+}
+
+// admit reserves places for a number of reports. If too few places are left, for all callers or for the host of the caller, admit returns a
+// 429. The caller must call release when the reports are processed.
+func (g gateway) admit(ctx context.Context, reports int) (share *hostShare, release func(), err error) {
+	host, releaseShare := identity.From(ctx).AgentHost, func() {}
+	if host != "" {
+		if share = g.shares.acquire(host, reports); share == nil {
+			return nil, nil, tooManyReports("reports of the host", maxPendingOfHost)
+		}
+		releaseShare = func() { g.shares.release(host, reports) }
+	}
+	if !g.pending.TryAcquire(int64(reports)) {
+		releaseShare()
+		return nil, nil, tooManyReports("reports", maxPending)
+	}
+	return share, func() { g.pending.Release(int64(reports)); releaseShare() }, nil
+}
+
+func tooManyReports(what string, limit int) error {
+	e := osapi.Fault(http.StatusTooManyRequests, "", "More than %d %s are being processed. Send the request again.", limit, what)
+	e.RetryAfter = 1
+	return e
 }
 
 // reportPort writes the reports about one port. The parameter `indexes` contains the indexes of the port's reports in `reports`; reportPort

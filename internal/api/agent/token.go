@@ -26,7 +26,7 @@ func (a tokenAuthenticator) Authenticate(r *http.Request) (identity.Caller, erro
 	if !strings.HasPrefix(token, agentstore.TokenPrefix) {
 		return a.others.Authenticate(r)
 	}
-	host, err := a.tokens.TokenHost(r.Context(), token)
+	host, err := a.tokens.TokenHost(db.WithClass(r.Context(), "agent tokens"), token)
 	switch {
 	case errors.Is(err, db.ErrNotFound):
 		return identity.Caller{}, fmt.Errorf("%w: the agent token does not exist", identity.ErrUnauthenticated)
@@ -55,6 +55,11 @@ func checkHost(ctx context.Context, host string) error {
 // checkReport returns a 403 for a report that an agent with a token of its host may not send: a report for another host, or a report that
 // changes what a port waits for.
 func checkReport(ctx context.Context, r report) error {
+	for _, f := range []struct{ name, value string }{{"entity", r.Entity}, {"host", r.Host}, {"owner", r.Owner}} {
+		if !network.IsSingleLine(f.value) {
+			return badRequest("Invalid input: the '%s' of a report contains a control character.", f.name)
+		}
+	}
 	if err := checkHost(ctx, r.Host); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ const deletionWait = 5 * time.Second
 type handler struct {
 	Options
 	deletionWait time.Duration
+	plans        runningPlans
 }
 
 // Options are the dependencies of the API.
@@ -191,6 +192,7 @@ var statuses = map[lease.Kind]int{
 	lease.HostInUse:             http.StatusConflict,
 	lease.NotEnoughResources:    http.StatusConflict,
 	lease.ResourceInUse:         http.StatusConflict,
+	lease.SearchTooLong:         http.StatusConflict,
 }
 
 func translate(err error) error {

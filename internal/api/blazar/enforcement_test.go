@@ -18,7 +18,7 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	s := newService(t, "cmp-1")
 	var asked []Check
 	errorBody := ""
-	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Second, Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
+	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Hour, Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
 		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return errorBody }}}))
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
@@ -70,7 +70,7 @@ func TestEnforcement_GetsTheSegmentsAndDevicesOfALease(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	var asked []Check
-	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Second, Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
+	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Hour, Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
 		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return "" }}}))
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix

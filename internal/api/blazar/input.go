@@ -259,6 +259,9 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 		}
 		if r.has("flavor_id") {
 			flavor, err := r.text("flavor_id")
+			if err == nil {
+				err = lease.CheckFlavorID(flavor)
+			}
 			if err != nil {
 				return nil, err
 			}

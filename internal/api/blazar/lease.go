@@ -220,17 +220,17 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return http.StatusAccepted, leaseResponse(l), r.Context().Err()
 		case <-tick.C:
 		}
-		now, err := b.Store.Lease(ctx, l.ID)
+		over := ctx.Err() != nil
+		l, err = b.Store.Lease(r.Context(), l.ID) // also at the end of the wait, because the lease in the answer must be the current one
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			return noContent(r)
-		case err == nil:
-			l = now
-		case ctx.Err() == nil:
+		case err != nil:
 			return 0, nil, err
+		case over:
+			return http.StatusAccepted, leaseResponse(l), nil
 		}
 	}
 }

@@ -108,7 +108,7 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 
 	id := s.started()
 	path = "/v1/leases/" + id.String()
-	s.serve(300 * time.Millisecond)
+	s.serve(1)
 	slow := s.expect(202, "DELETE", path, "") // no worker runs, so the deletion does not finish
 	l := slow.body["lease"].(map[string]any)
 	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(sentence, "being deleted") {

@@ -3,8 +3,11 @@ package blazar
 import (
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
 	"berth/internal/lease"
 )
 
@@ -27,7 +30,7 @@ type plannedReservation struct {
 
 // planLease returns the resources that a lease would get if a client created it with a POST of the same body, or the error that this POST
 // would return. planLease does not change the database. If the body contains latest_start, the planned lease may start later than
-// start_date: at the earliest time at which its resources are free, but not after latest_start.
+// start_date: at the earliest time at which its resources are free, but not after latest_start. A project can make one plan at a time.
 func (b *handler) planLease(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
@@ -38,6 +41,11 @@ func (b *handler) planLease(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	delete(o, "latest_start")
+	end, err := b.plans.begin(identity.From(r.Context()))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer end()
 	d, err := b.draftOf(r, o)
 	if err != nil {
 		return 0, nil, err
@@ -51,6 +59,37 @@ func (b *handler) planLease(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	return http.StatusOK, map[string]any{"plan": planOf(l, hosts)}, nil
+}
+
+// runningPlans contains the projects for which a plan is being made. The zero value is ready to use.
+type runningPlans struct {
+	mutex    sync.Mutex
+	projects map[string]bool
+}
+
+// begin returns a 429 while another plan of the caller's project is being made, because a plan needs much more time than other requests. The
+// caller of begin must call end when the plan is made. A caller without a project counts as a project of its own.
+func (p *runningPlans) begin(c identity.Caller) (end func(), err error) {
+	name := "project " + c.Project
+	if c.Project == "" {
+		name = "user " + c.User
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.projects[name] {
+		e := osapi.Fault(http.StatusTooManyRequests, "", "Another plan of the project is being made. Try again later.")
+		e.RetryAfter = 1
+		return nil, e
+	}
+	if p.projects == nil {
+		p.projects = map[string]bool{}
+	}
+	p.projects[name] = true
+	return func() {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		delete(p.projects, name)
+	}, nil
 }
 
 func latestStart(o object) (*time.Time, error) {

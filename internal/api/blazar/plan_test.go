@@ -1,10 +1,15 @@
 package blazar
 
 import (
+	"context"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/identity"
+	"berth/internal/lease"
 )
 
 func TestPlan_ShowsTheResourcesOfALease(t *testing.T) {
@@ -33,4 +38,42 @@ func TestPlan_ShowsTheResourcesOfALease(t *testing.T) {
 	s.expect(400, "POST", "/v1/plans", strings.Replace(body, "null", `"tomorrow"`, 1))
 	s.expect(400, "POST", "/v1/plans", strings.Replace(body, "null", `7`, 1))
 	s.expect(400, "POST", "/v1/plans", `{"name":"gold"}`)
+}
+
+func TestPlan_OneOfAProjectAtATime(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	began, proceed := make(chan struct{}, 1), make(chan struct{})
+	flavor := func(_ context.Context, id string) (lease.Flavor, error) {
+		began <- struct{}{}
+		<-proceed
+		return lease.Flavor{ID: id, Name: id, VCPUs: 1}, nil
+	}
+	server := httptest.NewServer(New(Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: flavor}))
+	t.Cleanup(server.Close)
+	s.url = server.URL + prefix
+	body := func(reservation string) string {
+		return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + reservation + `]}`
+	}
+	slow := body(`{"resource_type":"flavor:instance","amount":1,"flavor_id":"small"}`)
+	quick := body(`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`)
+	first := make(chan answer)
+	go func() { first <- s.as("alice:red", "POST", "/v1/plans", slow) }()
+	<-began
+
+	a := s.as("bob:red", "POST", "/v1/plans", quick)
+
+	if a.status != 429 || a.header.Get("Retry-After") != "1" || a.body["error_code"] != 429.0 || a.body["error_message"] == "" {
+		t.Errorf("second plan of a project: got %d %s with Retry-After %q, want 429 in Blazar's format and Retry-After 1", a.status, a.raw, a.header.Get("Retry-After"))
+	}
+	if a := s.as("eve:blue", "POST", "/v1/plans", quick); a.status != 200 {
+		t.Errorf("plan of another project: got %d %s, want 200", a.status, a.raw)
+	}
+	close(proceed)
+	if a := <-first; a.status != 200 {
+		t.Errorf("first plan: got %d %s, want 200", a.status, a.raw)
+	}
+	if a := s.as("bob:red", "POST", "/v1/plans", quick); a.status != 200 {
+		t.Errorf("plan after the first plan: got %d %s, want 200", a.status, a.raw)
+	}
 }

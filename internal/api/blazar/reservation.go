@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"math"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -82,12 +81,15 @@ func readText(to func(*lease.ReservationChange) **string) func(object, string, *
 // readAffinity reads the affinity: a boolean, or one of Blazar's words for true and false. The values null and "None" mean that the
 // reservation has no affinity rule.
 func readAffinity(o object, name string, c *lease.ReservationChange) error {
-	word := strings.ToLower(strings.Trim(string(bytes.TrimSpace(o[name])), `" `))
+	word := strings.ToLower(string(bytes.TrimSpace(o[name])))
+	if text, quoted := strings.CutPrefix(word, `"`); quoted {
+		word = strings.TrimSuffix(text, `"`)
+	}
 	a := lease.AffinityDifferentHosts
 	switch {
 	case slices.Contains([]string{"true", "1", "t", "y", "yes", "on"}, word):
 		a = lease.AffinitySameHost
-	case slices.Contains([]string{"", "null", "none"}, word):
+	case slices.Contains([]string{"null", "none"}, word):
 		a = lease.AffinityNone
 	case !slices.Contains([]string{"false", "0", "f", "n", "no", "off"}, word):
 		return lease.Faultf(lease.MalformedParameter, "Malformed parameter affinity: it must be True, False or None.")
@@ -202,9 +204,6 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 	id, err := o.text("flavor_id")
 	if err != nil {
 		return nil, err
-	}
-	if id == "" || len(id) > math.MaxUint8 {
-		return nil, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", excerpt(id))
 	}
 	d.Flavor = &lease.Flavor{ID: id}
 	if err := lease.CheckReservation(d); err != nil {

@@ -67,7 +67,7 @@ func hostSentence(h leasestore.CalendarHost, now time.Time) string {
 }
 
 func (c *handler) addAgents(ctx context.Context, v *objectView, host string) error {
-	agents, err := c.Network.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}, Limit: maxParts})
+	agents, err := c.Network.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}, Limit: maxParts, Fields: []string{"host"}})
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func portWhy(p network.Port) string {
 	if p.Status == network.Active {
 		return ""
 	}
-	return p.WithAgentHosts().StatusView().Sentence()
+	return p.WithAgentHosts().StatusViewAt(time.Now()).Sentence()
 }
 
 // provider reads the page of a resource provider: its inventories with their use, and the history of its generation.

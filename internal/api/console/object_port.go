@@ -28,7 +28,8 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 		return nil, err
 	}
 	p = p.WithAgentHosts()
-	s, now := p.StatusView(), time.Now()
+	now := time.Now()
+	s := p.StatusViewAt(now)
 	v := objectView{Kind: "Port", Name: named(p.Name, p.ID.String()), Status: p.Status, Good: p.Status == network.Active, Why: s.Sentence(),
 		Temporal: c.temporalURL(contract.PortID(p.ID.String())), Facts: portFacts(p)}
 	for _, w := range s.Waiting {

@@ -150,11 +150,12 @@ func (a agents) listHostingAgents(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	hosting, err := a.store.Agents(r.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}})
+	names := requestedFields(r)
+	hosting, err := a.store.Agents(r.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}, Fields: names})
 	if err != nil {
 		return 0, nil, err
 	}
-	names, list := requestedFields(r), make([]object, len(hosting))
+	list := make([]object, len(hosting))
 	for i, n := range hosting {
 		list[i] = selectFields(names, viewAgent(n, accessOf(r)))
 	}

@@ -1,8 +1,16 @@
 package neutron_test
 
 import (
+	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
+
+	"berth/internal/api/neutron"
+	"berth/internal/identity"
+	"berth/internal/store/networkstore"
+	"berth/internal/store/storetest"
 )
 
 func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
@@ -46,5 +54,41 @@ func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
 	c.must(204, "DELETE", agent, "")
 	if got := c.fault("GET", agent, ""); got != "404 AgentNotFound" {
 		t.Error(got)
+	}
+}
+
+// The role of the server may not read the column configurations, so a request that succeeds has not read it.
+func TestAgent_FieldsDecideWhetherConfigurationsAreRead(t *testing.T) {
+	t.Parallel()
+	server := storetest.URL(t)
+	c := openOn(t, server, networkstore.Config{})
+	net, _ := c.createNetwork("10.0.0.0/24")
+	role := "reader_" + strings.ReplaceAll(net, "-", "")
+	storetest.ExecScript(t, server, strings.ReplaceAll(`
+		create role READER;
+		grant all on all tables in schema public to READER;
+		revoke select on agent from READER;
+		grant select (id, agent_type, host, binary_name, topic, description, admin_up, availability_zone, created_at, started_at, heartbeat_at, versions)
+			on agent to READER;`, "READER", role))
+	limited, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := limited.Query()
+	query.Set("role", role)
+	limited.RawQuery = query.Encode()
+	reader := httptest.NewServer(neutron.New(storetest.Open(t, limited.String()).Network, identity.Noauth{}))
+	t.Cleanup(reader.Close)
+	c.url = reader.URL + "/networking"
+	for _, path := range []string{"/v2.0/agents", "/v2.0/networks/" + net + "/dhcp-agents"} {
+		t.Run(path, func(t *testing.T) {
+			c := c.in(t)
+			list := c.must(200, "GET", path+"?fields=host&fields=berth:held", "")["agents"].([]any)
+			if len(list) == 0 || list[0].(object)["host"] == nil || list[0].(object)["configurations"] != nil {
+				t.Errorf("agents with the fields host and berth:held: got %v", list)
+			}
+			c.must(500, "GET", path+"?fields=host&fields=configurations", "")
+			c.must(500, "GET", path, "")
+		})
 	}
 }

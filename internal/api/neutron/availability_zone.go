@@ -47,7 +47,7 @@ const maxZoneHints = 255
 
 // zoneHints reads the availability zones that a network requests.
 func zoneHints(raw json.RawMessage) ([]string, error) {
-	list, err := attribute.Distinct(attribute.List(attribute.NotEmpty(attribute.Text(maxZoneHints))))(raw)
+	list, err := attribute.Distinct(attribute.List(attribute.NotEmpty(attribute.Line(maxZoneHints))))(raw)
 	if text, _ := json.Marshal(list); err == nil && len(text) > maxZoneHints {
 		err = attribute.Refusal("Too many availability_zone_hints specified")
 	}

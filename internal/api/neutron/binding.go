@@ -20,7 +20,7 @@ type bindings struct{ store *networkstore.Store }
 type bindingChange = network.BindingChange
 
 var bindingResource = resource[network.Binding, bindingChange]{singular: "binding", attributes: []attribute.Definition[network.Binding, bindingChange]{
-	{Name: "host", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *bindingChange) **string { return &c.Host }, attribute.NotEmpty(attribute.Text(255)))},
+	{Name: "host", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *bindingChange) **string { return &c.Host }, attribute.NotEmpty(attribute.Line(255)))},
 	{Name: "vnic_type", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *bindingChange) **string { return &c.VNIC }, attribute.VNICType)},
 	{Name: "profile", SettableOn: attribute.OnWrite, Set: func(c *bindingChange, raw json.RawMessage) (err error) {
 		c.Profile, err = attribute.Profile(raw)

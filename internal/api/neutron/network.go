@@ -43,8 +43,8 @@ func networks(s *networkstore.Store) resource[network.Network, networkChange] {
 
 // providerAttributes describe the physical realization of a network.
 var providerAttributes = []attribute.Definition[network.Network, networkChange]{
-	{Name: "provider:network_type", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.Into(func(c *networkChange) **string { return &c.Type }, attribute.Text(32)), FilterField: "type"},
-	{Name: "provider:physical_network", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.NullIsAbsent(attribute.Into(func(c *networkChange) **string { return &c.PhysicalNetwork }, attribute.Text(64))), FilterField: "physical_network"},
+	{Name: "provider:network_type", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.Into(func(c *networkChange) **string { return &c.Type }, attribute.Line(32)), FilterField: "type"},
+	{Name: "provider:physical_network", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.NullIsAbsent(attribute.Into(func(c *networkChange) **string { return &c.PhysicalNetwork }, attribute.Line(64))), FilterField: "physical_network"},
 	{Name: "provider:segmentation_id", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.NullIsAbsent(attribute.Into(func(c *networkChange) **int { return &c.Segment }, attribute.Int(1, 1<<24-1))), FilterField: "segment", FilterValue: attribute.FilterInt},
 }
 

@@ -36,7 +36,12 @@ func open(t testing.TB) cloud { return openWith(t, networkstore.Config{}) }
 
 // openWith starts the Networking API on a store with the settings in `config`, and returns a client of this API.
 func openWith(t testing.TB, config networkstore.Config) cloud {
-	s := storetest.New(t)
+	return openOn(t, storetest.URL(t), config)
+}
+
+// openOn does the same as openWith with the database at a URL.
+func openOn(t testing.TB, url string, config networkstore.Config) cloud {
+	s := storetest.Open(t, url)
 	s.Network = networkstore.New(s.DB, config)
 	server := httptest.NewServer(neutron.New(s.Network, identity.Noauth{}))
 	t.Cleanup(server.Close)

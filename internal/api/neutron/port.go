@@ -226,9 +226,10 @@ type waiting struct {
 // addWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who does not see the host of the port,
 // addWhy leaves out the names of hosts.
 func addWhy(p network.Port, requester *access, o object) {
-	s := p.WithAgentHosts().StatusView()
+	now := time.Now()
+	s := p.WithAgentHosts().StatusViewAt(now)
 	if !requester.visible(getPortHost, func() policy.Target { return targetOfPort(p) }) {
-		s = p.Redacted().StatusView()
+		s = p.Redacted().StatusViewAt(now)
 	}
 	list := []waiting{}
 	for _, w := range s.Waiting {

@@ -23,7 +23,7 @@ var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", 
 // listRequest reads the filters, the order and the page from the query of a list request.
 func (res resource[N, C]) listRequest(r *http.Request) (db.Listing, error) {
 	q, requester := r.URL.Query(), accessOf(r)
-	l := db.Listing{Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
+	l := db.Listing{Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))], Fields: requestedFields(r)}
 	for _, name := range sortedKeys(q) {
 		if slices.Contains(listOptions, name) {
 			continue

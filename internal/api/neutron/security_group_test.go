@@ -185,7 +185,7 @@ func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	want = append(want, append(group, "create security_group_rule", "create security_group_rule", "create port")...)
 	want = append(append(want, group...), group...)
 	want = append(want, "create security_group_rule", "update security_group", "update port", "update port",
-		"delete security_group_rule", "delete security_group_rule", "delete security_group_rule", "delete security_group")
+		"delete security_group_rule", "delete security_group_rule", "delete security_group_rule", "delete security_group", "update security_group")
 	if d := cmp.Diff(want, c.journaledChanges()); d != "" {
 		t.Error(d)
 	}

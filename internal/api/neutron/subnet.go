@@ -115,8 +115,14 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 	if json.Unmarshal(m["destination"], &destination) != nil {
 		return r, fmt.Errorf("'%s' is not a valid IP subnet", attribute.Excerpt(m["destination"]))
 	}
-	if r.Destination, err = netip.ParsePrefix(destination); err != nil {
+	r.Destination, err = netip.ParsePrefix(destination)
+	switch {
+	case err != nil || r.Destination.Addr().Is4In6():
 		return r, fmt.Errorf("'%s' is not a valid IP subnet", attribute.Excerpt(m["destination"]))
+	case r.Destination != r.Destination.Masked(): // the hosts' kernels refuse such a route
+		return r, fmt.Errorf("'%s' isn't a recognized IP subnet cidr, '%s' is recommended", r.Destination, r.Destination.Masked())
+	case r.Destination.Addr().IsLoopback():
+		return r, fmt.Errorf("'%s' is a loopback subnet, to which no route leads", r.Destination)
 	}
 	r.NextHop, err = attribute.Address(m["nexthop"])
 	return r, err
@@ -134,7 +140,7 @@ func serviceType(raw json.RawMessage) (string, error) {
 	switch {
 	case err != nil:
 		err = network.Faultf(network.ServiceTypeNoText, "Subnet service type %s is not a string.", attribute.Excerpt(raw))
-	case !slices.ContainsFunc(ownerPrefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) }):
+	case !network.IsSingleLine(s), !slices.ContainsFunc(ownerPrefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) }):
 		err = network.Faultf(network.InvalidServiceType, "Subnet service type %s does not correspond to a valid device owner.", attribute.Excerpt(raw))
 	}
 	return s, err

@@ -2,6 +2,7 @@ package neutron_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -208,6 +209,79 @@ func TestSubnet_InvalidServiceTypes(t *testing.T) {
 		t.Run(types, func(t *testing.T) {
 			if got := c.in(t).faultMessage("PUT", "/v2.0/subnets/"+subnet, `{"subnet":{"service_types":`+types+`}}`); got != want {
 				t.Errorf("set the service types %s: want %s, got %s", types, want, got)
+			}
+		})
+	}
+}
+
+func TestSubnet_BeginsNotWithTheUnspecifiedAddress(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	for cidr, want := range map[string]string{
+		"::/64":      "400 InvalidInput",
+		"::/48":      "400 InvalidInput",
+		"::/128":     "400 InvalidInput",
+		"::1/64":     "400 InvalidInput",
+		"::/1":       "400 InvalidInput",
+		"fd00::1/64": "",
+	} {
+		for _, more := range []string{"", `,"enable_dhcp":false,"gateway_ip":null`} {
+			t.Run(cidr+more, func(t *testing.T) {
+				c := c.in(t)
+				net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
+				body := fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":%q%s}}`, net, cidr, more)
+				if want == "" {
+					c.must(201, "POST", "/v2.0/subnets", body)
+				} else if got := c.fault("POST", "/v2.0/subnets", body); got != want {
+					t.Errorf("create a subnet with %s: want %s, got %s", body, want, got)
+				}
+			})
+		}
+	}
+}
+
+// The kernel of a host refuses a route whose destination has host bits, and no route leads to a loopback address.
+func TestSubnet_HostRoutesLeadToNetworks(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, four := c.createNetwork("10.0.0.0/24")
+	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)["id"].(string)
+	for destination, want := range map[string]string{
+		"10.9.0.5/24":         "400 HTTPBadRequest: Invalid input for host_routes. Reason: '10.9.0.5/24' isn't a recognized IP subnet cidr, '10.9.0.0/24' is recommended.",
+		"10.9.0.5/0":          "400 HTTPBadRequest: Invalid input for host_routes. Reason: '10.9.0.5/0' isn't a recognized IP subnet cidr, '0.0.0.0/0' is recommended.",
+		"2001:db8::5/64":      "400 HTTPBadRequest: Invalid input for host_routes. Reason: '2001:db8::5/64' isn't a recognized IP subnet cidr, '2001:db8::/64' is recommended.",
+		"127.0.0.0/8":         "400 HTTPBadRequest: Invalid input for host_routes. Reason: '127.0.0.0/8' is a loopback subnet, to which no route leads.",
+		"127.1.2.3/32":        "400 HTTPBadRequest: Invalid input for host_routes. Reason: '127.1.2.3/32' is a loopback subnet, to which no route leads.",
+		"::1/128":             "400 HTTPBadRequest: Invalid input for host_routes. Reason: '::1/128' is a loopback subnet, to which no route leads.",
+		"::ffff:10.9.0.0/120": "400 HTTPBadRequest: Invalid input for host_routes. Reason: '::ffff:10.9.0.0/120' is not a valid IP subnet.",
+		"10.9.0.0/24":         "",
+		"10.9.0.5/32":         "",
+		"0.0.0.0/0":           "",
+		"0.0.0.0/1":           "",
+		"2001:db8::/64":       "",
+		"2001:db8::5/128":     "",
+		"::/0":                "",
+	} {
+		t.Run(destination, func(t *testing.T) {
+			c := c.in(t)
+			subnet, hop, version, cidr := four, "10.0.0.9", 4, "10.7.0.0/24"
+			if strings.Contains(destination, ":") {
+				subnet, hop, version, cidr = six, "fd00::9", 6, "fd07::/64"
+			}
+			routes := fmt.Sprintf(`"host_routes":[{"destination":%q,"nexthop":%q}]`, destination, hop)
+			create := fmt.Sprintf(`{"network_id":%q,"ip_version":%d,"cidr":%q,%s}`, c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"], version, cidr, routes)
+			for _, r := range []struct {
+				method, path, body string
+				ok                 int
+			}{
+				{"PUT", "/v2.0/subnets/" + subnet, `{"subnet":{` + routes + `}}`, 200},
+				{"POST", "/v2.0/subnets", `{"subnets":[` + create + `]}`, 201},
+			} {
+				if want == "" {
+					c.must(r.ok, r.method, r.path, r.body)
+				} else if got := c.faultMessage(r.method, r.path, r.body); got != want {
+					t.Errorf("%s %s: want %s, got %s", r.method, r.body, want, got)
+				}
 			}
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/network"
 )
 
 func TestTrunk_SubportsFollowParent(t *testing.T) {
@@ -161,7 +163,6 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 		"no subport: " + trunk(c, free, unknownID):                                                        "404 PortNotFound",
 		"of another: " + trunk(other, free, free):                                                         "404 PortNotFound",
 		"added in use: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":8}`, used):     "409 PortInUse",
-		"added bound: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":8}`, bound):     "409 PortInUse",
 		"segment taken: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}`, free):    "409 DuplicateSubPort",
 		"no segment: " + add(`{"port_id":%q}`, free):                                                      "400 InvalidInput",
 		"segment: " + add(`{"port_id":%q,"segmentation_type":"vlan","segmentation_id":4095}`, free):       "400 InvalidInput",
@@ -261,5 +262,31 @@ func TestTrunk_SubportsOfOneRequest(t *testing.T) {
 	disabled := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"admin_state_up":false,"sub_ports":[%s]}}`, parent, on(one, seven)))["trunk"].(object)
 	if n := len(disabled["sub_ports"].([]any)); n != 1 {
 		t.Errorf("subports of a trunk that was created disabled: got %d, want 1", n)
+	}
+}
+
+// A port with a host and no device is not in use, as long as no server has the port. The trunk gives the subport the host of its parent.
+func TestTrunk_SubportsMayHaveAHost(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	port := func(more string) string { return c.port(net, more)["id"].(string) }
+	subport := func(id string, vlan int) string {
+		return fmt.Sprintf(`"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":%d}]`, id, vlan)
+	}
+	parent, first, second := port(""), port(`,"binding:host_id":"cmp-1"`), port(`,"binding:host_id":"cmp-1"`)
+	path := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,%s}}`, parent, subport(first, 7)))["trunk"].(object)["id"].(string)
+	c.must(200, "PUT", path+"/add_subports", `{`+subport(second, 8)+`}`)
+	for _, id := range []string{first, second} {
+		p := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
+		if p["device_owner"] != network.DeviceOwnerSubport || p["binding:host_id"] != "" {
+			t.Errorf("subport of a parent without a host: got device owner %v and host %v, want %s and none", p["device_owner"], p["binding:host_id"], network.DeviceOwnerSubport)
+		}
+	}
+	c.must(200, "PUT", path+"/remove_subports", fmt.Sprintf(`{"sub_ports":[{"port_id":%q}]}`, second))
+	c.must(200, "PUT", "/v2.0/ports/"+second, `{"port":{"binding:host_id":"cmp-1","device_id":"server"}}`)
+	want := "409 PortInUse: Unable to complete operation on port " + second + " for network " + net + ". Port already has an attached device server."
+	if got := c.faultMessage("PUT", path+"/add_subports", `{`+subport(second, 8)+`}`); got != want {
+		t.Errorf("add the port of a server: want %s, got %s", want, got)
 	}
 }

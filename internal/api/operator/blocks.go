@@ -129,7 +129,7 @@ func (b blocks) answer(r *http.Request, o networkstore.Object) (blocksAnswer, er
 	}
 	a := blocksAnswer{Type: o.Type, ID: o.ID.String(), Blocked: len(found) > 0, Blocks: make([]block, len(found))}
 	for i, f := range found {
-		a.Blocks[i] = block{f.Entity, f.Host, f.Owner, f.Since, f.Deadline, f.Fatal, f.Sentence()}
+		a.Blocks[i] = block{f.Entity, f.Host, f.Owner, f.Since, f.Deadline, f.Fatal, f.Sentence(time.Now())}
 	}
 	return a, err
 }

@@ -15,7 +15,7 @@ func Description(more ...openapi.Operation) openapi.API {
 	operations = append(operations, auditOperations()...)
 	return openapi.API{
 		Name: "operator", Title: "Operator API", Version: "v1",
-		Description: "Administrators read histories of generations, comparisons, notes, policy rules and the audit log, and handle blocks and the credentials of agents.",
+		Description: "Administrators read histories of generations, comparisons, overdue objects, notes, policy rules and the audit log, and handle blocks and the credentials of agents.",
 		Error:       openapi.ErrorSchema(),
 		Operations:  append(operations, more...),
 	}
@@ -43,6 +43,8 @@ func stateOperations() []openapi.Operation {
 			Responses: openapi.Returns(http.StatusOK, openapi.Object(openapi.Fields{"migrated": openapi.Integer(), "remaining": openapi.Integer()}))},
 		{Method: http.MethodGet, Path: "/projections", Summary: "Show the last comparison of each projection with the rows.",
 			Responses: openapi.Returns(http.StatusOK, of("projections", openapi.Array(openapi.Of[projection]().Named("Projection"))))},
+		{Method: http.MethodGet, Path: "/overdue", Summary: "Show what should have made progress by now, by kind.",
+			Responses: openapi.Returns(http.StatusOK, of("overdue", openapi.Array(openapi.Of[overdueKind]().Named("OverdueKind"))))},
 		{Method: http.MethodGet, Path: "/notes", Summary: "List notes that are not delivered to Temporal, oldest first.",
 			Query: []openapi.Parameter{{Name: "state", Schema: openapi.Enum(stateWaiting, stateSetAside)}, limitQuery},
 			Responses: openapi.Returns(http.StatusOK, openapi.Object(openapi.Fields{"notes": openapi.Array(noteSchema),

@@ -1,6 +1,6 @@
 // Package operator is the API for administrators at /operator/v1. It has functions that the other APIs do not have: the history of
 // generations (who changed the generation of a provider or consumer), the migration of consumers without a project and user, the results of
-// comparing the rows of the database with Temporal and with the controller, the notes of the outbox that berth has not delivered to
+// comparing the rows of the database with Temporal and with the controller, the objects that are overdue, the notes of the outbox that berth has not delivered to
 // Temporal, the provisioning blocks of ports and trunks, the tokens and public keys of agents, the virtual hosts of RabbitMQ that agents use,
 // the decisions of policy rules, and the audit log.
 package operator
@@ -21,6 +21,7 @@ import (
 	"berth/internal/store/mirrorstore"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/outbox"
+	"berth/internal/store/reportstore"
 )
 
 // Options contains the dependencies of the API.
@@ -31,6 +32,7 @@ type Options struct {
 	Outbox    *outbox.Store
 	Mirror    *mirrorstore.Store
 	Audit     *auditstore.Store
+	Report    *reportstore.Store
 	Identity  identity.Authenticator
 	Policies  map[string]*policy.Policy // the rules of each API that decides with rules, by the name of the API
 	// Incomplete is the project and user that consumers without a project and user get from the migration of consumers.
@@ -52,6 +54,7 @@ func New(o Options) *osapi.API {
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
 			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate), Repeatable: true},
 			{Method: http.MethodGet, Path: "/projections", Handle: osapi.AdminOnly(projections(o.Outbox, o.Mirror))},
+			{Method: http.MethodGet, Path: "/overdue", Handle: osapi.AdminOnly(overdue(o.Report))},
 			{Method: http.MethodGet, Path: "/notes", Handle: osapi.AdminOnly(undelivered.list)},
 			{Method: http.MethodPost, Path: "/notes/retry", Handle: osapi.AdminOnly(undelivered.retry)},
 			{Method: http.MethodGet, Path: "/blocks/{type}/{id}", Handle: osapi.AdminOnly(b.list)},

@@ -1,4 +1,4 @@
 package osapi
 
 // Projects returns the number of projects that the ProjectRate remembers.
-func (l *ProjectRate) Projects() int { return len(l.buckets) }
+func (l *ProjectRate) Projects() int { return len(l.buckets.byName) }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -64,6 +65,7 @@ type API struct {
 	// APIs use all other connections.
 	Reserved bool
 	Rate     *ProjectRate      // limits the requests of each project; nil: no limit
+	HostRate *HostRate         // limits the requests of the agents of each host; nil: no limit
 	Audit    *auditstore.Store // records what the requests change, and which requests are refused; nil: nothing is recorded
 	// TrustedProxies are the networks of the reverse proxies whose X-Forwarded headers count; see BaseURL.
 	TrustedProxies []netip.Prefix
@@ -171,7 +173,8 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		*rp = r
 	}
 	if !open { // after Before, so that the error has the format of the negotiated microversion
-		if err := a.Rate.check(identity.From(r.Context()), a.Prefix); err != nil {
+		c := identity.From(r.Context())
+		if err := errors.Join(a.Rate.check(c, a.Prefix), a.HostRate.check(c, a.Prefix)); err != nil {
 			return 0, nil, err
 		}
 	}

@@ -1,12 +1,7 @@
 package osapi
 
 import (
-	"math"
-	"net/http"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"berth/internal/identity"
 )
@@ -19,65 +14,47 @@ type ProjectRate struct {
 	Now       func() time.Time    // the clock
 	Refused   func(prefix string) // is called for each refused request, with the prefix of the API
 
-	mutex   sync.Mutex
-	buckets map[string]*rate.Limiter
-	cleaned time.Time // the time of the last removal of full buckets
+	buckets tokenBuckets
 }
 
-// check returns a 429 if the project of the caller has no request left. Administrators, services and agents with a token of their host are
-// exempt.
+// check returns a 429 if the project of the caller has no request left. Administrators and services are exempt, and so are agents with a
+// token of their host, for which there is HostRate. A caller without a project has a bucket of its own.
 func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	if l == nil || c.AdminOrService() || c.AgentHost != "" {
 		return nil
 	}
-	wait := l.takeToken(c)
-	if wait == 0 {
-		return nil
-	}
-	l.Refused(prefix)
-	e := Fault(http.StatusTooManyRequests, "", "The project sends more than %g requests per second. Try again later.", l.PerSecond)
-	e.RetryAfter = int(math.Ceil(wait.Seconds()))
-	return e
-}
-
-// takeToken takes a token from the bucket of the caller's project. If the bucket is empty, takeToken returns the time until the next token.
-// A caller without a project has a bucket of its own.
-func (l *ProjectRate) takeToken(c identity.Caller) time.Duration {
 	name := "project " + c.Project
 	if c.Project == "" {
 		name = "user " + c.User
 	}
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	now := l.Now()
-	l.forgetIdle(now)
-	bucket := l.buckets[name]
-	if bucket == nil {
-		bucket = rate.NewLimiter(rate.Limit(l.PerSecond), l.Burst)
-		l.buckets[name] = bucket
+	wait := l.buckets.take(name, l.PerSecond, l.Burst, l.Now())
+	if wait == 0 {
+		return nil
 	}
-	reservation := bucket.ReserveN(now, 1)
-	wait := reservation.DelayFrom(now)
-	if wait > 0 {
-		reservation.CancelAt(now)
-	}
-	return wait
+	l.Refused(prefix)
+	return tooFast("The project sends", l.PerSecond, wait)
 }
 
-// forgetIdle removes the buckets that are full again, because a full bucket is equal to a new one. It does so at most once in the time in
-// which an empty bucket becomes full, so the memory contains only projects that sent a request in twice this time.
-func (l *ProjectRate) forgetIdle(now time.Time) {
-	refill := time.Duration(float64(l.Burst) / l.PerSecond * float64(time.Second))
-	if l.buckets != nil && now.Sub(l.cleaned) < refill {
-		return
+// HostRate limits the number of requests of the agents of each host with a token bucket. It concerns only callers with a token of their
+// host. A nil HostRate limits nothing.
+type HostRate struct {
+	PerSecond float64             // requests per second of one host, in the long run
+	Burst     int                 // requests that the agents of a host may send at once
+	Now       func() time.Time    // the clock
+	Refused   func(prefix string) // is called for each refused request, with the prefix of the API
+
+	buckets tokenBuckets
+}
+
+// check returns a 429 if the host of the caller has no request left.
+func (l *HostRate) check(c identity.Caller, prefix string) error {
+	if l == nil || c.AgentHost == "" {
+		return nil
 	}
-	if l.buckets == nil {
-		l.buckets = map[string]*rate.Limiter{}
+	wait := l.buckets.take(c.AgentHost, l.PerSecond, l.Burst, l.Now())
+	if wait == 0 {
+		return nil
 	}
-	for name, bucket := range l.buckets {
-		if bucket.TokensAt(now) >= float64(l.Burst) {
-			delete(l.buckets, name)
-		}
-	}
-	l.cleaned = now
+	l.Refused(prefix)
+	return tooFast("The agents of the host send", l.PerSecond, wait)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,5 +100,44 @@ func TestProjectRate_ForgetsIdleProjects(t *testing.T) {
 	a.get("/a/x", "ann:busy", "member")
 	if got := a.Rate.Projects(); got != 1 {
 		t.Errorf("projects after two seconds without a request: got %d, want only the project that sent one", got)
+	}
+}
+
+// agents authenticates the agents of a host by the name of the host, and other callers like Noauth.
+type agents struct{ identity.Noauth }
+
+func (a agents) Authenticate(r *http.Request) (identity.Caller, error) {
+	if host, ok := strings.CutPrefix(r.Header.Get("X-Auth-Token"), "agent "); ok {
+		return identity.Caller{User: host, AgentHost: host}, nil
+	}
+	return a.Noauth.Authenticate(r)
+}
+
+func TestHostRate_RefusesOneHostWithTheTimeToWait(t *testing.T) {
+	t.Parallel()
+	a := newLimitedAPI(t, 0.4, 1)
+	a.Identity = agents{}
+	a.HostRate = &osapi.HostRate{PerSecond: 0.5, Burst: 2, Now: a.Rate.Now, Refused: a.Rate.Refused}
+	for i, step := range []struct {
+		after       time.Duration
+		token, want string
+	}{
+		{0, "agent cmp-1", "200"},
+		{0, "agent cmp-1", "200"},
+		{0, "agent cmp-1", "429 2"},
+		{0, "agent cmp-2", "200"},
+		{0, "cmp-1:demo", "200"}, // a user is not an agent
+		{0, "cmp-1:demo", "429 3"},
+		{time.Second, "agent cmp-1", "429 1"},
+		{time.Second, "agent cmp-1", "200"}, // a refused request takes no token
+		{0, "agent cmp-1", "429 2"},
+	} {
+		a.now = a.now.Add(step.after)
+		if got := a.get("/a/x", step.token, "member"); got != step.want {
+			t.Errorf("request %d, of %s: got %s, want %s", i, step.token, got, step.want)
+		}
+	}
+	if len(a.refused) != 4 {
+		t.Errorf("refused requests that were reported: got %v, want four", a.refused)
 	}
 }

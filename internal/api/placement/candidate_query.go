@@ -190,8 +190,8 @@ func conflictingTraits(r inventory.Rule) []string {
 // readGroup reads the parameters of the group with the given suffix.
 func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, err error) {
 	g.Suffix = suffix
-	if resources := values["resources"+suffix]; len(resources) > 0 {
-		if g.Resources, err = parseResources(last(resources)); err != nil {
+	for _, resources := range values["resources"+suffix] { // the last one counts, but Placement refuses a query with any malformed one
+		if g.Resources, err = parseResources(resources); err != nil {
 			return g, err
 		}
 	}
@@ -203,8 +203,8 @@ func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, e
 	if g.Aggregates, err = c.memberOf(values["member_of"+suffix], suffix); err != nil {
 		return g, err
 	}
-	if trees := values["in_tree"+suffix]; len(trees) > 0 {
-		if g.InTree = strings.TrimSpace(last(trees)); !isUUID(g.InTree) {
+	for _, tree := range values["in_tree"+suffix] {
+		if g.InTree = strings.TrimSpace(tree); !isUUID(g.InTree) {
 			return g, badQuery(invalidQuery+"Expected 'in_tree' parameter to be a format of uuid. Got: %s", g.InTree)
 		}
 	}

@@ -15,6 +15,32 @@ func manyGroups(n int) string {
 	return b.String()
 }
 
+// manyAggregates returns the UUIDs of aggregates, with the separator between them.
+func manyAggregates(n int, separator string) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("5a000000-0000-4000-8000-%012d", i)
+	}
+	return strings.Join(list, separator)
+}
+
+// A query may name as many aggregates as a parameter may have values.
+func TestQuery_ThousandAggregates(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for _, path := range []string{"/allocation_candidates?resources=VCPU:1&", "/resource_providers?resources=VCPU:1&"} {
+		for _, separator := range []string{",", "%2C"} {
+			for _, n := range []int{500, 998} {
+				t.Run(fmt.Sprint(path, n, separator), func(t *testing.T) {
+					for _, query := range []string{"member_of=in:" + s.query("{zone},{rack}") + separator + manyAggregates(n, separator), "member_of=!in:" + manyAggregates(n, separator)} {
+						s.want(200, "", "1.39", "GET", path+query, "")
+					}
+				})
+			}
+		}
+	}
+}
+
 func TestQuery_ErrorMessages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -77,8 +103,13 @@ func TestQuery_ErrorMessages(t *testing.T) {
 		{"1.35", candidates + "resources1=VCPU:1&root_required=CUSTOM_FAST,!CUSTOM_FAST", "Conflicting required and forbidden traits found in root_required: CUSTOM_FAST", "placement.query.bad_value"},
 		{"1.39", candidates + "resources1=VCPU:1&root_required=in:CUSTOM_FAST", "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC'", ""},
 		{"1.35", candidates + "resources1=VCPU:1&root_required=CUSTOM_NOPE", "No such trait(s): CUSTOM_NOPE.", ""},
-		{"1.39", candidates + "resources=VCPU:1&limit=" + strings.Repeat("1", 17000), "The query is longer than 16384 bytes.", ""},
+		{"1.39", candidates + "resources=VCPU:1&limit=" + strings.Repeat("1", 50000), "The query is longer than 49152 bytes.", ""},
 		{"1.39", candidates + "resources=VCPU:1%00", "", ""},
+		{"1.10", candidates + "resources=VCPU:0&resources=VCPU:1", "Requested resource VCPU requires amount >= 1. Got: 0.", ""},
+		{"1.39", candidates + "resources=VCPU&resources=VCPU:1", badForm + "VCPU.", ""},
+		{"1.39", candidates + "resources1=VCPU:x&resources1=VCPU:1", "Requested resource VCPU expected positive integer amount. Got: x.", ""},
+		{"1.31", candidates + "resources=VCPU:1&in_tree=x&in_tree={n1}", "Expected 'in_tree' parameter to be a format of uuid. Got: x", ""},
+		{"1.39", providers + "member_of=in:" + manyAggregates(1001, ","), "'member_of' has 1001 values, more than 1000.", ""},
 
 		{"1.39", candidates + manyGroups(129) + "group_policy=none", "No more than 128 request groups are supported.", ""},
 
@@ -90,7 +121,7 @@ func TestQuery_ErrorMessages(t *testing.T) {
 		{"1.18", providers + "required=!CUSTOM_FAST", "Got: !CUSTOM_FAST", ""},
 		{"1.4", providers + "resources=NOPE:1", "Invalid resource class in resources parameter: No such resource class NOPE.", ""},
 		{"1.4", providers + "resources=VCPU", badForm + "VCPU.", ""},
-		{"1.39", providers + "name=" + strings.Repeat("a", 17000), "The query is longer", ""},
+		{"1.39", providers + "name=" + strings.Repeat("a", 50000), "The query is longer", ""},
 	} {
 		t.Run(tc.version, func(t *testing.T) {
 			path, query, _ := strings.Cut(s.query(tc.path), "?")

@@ -10,9 +10,9 @@ import (
 	"berth/internal/inventory"
 )
 
-// maxQuery is the maximum length of a query string with filters, in bytes, so that one query cannot cause unlimited work. maxQuery is
-// larger than the limit of common HTTP servers, so clients of Placement never send longer query strings.
-const maxQuery = 16 << 10
+// maxQuery is the maximum length of a query string with filters, in bytes, so that one query cannot cause unlimited work. A query with 1,000
+// aggregates, which is the maximum number of values of a parameter, is shorter, even with a percent-encoded comma after each aggregate.
+const maxQuery = 48 << 10
 
 const invalidQuery = "Invalid query string parameters: "
 

@@ -38,7 +38,8 @@ type activeNetworksArgs struct {
 // getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. If the agent is unknown or disabled,
 // getActiveNetworksInfo returns an empty list.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
-	agents, err := h.Store.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{h.sender.host(a.Host)}}}})
+	agents, err := h.Store.Agents(ctx, db.Listing{Fields: []string{"id"},
+		Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{h.sender.host(a.Host)}}}})
 	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
 		return []object{}, err
 	}
@@ -165,8 +166,8 @@ type dhcpPortArgs struct {
 func (a dhcpPortArgs) change() (network.PortChange, error) {
 	p, owner := a.Port.Port, network.DeviceOwnerDHCP
 	c := network.PortChange{DeviceOwner: &owner, Host: &a.Host, AdminUp: p.AdminUp}
-	if len(a.Host) > maxName || len(p.DeviceID) > maxName || len(p.Name) > maxName {
-		return c, oslomsg.NewTypeError("the host, name or device_id is longer than %d bytes", maxName)
+	if err := checkNames(a.Host, p.DeviceID, p.Name, p.Project, p.Tenant); err != nil {
+		return c, err
 	}
 	if p.DeviceID != "" {
 		c.DeviceID = &p.DeviceID

@@ -31,8 +31,8 @@ func (h *handlers) dvrMACOfHost(ctx context.Context, a hostArgs) (any, error) {
 	if host == "" {
 		return nil, nil
 	}
-	if len(host) > maxName {
-		return nil, oslomsg.NewTypeError("the host is longer than %d bytes", maxName)
+	if err := checkNames(host); err != nil {
+		return nil, err
 	}
 	return h.Store.RouterMAC(ctx, host, randomDVRMAC)
 }

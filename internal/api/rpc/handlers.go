@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
 	"berth/internal/store/networkstore"
 )
 
@@ -31,6 +32,16 @@ func (h *handlers) endpoints() []oslomsg.Endpoint {
 
 // maxName is the longest name of a host, device or topic, in bytes.
 const maxName = oslomsg.MaxName
+
+// checkNames returns a TypeError if one of the texts is longer than maxName or has several lines.
+func checkNames(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > maxName || !network.IsSingleLine(text) {
+			return oslomsg.NewTypeError("%q is longer than %d bytes or contains a control character", oslomsg.Truncate(text), maxName)
+		}
+	}
+	return nil
+}
 
 // maxDevices is the maximum number of devices or ports in one call. Neutron's agents send far fewer than maxDevices devices or ports in
 // one call.

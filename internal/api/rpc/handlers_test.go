@@ -33,6 +33,12 @@ func TestCall_FailuresHaveNeutronsExceptionClasses(t *testing.T) {
 		{"get_ports", "1.0", "", map[string]any{"filters": map[string]any{"admin_state_up": []any{"perhaps"}}}, "TypeError"},
 		{"bulk_pull", "1.1", "", map[string]any{"resource_type": "Nonsense", "version": "1.0"}, "CallbackNotFound"},
 		{"tunnel_sync", "1.4", "", map[string]any{"tunnel_ip": "nowhere", "tunnel_type": "vxlan"}, "TypeError"},
+		{"tunnel_sync", "1.4", "", map[string]any{"tunnel_ip": "192.0.2.7", "tunnel_type": "vxlan", "host": "cmp\n1"}, "TypeError"},
+		{"report_state", "1.2", "", map[string]any{"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "x", "host": "h\r"}}}, "TypeError"},
+		{"report_state", "1.2", "", map[string]any{"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "x", "host": "h", "availability_zone": "a\u2028"}}}, "TypeError"},
+		{"create_dhcp_port", "1.10", "", map[string]any{"host": "net1", "port": map[string]any{"port": map[string]any{"network_id": st.network.ID, "device_id": "dhcp\x1b"}}}, "TypeError"},
+		{"update_dhcp_port", "1.10", "", map[string]any{"host": "net\n1", "port_id": uuid.NewString(), "port": map[string]any{"port": map[string]any{}}}, "TypeError"},
+		{"get_dvr_mac_address_by_host", "1.0", "", map[string]any{"host": "cmp1\n"}, "TypeError"},
 	} {
 		t.Run(c.method+" "+c.version+" "+c.want, func(t *testing.T) {
 			request := map[string]any{"topic": "q-plugin", "method": c.method, "version": c.version, "args": c.args}

@@ -235,8 +235,11 @@ const vxlanPort = 4789
 // tunnelSync stores the tunnel endpoint of an agent, and returns the endpoints of all agents with the same tunnel type.
 func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 	ip, err := netip.ParseAddr(a.IP)
-	if err != nil || ip.Zone() != "" || len(a.Host) > maxName {
-		return nil, oslomsg.NewTypeError("tunnel_ip must be an IP address, and host at most %d bytes", maxName)
+	if err != nil || ip.Zone() != "" {
+		return nil, oslomsg.NewTypeError("tunnel_ip must be an IP address")
+	}
+	if err := checkNames(a.Host); err != nil {
+		return nil, err
 	}
 	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
 		return nil, oslomsg.NewFailure(neutronExceptions, "InvalidInput", "Invalid input for operation: Network type value '%s' not supported.", oslomsg.Truncate(a.Type))

@@ -40,10 +40,8 @@ func (h *handlers) reportState(ctx context.Context, a reportStateArgs) (any, err
 	if s.Type == "" || s.Host == "" {
 		return nil, oslomsg.NewTypeError("an agent's state must have an agent_type and a host")
 	}
-	for _, text := range []string{s.Type, s.Host, s.Binary, s.Topic, s.Zone} {
-		if len(text) > maxName {
-			return nil, oslomsg.NewTypeError("'%s' is longer than %d bytes", oslomsg.Truncate(text), maxName)
-		}
+	if err := checkNames(s.Type, s.Host, s.Binary, s.Topic, s.Zone); err != nil {
+		return nil, err
 	}
 	if s.Configurations == nil {
 		s.Configurations = map[string]any{}

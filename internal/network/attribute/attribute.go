@@ -104,7 +104,7 @@ func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMess
 // values must be equal.
 func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.RawMessage) error {
 	return NullIsAbsent(func(c *Change, raw json.RawMessage) error {
-		v, err := Text(255)(raw)
+		v, err := Line(255)(raw)
 		if err != nil {
 			return err
 		}

@@ -17,15 +17,26 @@ import (
 // The functions of this file read the values of attributes from the JSON of a request. The error of a function in this file says what is
 // wrong with the value; the caller of the function adds the attribute's name.
 
-// Text returns a function that reads a string of at most `limit` characters.
+// Line returns a function that reads a string of at most `limit` characters on a single line (see network.IsSingleLine).
+func Line(limit int) func(json.RawMessage) (string, error) {
+	return func(raw json.RawMessage) (string, error) {
+		s, err := Text(limit)(raw)
+		if err == nil && !network.IsSingleLine(s) {
+			return "", fmt.Errorf("'%s' contains a control character or a line separator", Excerpt(raw))
+		}
+		return s, err
+	}
+}
+
+// Text returns a function that reads a free text of at most `limit` characters (see network.IsFreeText).
 func Text(limit int) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		var s string
 		if IsNull(raw) || json.Unmarshal(raw, &s) != nil {
 			return "", fmt.Errorf("'%s' is not a valid string", Excerpt(raw))
 		}
-		if strings.ContainsRune(s, 0) {
-			return "", fmt.Errorf("the string contains a NUL character")
+		if !network.IsFreeText(s) {
+			return "", fmt.Errorf("'%s' contains a control character", Excerpt(raw))
 		}
 		if len([]rune(s)) > limit {
 			return "", fmt.Errorf("'%s' exceeds maximum length of %d", Excerpt(raw), limit)

@@ -92,11 +92,11 @@ func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 	if _, ok := m["opt_name"]; !ok {
 		return o, fmt.Errorf("a DHCP option must have an opt_name")
 	}
-	if o.Name, err = NotEmpty(Text(64))(m["opt_name"]); err != nil {
+	if o.Name, err = NotEmpty(Line(64))(m["opt_name"]); err != nil {
 		return o, err
 	}
 	if v, ok := m["opt_value"]; ok && !IsNull(v) {
-		s, err := Text(255)(v)
+		s, err := Line(255)(v)
 		if err == nil && s == "" && !slices.Contains(emptyValueAllowed, o.Name) {
 			err = fmt.Errorf("the opt_value of %s is empty", o.Name)
 		}

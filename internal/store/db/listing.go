@@ -16,6 +16,12 @@ type Listing struct {
 	Marker  uuid.UUID   // the page begins after this item; Nil for the first page
 	Reverse bool        // the page ends before the marker instead of beginning after the marker
 	Project string      // list only items that this project may see; empty: all items
+	Fields  []string    // fields that the caller reads; empty: all fields. A store may leave the other fields empty
+}
+
+// Needs reports whether the caller of the list request reads a field of the items.
+func (l Listing) Needs(field string) bool {
+	return len(l.Fields) == 0 || slices.Contains(l.Fields, field)
 }
 
 // Condition requires that an item's field has one of the values. The Columns of a ListQuery define the fields that a Condition may name.

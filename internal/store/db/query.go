@@ -3,9 +3,13 @@ package db
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/netip"
 	"reflect"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Querier is the database or a transaction.
@@ -48,4 +52,26 @@ func OrEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
+}
+
+// CheckFence checks the result of a write that is conditional on a revision. CheckFence returns ErrConflict if no row was
+// updated.
+func CheckFence(tag pgconn.CommandTag, err error, what string, id uuid.UUID) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, err)
+	case tag.RowsAffected() == 0:
+		return fmt.Errorf("%w: %s: %s was changed concurrently", ErrConflict, what, id)
+	default:
+		return nil
+	}
+}
+
+// InetParam converts an address to a query parameter; an invalid address becomes null.
+func InetParam(a netip.Addr) *string {
+	if !a.IsValid() {
+		return nil
+	}
+	text := a.String()
+	return &text
 }

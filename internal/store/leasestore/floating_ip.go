@@ -83,6 +83,8 @@ func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip ne
 func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
 	rows, err := tx.Query(ctx, `
 		select n.id, s.id, s.cidr >> $2::inet, s.gateway = $2::inet,
+			masklen(s.cidr) < case family(s.cidr) when 4 then 31 else 127 end
+				and (host($2::inet) = host(network(s.cidr)) or family(s.cidr) = 4 and host($2::inet) = host(broadcast(s.cidr))),
 			exists (select from jsonb_array_elements(s.pools) p where $2::inet between (p->>'start')::inet and (p->>'end')::inet)
 		from network n
 		left join subnet s on s.network_id = n.id
@@ -95,10 +97,11 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 		id      *uuid.UUID
 		holds   *bool
 		gateway *bool
+		edge    *bool // the network address, or the IPv4 broadcast address, of the subnet
 		pooled  bool
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f found, err error) {
-		return f, row.Scan(&f.network, &f.id, &f.holds, &f.gateway, &f.pooled)
+		return f, row.Scan(&f.network, &f.id, &f.holds, &f.gateway, &f.edge, &f.pooled)
 	})
 	if err != nil {
 		return id, fmt.Errorf("read subnets of network %s: %w", network, err)
@@ -112,6 +115,8 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 		return id, lease.Faultf(lease.UnknownNetwork, "No subnet of network %s holds the floating IP %s.", network, ip)
 	case all[i].gateway != nil && *all[i].gateway:
 		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is the gateway of its subnet.", ip)
+	case *all[i].edge:
+		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is the network address or the broadcast address of its subnet.", ip)
 	case all[i].pooled:
 		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is in an allocation pool of its subnet, so Neutron could give it to a port.", ip)
 	}

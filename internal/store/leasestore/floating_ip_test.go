@@ -114,3 +114,45 @@ func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
 	}
 	e.createLease(addressesDraft(net, 1, 2, 1))
 }
+
+// Neutron gives no port the network address or the IPv4 broadcast address of a subnet, so a lease of such a floating IP could not start.
+func TestFloatingIP_IsAHostAddressOfItsSubnet(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	for cidr, addresses := range map[string]map[string]lease.Kind{
+		"203.0.113.0/24":  {"203.0.113.0": lease.InvalidInput, "203.0.113.255": lease.InvalidInput, "203.0.113.2": "", "203.0.113.254": ""},
+		"203.0.113.64/29": {"203.0.113.64": lease.InvalidInput, "203.0.113.71": lease.InvalidInput, "203.0.113.70": ""},
+		"203.0.113.64/30": {"203.0.113.64": lease.InvalidInput, "203.0.113.67": lease.InvalidInput, "203.0.113.66": ""},
+		"203.0.113.64/31": {"203.0.113.64": "", "203.0.113.65": ""},
+		"2001:db8::/64":   {"2001:db8::": lease.InvalidInput, "2001:db8::ffff:ffff:ffff:ffff": "", "2001:db8::1": ""},
+		"2001:db8::/127":  {"2001:db8::": "", "2001:db8::1": ""},
+	} {
+		nets, err := e.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("p")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: new("p"), CIDR: new(netip.MustParsePrefix(cidr)),
+			Gateway: new(netip.Addr{}), DHCP: new(false), Pools: &[]network.Pool{}}}); err != nil {
+			t.Fatal(err)
+		}
+		for ip, want := range addresses {
+			t.Run(cidr+" "+ip, func(t *testing.T) {
+				if _, err := e.Lease.RegisterFloatingIP(t.Context(), nets[0].ID, netip.MustParseAddr(ip)); faultKind(err) != want || want == "" && err != nil {
+					t.Errorf("register %s of the subnet %s: want a fault of kind %q, got %v", ip, cidr, want, err)
+				}
+			})
+		}
+	}
+}
+
+// The addresses are free in the order of their numbers, so a reservation of any address would get the required one.
+func TestFloatingIP_RequiredOnesAreAllocatedFirst(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	net := e.registerAddresses(3)
+	d := addressesDraft(net, 1, 2, 2)
+	d.Reservations = append(d.Reservations, lease.ReservationDraft{Type: lease.FloatingIP, Network: net, Amount: 1, Required: []netip.Addr{testAddress(0)}})
+	if _, err := e.Lease.CreateLease(t.Context(), d); err != nil {
+		t.Errorf("create a lease of two floating IPs and of one that is required: got %v, want no error", err)
+	}
+}

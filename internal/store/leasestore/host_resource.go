@@ -18,7 +18,7 @@ import (
 type hostResource struct{}
 
 func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
-	c, err := newHostRequest(b)
+	c, err := newHostRequest(tx, b)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,10 @@ type hostRequest struct {
 	kept         []int64
 }
 
-func newHostRequest(b allocationRequest) (hostRequest, error) {
+func newHostRequest(tx *transaction, b allocationRequest) (hostRequest, error) {
+	if tx.search != nil { // matchHosts parses the requirements once for all starts
+		return hostRequest{allocationRequest: b, least: b.Min, most: b.Max}, nil
+	}
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
 	return hostRequest{allocationRequest: b, least: b.Min, most: b.Max, requirements: requirements}, err
 }
@@ -49,7 +52,7 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(c lease.HostCandidate) bool { return slices.Contains(b.kept, c.ID) })
-	matching, err := lease.MatchCandidates(all, b.requirements)
+	matching, err := tx.matchHosts(all, b.allocationRequest)
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 // checkRequirements returns errTaken if one of the hosts no longer meets the requirements. The caller has already inserted the allocations
 // of the hosts, and this insertion has locked the hosts, so that no other transaction can change them.
 func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hosts []int64) error {
-	if len(b.requirements) == 0 {
+	if len(b.requirements) == 0 || tx.search != nil { // a plan does not keep its hosts
 		return nil
 	}
 	all, err := readHosts(ctx, tx, `h.id = any($1)`, hosts)
@@ -131,7 +134,7 @@ func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time
 }
 
 func (hostResource) reallocate(ctx context.Context, tx *transaction, request allocationRequest) error {
-	b, err := newHostRequest(request)
+	b, err := newHostRequest(tx, request)
 	if err != nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 
 // replaceHost replaces a failed host of a reservation by a free host.
 func (hostResource) replaceHost(ctx context.Context, tx *transaction, request allocationRequest, host int64) (whole bool, err error) {
-	b, err := newHostRequest(request)
+	b, err := newHostRequest(tx, request)
 	if err != nil {
 		return false, err
 	}

@@ -123,15 +123,11 @@ func insertSlots(ctx context.Context, tx *transaction, b allocationRequest, slot
 // slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free slots on each host. Slots
 // that are already allocated to the reservation itself count as free.
 func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.SlotCandidate, error) {
-	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
-	if err != nil {
-		return nil, err
-	}
 	hosts, err := readHostCandidates(ctx, tx, b.from, b.to)
 	if err != nil {
 		return nil, err
 	}
-	matching, err := lease.MatchCandidates(hosts, requirements)
+	matching, err := tx.matchHosts(hosts, b)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,9 @@ var errPlanned = errors.New("the preview is rolled back")
 
 // PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault that CreateLease would
 // return. PlanLease creates the lease in a transaction and rolls the transaction back, so that no row, note or notification remains. If
-// `latest` is not nil, PlanLease chooses the earliest possible start date between the start date of the draft and `latest`.
+// `latest` is not nil, PlanLease chooses the earliest possible start date between the start date of the draft and `latest`. If the search for
+// this date takes longer than the budget, PlanLease returns a fault of the kind lease.SearchTooLong with the start at which the search has
+// ended.
 func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -42,6 +44,7 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 
 // findEarliestStart returns the lease draft with its dates shifted to the earliest start date at which enough resources are free.
 func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
+	tx.search = newStartSearch(s.config.PlanBudget)
 	now, err := databaseTime(ctx, tx)
 	if err != nil {
 		return d, err
@@ -65,7 +68,7 @@ func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.
 		return d, err
 	}
 	cleaned := lease.Schedule{Start: dates.Start, End: dates.End.Add(s.config.Limits.CleaningTime)}
-	start, err := lease.EarliestStart(d, cleaned, latest, hosts, busy)
+	start, err := lease.EarliestStart(d, cleaned, latest, hosts, busy, tx.search.proceed)
 	if err != nil || start.Equal(dates.Start) {
 		return d, err
 	}
@@ -90,6 +93,9 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 		}
 		later := d
 		if i > 0 {
+			if err := tx.search.proceed(start); err != nil {
+				return d, err
+			}
 			later = d.StartingAt(dates, start)
 		}
 		err := tx.savepoint(ctx, func(tx *transaction) error {

@@ -1,6 +1,7 @@
 package leasestore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
+	"berth/internal/store/leasestore"
 )
 
 func (t *fixture) planLease(d lease.Draft, latest *time.Time) lease.Lease {
@@ -150,6 +152,29 @@ func TestLeasePreview_FindsTheEarliestStartOfSharedResources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if _, err := e.Lease.PlanLease(t.Context(), c.d, &soon); faultKind(err) != c.kind {
 				t.Errorf("preview of a lease until the latest start: want a fault of kind %q, got %v", c.kind, err)
+			}
+		})
+	}
+}
+
+// The budget is so short that the search tries only the first start.
+func TestLeasePreview_SearchEndsWithItsBudget(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	e.createLease(hostsDraft(1, 3, 1, 1))
+	e.Lease = leasestore.New(e.DB, leasestore.Config{PlanBudget: time.Nanosecond})
+	latest := hour(9)
+	for name, draft := range map[string]func(begin, until int) lease.Draft{
+		"hosts":     func(begin, until int) lease.Draft { return hostsDraft(begin, until, 1, 1) },
+		"instances": func(begin, until int) lease.Draft { return instancesDraft(begin, until, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if l := e.withT(t).planLease(draft(4, 5), &latest); !l.StartAt.Equal(hour(4)) {
+				t.Errorf("start of a plan whose first start is free: got %s, want hour 4", l.StartAt)
+			}
+			_, err := e.Lease.PlanLease(t.Context(), draft(1, 2), &latest)
+			if faultKind(err) != lease.SearchTooLong || !strings.Contains(err.Error(), "no start before "+hour(3).Format(time.RFC3339)) {
+				t.Errorf("plan whose first start is not free: got error %v, want a fault of the kind SearchTooLong that names hour 3", err)
 			}
 		})
 	}

@@ -130,7 +130,8 @@ func (s *Store) newAllocationRequest(l lease.Lease, was, is lease.Reservation, n
 
 // allocateAll allocates the resources of all reservations of a new lease.
 func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease, now time.Time) error {
-	for _, r := range l.Reservations {
+	for _, i := range lease.AllocationOrder(l.Reservations) {
+		r := l.Reservations[i]
 		if err := resources[r.Type].allocate(ctx, tx, s.newAllocationRequest(l, r, r, now)); err != nil {
 			return err
 		}
@@ -141,7 +142,8 @@ func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease,
 // reallocateAll adapts the allocations of all reservations to a changed lease. If the lease is active, reallocateAll also updates
 // Placement, and the lease's workflow later updates Nova and Neutron.
 func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is lease.Lease, now time.Time) error {
-	for i, r := range is.Reservations {
+	for _, i := range lease.AllocationOrder(is.Reservations) {
+		r := is.Reservations[i]
 		if lease.KeepsResources(was, is, i) {
 			if err := s.shortenAllocations(ctx, tx, is, r); err != nil {
 				return err

@@ -26,6 +26,8 @@ type Config struct {
 	// OnFinished, if set, is called after the start or the end of a lease has been committed without a failure. The parameter `late` is the
 	// time since the start or the end was due.
 	OnFinished func(step lease.Step, late time.Duration)
+	// PlanBudget is the time after which PlanLease tries no further start; 0: defaultPlanBudget. PlanLease always tries the first start.
+	PlanBudget time.Duration
 	PoolHosts  bool // add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
 }
 
@@ -36,15 +38,16 @@ func New(d *db.DB, c Config) *Store { return &Store{d, c} }
 type transaction struct {
 	db.Tx
 	config Config
+	search *startSearch // nil unless the transaction searches for the earliest start of a lease
 }
 
 func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
-	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
+	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{Tx: tx, config: s.config}) })
 }
 
 // savepoint runs f in a savepoint. If f fails, savepoint rolls back the writes of f, and the caller can continue the transaction.
 func (t *transaction) savepoint(ctx context.Context, f func(*transaction) error) error {
-	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error { return f(&transaction{tx, t.config}) })
+	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error { return f(&transaction{tx, t.config, t.search}) })
 }
 
 // Workflows lists the workflow types of this package, each with the SQL query for the rows that must have a workflow.

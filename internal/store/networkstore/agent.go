@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,7 +57,7 @@ var agentColumns = map[string]db.Column{
 	"network":     {Test: "exists (select from dhcp_binding d where d.agent_id = agent.id and d.network_id = any(%s))", Cast: "uuid[]", Unsorted: true},
 }
 
-// Agents lists agents.
+// Agents lists agents. Unless the listing needs the field `configurations`, Agents does not read it.
 func (s *Store) Agents(ctx context.Context, q db.Listing) ([]network.Agent, error) {
 	l := db.ListQuery{Columns: agentColumns, Table: "agent", Args: []any{network.AgentDownTime}}
 	q.Project = ""
@@ -64,12 +65,15 @@ func (s *Store) Agents(ctx context.Context, q db.Listing) ([]network.Agent, erro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.Query(ctx, agentSelect+clauses, l.Args...)
+	columns := agentSelect
+	if !q.Needs("configurations") {
+		columns = strings.Replace(columns, "configurations,", "null::jsonb as configurations,", 1)
+	}
+	agents, err := db.QueryAll(ctx, s.db, scanAgent, columns+clauses, l.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list agents: %w", err)
 	}
-	agents, err := pgx.CollectRows(rows, scanAgent)
-	return db.Page(agents, q), err
+	return db.Page(agents, q), nil
 }
 
 // Agent reads one agent.
@@ -136,8 +140,12 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 // ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat of an agent
 // registers the agent. If the agent wires ports, ReportState binds the ports on the agent's host whose binding failed because
 // no L2 agent was alive. If the agent is a DHCP agent, ReportState assigns to it a share of the networks whose DHCP agents
-// are all down. A new or revived DHCP agent also gets the networks that have no DHCP agent.
+// are all down. A new or revived DHCP agent also gets the networks that have no DHCP agent. ReportState returns a fault for
+// an agent that exceeds the limits of AgentState.Check or network.MaxAgentsOfHost.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
+	if err := st.Check(); err != nil {
+		return "", err
+	}
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {
 		var err error
@@ -177,59 +185,54 @@ func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, is
 
 // recordHeartbeat writes the heartbeat and returns the resulting agent state and the time since the previous heartbeat.
 func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState) (result string, silent time.Duration, err error) {
-	var registered, alive bool
-	var versions any
+	var alive bool
+	args := pgx.NamedArgs{"id": uuid.New(), "agent_type": st.Type, "host": st.Host, "binary_name": st.Binary, "topic": st.Topic, "zone": st.Zone,
+		"configurations": st.Configurations, "admin_up": !tx.config.DisableNewAgents, "down_time": network.AgentDownTime}
 	if st.ResourceVersions != nil {
-		versions = encoded(st.ResourceVersions)
+		args["versions"] = encoded(st.ResourceVersions)
 	}
 	err = tx.QueryRow(ctx, `
-		insert into agent as a (id, agent_type, host, binary_name, topic, availability_zone, configurations, admin_up, versions, heartbeat_at)
-		values (@id, @agent_type, @host, @binary_name, @topic, @zone, @configurations, @admin_up, coalesce(@versions::jsonb, '{}'), clock_timestamp())
-		on conflict on constraint agent_identity do nothing
-		returning true`, pgx.StrictNamedArgs{
-		"id":             uuid.New(),
-		"agent_type":     st.Type,
-		"host":           st.Host,
-		"binary_name":    st.Binary,
-		"topic":          st.Topic,
-		"zone":           st.Zone,
-		"configurations": st.Configurations,
-		"admin_up":       !tx.config.DisableNewAgents,
-		"versions":       versions,
-	}).Scan(&registered)
-	if err == nil {
-		return network.AgentNew, 0, nil
-	}
-	if !db.NoRows(err) {
-		return "", 0, err
-	}
-	if err := tx.QueryRow(ctx, `
-		select heartbeat_at > clock_timestamp() - $3::interval, clock_timestamp() - heartbeat_at
+		select heartbeat_at > clock_timestamp() - @down_time::interval, clock_timestamp() - heartbeat_at
 		from agent
-		where agent_type = $1 and host = $2
-		for no key update`, st.Type, st.Host, network.AgentDownTime).Scan(&alive, &silent); err != nil {
-		return "", 0, err
+		where agent_type = @agent_type and host = @host
+		for no key update`, args).Scan(&alive, &silent)
+	if db.NoRows(err) {
+		if registered, err := registerAgent(ctx, tx, st, args); registered || err != nil {
+			return network.AgentNew, 0, err
+		}
+		return recordHeartbeat(ctx, tx, st) // a concurrent heartbeat has registered the agent
 	}
-	if _, err := tx.Exec(ctx, `
-		update agent
-		set binary_name = @binary_name, topic = @topic, availability_zone = coalesce(nullif(@zone, ''), availability_zone), configurations = @configurations, heartbeat_at = clock_timestamp(),
-			started_at = case when @alive then started_at else clock_timestamp() end, versions = coalesce(@versions::jsonb, versions)
-		where agent_type = @agent_type and host = @host`, pgx.StrictNamedArgs{
-		"agent_type":     st.Type,
-		"host":           st.Host,
-		"binary_name":    st.Binary,
-		"topic":          st.Topic,
-		"zone":           st.Zone,
-		"configurations": st.Configurations,
-		"alive":          alive,
-		"versions":       versions,
-	}); err != nil {
-		return "", 0, err
-	}
+	args["alive"], result = alive, network.AgentRevived
 	if alive {
-		return network.AgentAlive, silent, nil
+		result = network.AgentAlive
 	}
-	return network.AgentRevived, silent, nil
+	if err == nil {
+		_, err = tx.Exec(ctx, `
+			update agent
+			set binary_name = @binary_name, topic = @topic, availability_zone = coalesce(nullif(@zone, ''), availability_zone), configurations = @configurations, heartbeat_at = clock_timestamp(),
+				started_at = case when @alive then started_at else clock_timestamp() end, versions = coalesce(@versions::jsonb, versions)
+			where agent_type = @agent_type and host = @host`, args)
+	}
+	return result, silent, err
+}
+
+// registerAgent inserts a new agent, unless the host has network.MaxAgentsOfHost agents. The result is false if the agent exists.
+func registerAgent(ctx context.Context, tx *transaction, st network.AgentState, args pgx.NamedArgs) (registered bool, err error) {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('agents of ' || @host::text, 0))`, args); err != nil {
+		return false, err
+	}
+	var count int
+	if err := tx.QueryRow(ctx, `select count(*) from agent where host = @host and agent_type <> @agent_type`, args).Scan(&count); err != nil {
+		return false, err
+	}
+	if count >= network.MaxAgentsOfHost {
+		return false, network.TooManyAgents(st.Host)
+	}
+	tag, err := tx.Exec(ctx, `
+		insert into agent (id, agent_type, host, binary_name, topic, availability_zone, configurations, admin_up, versions, heartbeat_at)
+		values (@id, @agent_type, @host, @binary_name, @topic, @zone, @configurations, @admin_up, coalesce(@versions::jsonb, '{}'), clock_timestamp())
+		on conflict on constraint agent_identity do nothing`, args)
+	return tag.RowsAffected() == 1, err
 }
 
 // DeleteAgent deletes an agent. DeleteAgent reschedules the networks of a deleted DHCP agent to other DHCP agents. If there is
@@ -244,17 +247,13 @@ func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		hosted, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
 			select n.id
 			from network n
 			join dhcp_binding d on d.network_id = n.id
 			where d.agent_id = $1
 			order by n.id
 			for no key update of n`, id)
-		if err != nil {
-			return fmt.Errorf("delete agent: %w", err)
-		}
-		hosted, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		if err != nil {
 			return fmt.Errorf("delete agent: %w", err)
 		}
@@ -279,11 +278,7 @@ const portsAwaitingDHCPAgent = `
 // agent that does not change the rows of the ports: the status that each port's workflow shows changes, because it
 // names the agent for which the port waits.
 func nudgePorts(ctx context.Context, tx *transaction, condition string, args ...any) error {
-	rows, err := tx.Query(ctx, portSelect+portFrom+` where `+condition, args...)
-	if err != nil {
-		return fmt.Errorf("find ports: %w", err)
-	}
-	ports, err := pgx.CollectRows(rows, scanPort)
+	ports, err := db.QueryAll(ctx, tx, scanPort, portSelect+portFrom+` where `+condition, args...)
 	if err != nil {
 		return fmt.Errorf("find ports: %w", err)
 	}

@@ -1,7 +1,12 @@
 package networkstore_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/network"
 	"berth/internal/store/db"
@@ -71,5 +76,47 @@ func TestAgent_DownAndRevived(t *testing.T) {
 	}
 	if p := fx.createPort(""); len(p.Blocks) != 1 {
 		t.Errorf("create a port after the DHCP agent has revived: got blocks %v, want one", blockNames(p.Blocks))
+	}
+}
+
+func TestAgent_ConcurrentHeartbeatsDoNotExceedTheAgentsOfAHost(t *testing.T) {
+	t.Parallel()
+	fx := fixture{Store: storetest.New(t), t: t}
+	const reported = 3 * network.MaxAgentsOfHost
+	errs := make([]error, reported)
+	runConcurrently(reported, func(i int) {
+		_, errs[i] = fx.Network.ReportState(t.Context(), network.AgentState{Type: fmt.Sprint("type ", i), Host: cmp1, Configurations: json.RawMessage(`{}`)})
+	})
+	refused := 0
+	for _, err := range errs {
+		var fault *network.Fault
+		if errors.As(err, &fault) && fault.Kind == network.QuotaExceeded {
+			refused++
+		} else if err != nil {
+			t.Errorf("heartbeat of a new agent: got error %v, want none or a fault of the kind OverQuota", err)
+		}
+	}
+	if agents, err := fx.Network.Agents(t.Context(), db.Listing{}); err != nil || len(agents) != network.MaxAgentsOfHost || refused != reported-network.MaxAgentsOfHost {
+		t.Errorf("agents of a host that reports %d types at once: got %d agents, %d refused and error %v, want %d agents", reported, len(agents), refused, err, network.MaxAgentsOfHost)
+	}
+	if r := fx.heartbeat(network.OVSAgent, net1); r != network.AgentNew {
+		t.Errorf("first agent of another host: got result %s, want AgentNew", r)
+	}
+}
+
+// A controller cannot stop the synchronization of its hosts with one host that exceeds a limit.
+func TestPseudoAgents_HostBeyondALimitIsSkipped(t *testing.T) {
+	t.Parallel()
+	fx := fixture{Store: storetest.New(t), t: t}
+	large := json.RawMessage(`{"a":"` + strings.Repeat("x", network.MaxConfigurations) + `"}`)
+	hosts := []network.AgentState{
+		{Type: "ODL L2", Host: cmp1, Binary: network.ODLAgentBinary, Configurations: large},
+		{Type: "ODL L2", Host: net1, Binary: network.ODLAgentBinary, Configurations: json.RawMessage(`{}`)},
+	}
+	if err := fx.Network.SyncPseudoAgents(t.Context(), hosts, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if agents, err := fx.Network.Agents(t.Context(), db.Listing{}); err != nil || len(agents) != 1 || agents[0].Host != net1 {
+		t.Errorf("pseudo agents: got %+v and error %v, want only the one with small configurations", agents, err)
 	}
 }

@@ -41,10 +41,8 @@ var blockableTypes = map[string]blockableType{
 			if err != nil {
 				return err
 			}
-			if !blocked {
-				if err := enqueueProvisioned(ctx, tx, after, entity); err != nil {
-					return err
-				}
+			if err := enqueueProvisioned(ctx, tx, !blocked, after, entity); err != nil {
+				return err
 			}
 			return outbox.Enqueue(ctx, tx, portNudge(after, false))
 		},

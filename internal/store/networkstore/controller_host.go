@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,7 +21,8 @@ const pseudoAgentRenewal = network.AgentDownTime / 3
 // SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. A pseudo agent, as in
 // networking-odl, is the row of an agent that stands for the controller on one host. SyncPseudoAgents registers a pseudo
 // agent for each new host and binds the host's ports whose binding had failed. SyncPseudoAgents deletes a pseudo agent if
-// the controller has not reported the agent's host for the duration `forget`. If nothing has changed and no heartbeat must
+// the controller has not reported the agent's host for the duration `forget`. SyncPseudoAgents skips a host that exceeds
+// the limits of ReportState. If nothing has changed and no heartbeat must
 // be renewed, SyncPseudoAgents only reads the pseudo agents once.
 func (s *Store) SyncPseudoAgents(ctx context.Context, hosts []network.AgentState, forget time.Duration) error {
 	known, err := s.pseudoAgents(ctx)
@@ -34,7 +36,11 @@ func (s *Store) SyncPseudoAgents(ctx context.Context, hosts []network.AgentState
 		if there && agent.fresh && db.EqualJSON(agent.configurations, h.Configurations) {
 			continue
 		}
-		if _, err := s.ReportState(ctx, h); err != nil {
+		var fault *network.Fault
+		if _, err := s.ReportState(ctx, h); errors.As(err, &fault) {
+			slog.WarnContext(ctx, "OpenDaylight host configuration exceeds a limit; skipped", "host", h.Host, "type", h.Type, "error", err)
+			continue
+		} else if err != nil {
 			return err
 		}
 		if there && !db.EqualJSON(agent.configurations, h.Configurations) {

@@ -30,16 +30,21 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 		}
 		views = map[uuid.UUID]network.StatusView{}
 		batch := &pgx.Batch{}
-		after := make([]network.Port, len(ports))
+		after, entities := make([]network.Port, len(ports)), make([]string, len(ports))
 		for i, h := range ports {
 			p, accepted, entity := h.applyReports(reports[h.ID], "")
 			queuePortUpdate(batch, h.Port, p, entity)
 			view := p.StatusView()
 			view.Accepted = accepted
-			after[i], views[h.ID] = p, view
+			after[i], entities[i], views[h.ID] = p, entity, view
 		}
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("report ports: %w", err)
+		}
+		for i, h := range ports {
+			if err := enqueueProvisioned(ctx, tx, len(h.Blocks) > 0, after[i], entities[i]); err != nil {
+				return err
+			}
 		}
 		return enqueuePortChanges(ctx, tx, ports, after, reports)
 	})

@@ -1,11 +1,7 @@
 package networkstore
 
 import (
-	"fmt"
 	"reflect"
-
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/network"
 	"berth/internal/store/db"
@@ -26,19 +22,6 @@ func checkRevision(current int64, expect *int64) error {
 		return nil
 	}
 	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d", *expect, current)
-}
-
-// checkFence checks the result of a write that is conditional on a revision. checkFence returns db.ErrConflict if no row was
-// updated.
-func checkFence(tag pgconn.CommandTag, err error, what string, id uuid.UUID) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s: %w", what, err)
-	case tag.RowsAffected() == 0:
-		return fmt.Errorf("%w: %s: %s was changed concurrently", db.ErrConflict, what, id)
-	default:
-		return nil
-	}
 }
 
 // equal reports whether two values are deeply equal.

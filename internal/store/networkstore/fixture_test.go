@@ -183,6 +183,10 @@ func withFixedIP(ip string) func(*network.PortChange) {
 	return func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{{IP: netip.MustParseAddr(ip)}} }
 }
 
+func withFixedIPs(all ...network.FixedIP) func(*network.PortChange) {
+	return func(c *network.PortChange) { c.FixedIPs = &all }
+}
+
 // blockNames formats blocks as entity@host.
 func blockNames(blocks []network.Block) []string {
 	names := []string{}

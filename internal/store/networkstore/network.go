@@ -125,7 +125,10 @@ func lockNetwork(ctx context.Context, tx *transaction, id uuid.UUID, strength st
 
 // CreateNetworks creates networks in one transaction.
 func (s *Store) CreateNetworks(ctx context.Context, drafts []network.NetworkChange) ([]network.Network, error) {
-	return createAll(ctx, s, drafts, createNetwork)
+	return createAll(ctx, s, drafts, func(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
+		tx.networkDrafts = drafts
+		return createNetwork(ctx, tx, c)
+	})
 }
 
 func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange) (network.Network, error) {
@@ -218,7 +221,7 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 			"tags":              after.Tags,
 			"expected_revision": before.Revision,
 		})
-		if err := checkFence(tag, err, "update network", id); err != nil {
+		if err := db.CheckFence(tag, err, "update network", id); err != nil {
 			return err
 		}
 		if after, err = networkByID(ctx, tx, id); err != nil {

@@ -34,16 +34,18 @@ func allocateVLAN(ctx context.Context, tx *transaction, n network.Network) (netw
 	}
 	var names []string
 	var low, high []int
+	named, segments := network.NamedSegments(tx.networkDrafts, network.VLAN)
 	for _, r := range tx.config.VLANs.On(n.PhysicalNetwork) {
 		names, low, high = append(names, r.PhysicalNetwork), append(low, r.Low), append(high, r.High)
 	}
 	err := tx.QueryRow(ctx, `
-		select r.physical_network, vlan
+		select r.physical_network, vlan.id
 		from unnest($1::text[], $2::integer[], $3::integer[]) with ordinality as r (physical_network, low, high, place),
-			generate_series(r.low, r.high) as vlan
-		where not exists (select from network n where n.type = 'vlan' and n.physical_network = r.physical_network and n.segment = vlan)
+			generate_series(r.low, r.high) as vlan (id)
+		where not exists (select from network n where n.type = 'vlan' and n.physical_network = r.physical_network and n.segment = vlan.id)
+			and not exists (select from unnest($4::text[], $5::integer[]) as named (physical_network, vlan) where named.physical_network = r.physical_network and named.vlan = vlan.id)
 		order by r.place, random()
-		limit 1`, names, low, high).Scan(&n.PhysicalNetwork, &n.Segment)
+		limit 1`, names, low, high, named, segments).Scan(&n.PhysicalNetwork, &n.Segment)
 	if db.NoRows(err) {
 		return n, network.Faultf(network.NoNetworkAvailable, "Unable to create the network. No project network is available for allocation.")
 	}
@@ -55,13 +57,14 @@ func allocateVLAN(ctx context.Context, tx *transaction, n network.Network) (netw
 
 // allocateVNI returns the next unused VNI.
 func allocateVNI(ctx context.Context, tx *transaction) (int, error) {
+	_, named := network.NamedSegments(tx.networkDrafts, network.VXLAN)
 	for {
 		var vni int
 		var taken bool
 		if err := tx.QueryRow(ctx, `
 			with next as (select nextval('network_vni')::integer as vni)
-			select vni, exists (select from network where type = 'vxlan' and segment = vni)
-			from next`).Scan(&vni, &taken); err != nil {
+			select vni, vni = any($1) or exists (select from network where type = 'vxlan' and segment = vni)
+			from next`, named).Scan(&vni, &taken); err != nil {
 			return 0, fmt.Errorf("allocate VNI: %w", err)
 		}
 		if !taken {

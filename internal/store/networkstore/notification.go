@@ -55,25 +55,16 @@ func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []
 	return enqueueNotifications(ctx, tx, all...)
 }
 
-// enqueuePortNotification enqueues the notification of a port update.
-func enqueuePortNotification(ctx context.Context, tx *transaction, before, after network.Port) error {
-	return enqueueNotifications(ctx, tx, portNotification(before, after))
-}
-
 // portNotification returns the notification of a port update.
 func portNotification(before, after network.Port) network.AgentNotification {
-	event := network.EventUpdated
-	if before.MAC != after.MAC || !slices.Equal(before.Addresses, after.Addresses) || !equal(before.DHCPOptions, after.DHCPOptions) {
-		event = network.EventDHCPUpdated
-	}
-	return network.AgentNotification{Network: after.Network, Resource: network.ResourcePort, Event: event, ResourceID: after.ID,
+	return network.AgentNotification{Network: after.Network, Resource: network.ResourcePort, Event: after.UpdateEvent(before), ResourceID: after.ID,
 		Data: encoded(network.SideEffectsOf(before, after))}
 }
 
-// enqueueProvisioned enqueues the provisioning notification of a port if nothing blocks the port any more.
-func enqueueProvisioned(ctx context.Context, tx *transaction, p network.Port, entity string) error {
+// enqueueProvisioned enqueues the provisioning notification of a port that had blocks before a change, if nothing blocks the port any more.
+func enqueueProvisioned(ctx context.Context, tx *transaction, hadBlocks bool, p network.Port, entity string) error {
 	n, ok := p.ProvisioningNotification(entity)
-	if !ok || !tx.config.NotifyWebhook {
+	if !ok || !tx.config.NotifyWebhook || !hadBlocks {
 		return nil
 	}
 	return notificationstore.AppendProvisioning(ctx, tx, n)

@@ -62,7 +62,7 @@ func allocateFixed(ctx context.Context, tx *transaction, port uuid.UUID, positio
 func allocateFromSubnets(ctx context.Context, tx *transaction, p network.Port, position int, subnets []network.Subnet) (network.Address, error) {
 	for _, s := range subnets {
 		for _, pool := range s.Pools {
-			a, ok, err := allocateFromPool(ctx, tx, p.ID, position, s.ID, pool)
+			a, ok, err := allocateFromPool(ctx, tx, p, position, s.ID, pool)
 			if err != nil || ok {
 				return a, err
 			}
@@ -81,17 +81,19 @@ const randomAttempts = 6
 // allocateFromPool allocates a free address from the pool; the result `ok` is false if the pool is exhausted. allocateFromPool
 // waits for an address that another transaction is allocating only if no other address is left, because two transactions that
 // wait for each other would deadlock.
-func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
-	a, inserted, err := insertFirstFreeAddress(ctx, tx, port, position, subnet, pool.RandomAddresses(randomAttempts))
+func allocateFromPool(ctx context.Context, tx *transaction, p network.Port, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
+	named := network.NamedAddresses(tx.drafts, p.Network)
+	random := slices.DeleteFunc(pool.RandomAddresses(randomAttempts), func(a netip.Addr) bool { return slices.Contains(named, a) })
+	a, inserted, err := insertFirstFreeAddress(ctx, tx, p.ID, position, subnet, random)
 	for err == nil && !inserted {
 		var free []netip.Addr
-		if free, err = findFreeAddresses(ctx, tx, subnet, pool); err != nil || len(free) == 0 {
+		if free, err = findFreeAddresses(ctx, tx, subnet, pool, named); err != nil || len(free) == 0 {
 			break
 		}
 		rand.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
-		if a, inserted, err = insertFirstFreeAddress(ctx, tx, port, position, subnet, free); err == nil && !inserted {
+		if a, inserted, err = insertFirstFreeAddress(ctx, tx, p.ID, position, subnet, free); err == nil && !inserted {
 			a.IP = free[0]
-			inserted, err = insertAddress(ctx, tx, port, position, a)
+			inserted, err = insertAddress(ctx, tx, p.ID, position, a)
 		}
 	}
 	return a, inserted, err
@@ -102,23 +104,19 @@ func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, posi
 // with pg_try_advisory_xact_lock. A subnet has 1,024 advisory locks for its addresses, so two addresses can share one lock, and
 // insertFirstFreeAddress may skip a free address.
 func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
-	texts := make([]string, len(free))
-	for i, ip := range free {
-		texts[i] = ip.String()
-	}
 	a := network.Address{Subnet: subnet}
 	var got string
 	err := tx.QueryRow(ctx, `
 		insert into port_address (subnet_id, address, port_id, position)
 		select $1, free.address, $3, $4
-		from unnest($2::text[]::inet[]) as free (address)
+		from unnest($2::inet[]) as free (address)
 		where case
 			when exists (select from port_address t where t.subnet_id = $1 and t.address = free.address) then false
 			else pg_try_advisory_xact_lock(hashtext('address ' || $1::text), hashtext(host(free.address)) & 1023)
 		end
 		limit 1
 		on conflict (subnet_id, address) do nothing
-		returning host(address)`, subnet, texts, port, position).Scan(&got)
+		returning host(address)`, subnet, free, port, position).Scan(&got)
 	if db.NoRows(err) {
 		return a, false, nil
 	}
@@ -146,8 +144,8 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 // findFreeAddresses returns up to 16 free addresses of the pool. findFreeAddresses searches from a random address to the
 // end of the pool, and finds this address and the addresses that directly follow a used address. If there is no free
 // address up to the end of the pool, findFreeAddresses searches from the start of the pool. If the pool has a free address,
-// findFreeAddresses returns at least one.
-func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
+// findFreeAddresses returns at least one. For findFreeAddresses, the addresses in `named` are used.
+func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool, named []netip.Addr) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `
 			select host(free)
@@ -156,9 +154,11 @@ func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, p
 				union all
 				select a.address + 1
 				from port_address a
-				where a.subnet_id = $1 and a.address >= $2::text::inet and a.address < $3::text::inet) as edge
-			where not exists (select from port_address t where t.subnet_id = $1 and t.address = free)
-			limit 16`, subnet, from.String(), pool.End.String())
+				where a.subnet_id = $1 and a.address >= $2::text::inet and a.address < $3::text::inet
+				union all
+				select n + 1 from unnest($4::inet[]) as n where n >= $2::text::inet and n < $3::text::inet) as edge
+			where free <> all($4::inet[]) and not exists (select from port_address t where t.subnet_id = $1 and t.address = free)
+			limit 16`, subnet, from.String(), pool.End.String(), named)
 		if err != nil {
 			return nil, fmt.Errorf("find free addresses: %w", err)
 		}
@@ -191,7 +191,9 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 			return err
 		}
 	}
-	requests, err := requestedAddresses(ctx, tx, *p, subnets, p.MergeFixedIPs(before, subnets, fixed))
+	merged := p.MergeFixedIPs(before, subnets, fixed)
+	tx.drafts = []network.PortChange{{Network: &p.Network, FixedIPs: &merged}}
+	requests, err := requestedAddresses(ctx, tx, *p, subnets, merged)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package networkstore_test
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -108,5 +109,53 @@ func TestAddress_UpdateFixedIPs(t *testing.T) {
 	fx.createPort("", withFixedIP("10.0.0.9"))
 	if err := fx.Network.DeleteSubnet(t.Context(), fx.subnet.ID, nil); faultKind(err) != network.SubnetInUse {
 		t.Errorf("delete a subnet in use: got error %v, want SubnetInUse", err)
+	}
+}
+
+// A port that may get any address must not get by chance the address that another port of the request, or another entry of its own fixed
+// IPs, names. The pool of the subnet has five addresses, and the request needs all of them.
+func TestAddress_NamedAddressesAreNotAllocatedByChance(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	named := func(ip string) network.FixedIP { return network.FixedIP{IP: netip.MustParseAddr(ip)} }
+	for name, create := range map[string]func(fixture, network.FixedIP) error{
+		"named by the last port of a bulk": func(fx fixture, free network.FixedIP) error {
+			drafts := []network.PortChange{fx.portDraft(""), fx.portDraft(""), fx.portDraft(""), fx.portDraft("", withFixedIPs(free)), fx.portDraft("", withFixedIPs(named("10.9.0.5")))}
+			_, err := fx.Network.CreatePorts(t.Context(), drafts)
+			return err
+		},
+		"named after other fixed IPs of a port": func(fx fixture, free network.FixedIP) error {
+			_, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("", withFixedIPs(free, free, free, named("10.9.0.6"), named("10.9.0.5")))})
+			return err
+		},
+		"named in an update": func(fx fixture, free network.FixedIP) error {
+			_, err := fx.Network.UpdatePort(t.Context(), fx.createPort("").ID, network.PortChange{FixedIPs: &[]network.FixedIP{free, free, free, named("10.9.0.6"), named("10.9.0.5")}}, nil)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 15 { // with addresses at random, one of the fifteen requests fails almost surely
+				fx := fx.withNetwork("10.9.0.0/29")
+				if err := create(fx, network.FixedIP{Subnet: fx.subnet.ID}); err != nil {
+					t.Fatalf("request for all five addresses of a subnet: got %v, want no error", err)
+				}
+			}
+		})
+	}
+}
+
+// An address that a port of another network names is free.
+func TestAddress_NamedAddressesCountOnTheirNetworkOnly(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.9.0.0/30") // the only address for ports is 10.9.0.2
+	other := fx.withNetwork("10.9.0.0/24")
+	ports, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft(""), other.portDraft("", withFixedIP("10.9.0.2"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range ports {
+		if got := p.Addresses[0].IP.String(); got != "10.9.0.2" {
+			t.Errorf("address of port %d: got %s, want 10.9.0.2", i, got)
+		}
 	}
 }

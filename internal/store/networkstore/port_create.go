@@ -15,12 +15,18 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// CreatePorts creates ports in one transaction.
+// CreatePorts creates ports in one transaction. No port gets by chance the address or the MAC that the draft of another port names.
 func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
-	return createAll(ctx, s, drafts, createPort)
+	return createAll(ctx, s, drafts, func(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
+		tx.drafts = drafts
+		return createPort(ctx, tx, c)
+	})
 }
 
 func createPort(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
+	if tx.drafts == nil {
+		tx.drafts = []network.PortChange{c}
+	}
 	p := network.NewPort(uuid.New(), c)
 	pc, err := readPortContext(ctx, tx, p)
 	if err != nil {
@@ -112,7 +118,7 @@ func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.
 	given := p.MAC != ""
 	for range macAttempts {
 		if !given {
-			p.MAC = network.NewMAC()
+			p.MAC = network.UnnamedMAC(tx.drafts, network.NewMAC)
 		}
 		p, err := p.WithExtensions(c)
 		if err != nil {
@@ -152,14 +158,10 @@ func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.
 		case !db.NoRows(err):
 			return p, now, fmt.Errorf("create port: %w", err)
 		case given:
-			return p, now, macInUse(p)
+			return p, now, p.MACInUse()
 		}
 	}
 	return p, now, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
-}
-
-func macInUse(p network.Port) error {
-	return network.Faultf(network.MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
 }
 
 // provisionPort adds the provisioning blocks of a new port, updates the port's status, writes the port's journal entry

@@ -75,7 +75,7 @@ func TestPort_ErrorAfterDeadlineOnlyIfFatal(t *testing.T) {
 
 			late := fx.updateStatus(p.ID)
 			want := map[bool]string{true: network.Errored, false: network.Down}[fatal]
-			if late.Status != want || late.NextDeadline != nil || !strings.Contains(late.Sentence(), "due at") {
+			if late.Status != want || late.NextDeadline != nil || !strings.Contains(late.Sentence(), "with the deadline") {
 				t.Errorf("port after the deadline of its block: got %+v, want ERROR if the deadline is fatal, otherwise DOWN, and the deadline in the sentence",
 					late)
 			}

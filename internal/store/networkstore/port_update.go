@@ -151,20 +151,15 @@ func writePort(ctx context.Context, tx *transaction, before, after network.Port,
 	}
 	err := tx.SendBatch(ctx, batch).Close()
 	if db.Violates(err, "port_mac") {
-		return macInUse(after)
+		return after.MACInUse()
 	}
 	if err != nil {
 		return fmt.Errorf("update port: %w", err)
 	}
-	if len(before.Blocks) > 0 {
-		if err := enqueueProvisioned(ctx, tx, after, entity); err != nil {
-			return err
-		}
+	if err := enqueueProvisioned(ctx, tx, len(before.Blocks) > 0, after, entity); err != nil || equal(clientView(before), clientView(after)) {
+		return err
 	}
-	if equal(clientView(before), clientView(after)) {
-		return nil
-	}
-	return enqueuePortNotification(ctx, tx, before, after)
+	return enqueueNotifications(ctx, tx, portNotification(before, after))
 }
 
 func queuePortUpdate(batch *pgx.Batch, before, after network.Port, entity string) {
@@ -202,7 +197,7 @@ func queuePortUpdate(batch *pgx.Batch, before, after network.Port, entity string
 			"security_groups":   after.SecurityGroups,
 			"switch":            after.Switch,
 		}).
-			Exec(func(tag pgconn.CommandTag) error { return checkFence(tag, nil, "update port", after.ID) })
+			Exec(func(tag pgconn.CommandTag) error { return db.CheckFence(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)
 	queueBindings(batch, before, after)

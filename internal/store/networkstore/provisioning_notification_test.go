@@ -142,3 +142,40 @@ func TestWorkflows_ObjectWithProvisioningNotifications(t *testing.T) {
 		t.Errorf("notifications without a webhook: got %+v, want none", got)
 	}
 }
+
+// An agent sends its last report as a signal, over HTTP or over RabbitMQ.
+func TestProvisioningNotification_DoesNotDependOnTheWayOfTheReport(t *testing.T) {
+	t.Parallel()
+	fx := newNotifyingFixture(t)
+	for name, report := range map[string]func(uuid.UUID, network.Report) error{
+		"signal": func(id uuid.UUID, r network.Report) error {
+			_, err := fx.Network.UpdatePortStatus(t.Context(), id, []network.Report{r})
+			return err
+		},
+		"HTTP": func(id uuid.UUID, r network.Report) error {
+			_, err := fx.Network.ReportPort(t.Context(), id, []network.Report{r})
+			return err
+		},
+		"RabbitMQ": func(id uuid.UUID, r network.Report) error {
+			_, err := fx.Network.ReportPorts(t.Context(), map[uuid.UUID][]network.Report{id: {r}})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := fx.createPort(cmp1)
+			for i, r := range []network.Report{l2OnCmp1, dhcpReady, dhcpReady} {
+				if err := report(p.ID, r); err != nil {
+					t.Fatal(err)
+				}
+				var want []network.ProvisioningNotification
+				if i > 0 {
+					want = []network.ProvisioningNotification{{ObjectType: "port", ObjectID: p.ID, Project: p.Project, Status: network.Active,
+						CompletedBy: network.DHCP, Host: cmp1, DeviceOwner: p.DeviceOwner, DeviceID: p.DeviceID}}
+				}
+				if d := cmp.Diff(want, fx.notices(p.ID)); d != "" {
+					t.Errorf("notifications after report %d (-want +got): %s", i+1, d)
+				}
+			}
+		})
+	}
+}

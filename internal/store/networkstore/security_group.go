@@ -278,9 +278,13 @@ func checkGroupUnused(ctx context.Context, tx *transaction, id uuid.UUID) error 
 }
 
 // DeleteSecurityGroup deletes a security group that no port uses, together with the group's rules and with the rules of
-// other groups that refer to the deleted group.
+// other groups that refer to the deleted group, and increments the revisions of these other groups.
 func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
+		const referring = `select group_id from security_group_rule where remote_group = $1`
+		if _, err := tx.Exec(ctx, `select from security_group where id = $1 or id in (`+referring+`) order by id for update`, id); err != nil {
+			return fmt.Errorf("lock security groups: %w", err)
+		}
 		g, err := lockGroup(ctx, tx, id)
 		if err != nil {
 			return err
@@ -291,10 +295,17 @@ func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *i
 		if err := checkGroupUnused(ctx, tx, id); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `delete from security_group where id = $1`, id); err != nil {
+		others, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], referring+` and group_id <> $1 group by group_id order by group_id`, id)
+		if err == nil {
+			_, err = tx.Exec(ctx, `delete from security_group where id = $1`, id)
+		}
+		if err != nil {
 			return fmt.Errorf("delete security group: %w", err)
 		}
 		tx.changed(g, nil)
-		return recordWithReferences(ctx, tx, mirrorGroup(g, journal.Delete))
+		if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Delete)); err != nil {
+			return err
+		}
+		return recordGroups(ctx, tx, bumpGroupRevision, others...)
 	})
 }

@@ -58,27 +58,19 @@ func ruleByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Security
 
 // CreateSecurityRules adds rules to groups in one transaction.
 func (s *Store) CreateSecurityRules(ctx context.Context, drafts []network.SecurityRuleChange) ([]network.SecurityRule, error) {
-	return createAll(ctx, s, drafts, createRule, recordGroups)
+	return createAll(ctx, s, drafts, createRule, recordGroupsOf)
 }
 
-// recordGroups writes one journal entry for each security group that gets new rules. The entry contains the revision that the
+// recordGroupsOf writes one journal entry for each security group that gets new rules. The entry contains the revision that the
 // security group has after all its new rules were inserted.
-func recordGroups(ctx context.Context, tx *transaction, rules []network.SecurityRule) error {
-	var recorded []uuid.UUID
+func recordGroupsOf(ctx context.Context, tx *transaction, rules []network.SecurityRule) error {
+	var groups []uuid.UUID
 	for _, r := range rules {
-		if slices.Contains(recorded, r.Group) {
-			continue
-		}
-		recorded = append(recorded, r.Group)
-		g, err := lockGroup(ctx, tx, r.Group)
-		if err != nil {
-			return err
-		}
-		if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Update)); err != nil {
-			return err
+		if !slices.Contains(groups, r.Group) {
+			groups = append(groups, r.Group)
 		}
 	}
-	return nil
+	return recordGroups(ctx, tx, lockGroup, groups...)
 }
 
 func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChange) (network.SecurityRule, error) {
@@ -170,12 +162,22 @@ func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *in
 		if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
 			return err
 		}
-		g, err := bumpGroupRevision(ctx, tx, r.Group)
+		return recordGroups(ctx, tx, bumpGroupRevision, r.Group)
+	})
+}
+
+// recordGroups writes the journal entries of locked groups whose rules changed. The function `read` returns a group in its new state.
+func recordGroups(ctx context.Context, tx *transaction, read func(context.Context, *transaction, uuid.UUID) (network.SecurityGroup, error), groups ...uuid.UUID) error {
+	for _, id := range groups {
+		g, err := read(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		return recordWithReferences(ctx, tx, mirrorGroup(g, journal.Update))
-	})
+		if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Update)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changeRule changes a security group rule while the transaction holds the row lock of the rule's security group.

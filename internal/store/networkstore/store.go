@@ -37,16 +37,19 @@ func New(d *db.DB, c Config) *Store { return &Store{d, c} }
 type transaction struct {
 	db.Tx
 	config Config
+	// The requests of the transaction. No port gets an address at random, and no network a segment, that one of them names.
+	drafts        []network.PortChange
+	networkDrafts []network.NetworkChange
 }
 
 func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
-	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
+	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{Tx: tx, config: s.config}) })
 }
 
 // inPreparedTx does the same as inTx on a connection that plans each SQL statement only once. Each statement that f runs
 // needs an index for its condition, because PostgreSQL does not plan the statement again when a table grows.
 func (s *Store) inPreparedTx(ctx context.Context, f func(*transaction) error) error {
-	return s.db.InPreparedTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
+	return s.db.InPreparedTx(ctx, func(tx db.Tx) error { return f(&transaction{Tx: tx, config: s.config}) })
 }
 
 // Workflows lists, for each workflow type of this package, the SQL query for the rows that must have a workflow of this

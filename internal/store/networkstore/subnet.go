@@ -3,7 +3,6 @@ package networkstore
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/google/uuid"
@@ -117,7 +116,7 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 		"name":          s.Name,
 		"description":   s.Description,
 		"cidr":          s.CIDR,
-		"gateway":       inetParam(s.Gateway),
+		"gateway":       db.InetParam(s.Gateway),
 		"dhcp":          s.DHCP,
 		"pools":         encoded(db.OrEmpty(s.Pools)),
 		"dns":           db.OrEmpty(s.DNS),
@@ -188,7 +187,7 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 			"id":                id,
 			"name":              after.Name,
 			"description":       after.Description,
-			"gateway":           inetParam(after.Gateway),
+			"gateway":           db.InetParam(after.Gateway),
 			"dhcp":              after.DHCP,
 			"pools":             encoded(db.OrEmpty(after.Pools)),
 			"dns":               db.OrEmpty(after.DNS),
@@ -197,7 +196,7 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 			"tags":              after.Tags,
 			"expected_revision": before.Revision,
 		})
-		if err := checkFence(tag, err, "update subnet", id); err != nil {
+		if err := db.CheckFence(tag, err, "update subnet", id); err != nil {
 			return err
 		}
 		if err := bumpNetworkRevision(ctx, tx, after.Network); err != nil {
@@ -222,7 +221,7 @@ func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subn
 		select p.id
 		from port_address a
 		join port p on p.id = a.port_id
-		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, inetParam(s.Gateway), network.RouterInterfaceOwners()).Scan(&router)
+		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, db.InetParam(s.Gateway), network.RouterInterfaceOwners()).Scan(&router)
 	switch {
 	case db.NoRows(err):
 		return nil
@@ -269,13 +268,4 @@ func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) e
 		tx.changed(n, nil)
 		return recordChanges(ctx, tx, mirrorSubnet(n, journal.Delete))
 	})
-}
-
-// inetParam converts an address to a query parameter; an invalid address becomes null.
-func inetParam(a netip.Addr) *string {
-	if !a.IsValid() {
-		return nil
-	}
-	text := a.String()
-	return &text
 }

@@ -133,7 +133,7 @@ func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent n
 		return err
 	}
 	for _, m := range members {
-		if m.DeviceID != "" || m.Host != "" {
+		if m.DeviceID != "" { // a host alone is no use: the port gets the host of the parent
 			return network.Faultf(network.PortInUse, "Unable to complete operation on port %s for network %s. Port already has an attached device %s.", m.ID, m.Network, m.DeviceID)
 		}
 		if err := bindSubport(ctx, tx, m, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {

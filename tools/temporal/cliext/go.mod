@@ -1,6 +1,6 @@
 module github.com/temporalio/cli/cliext
 
-go 1.26.0
+go 1.26.11
 
 require (
 	github.com/spf13/pflag v1.0.10

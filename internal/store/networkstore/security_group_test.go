@@ -1,0 +1,101 @@
+package networkstore_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/networkstore"
+	"berth/internal/store/storetest"
+)
+
+// The deletion of a group also deletes the rules of other groups that name it as their remote group. These other groups change: their
+// revisions grow, and the controller and the agents hear of the change. A group that no deleted rule belongs to does not change.
+func TestSecurityGroup_DeletionChangesTheGroupsThatReferToIt(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	names := []string{"gone", "one rule", "two rules", "no rule"}
+	groups, err := s.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{
+		{Project: ptr("p"), Name: &names[0]}, {Project: ptr("p"), Name: &names[1]}, {Project: ptr("p"), Name: &names[2]}, {Project: ptr("p"), Name: &names[3]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := groups[0].ID
+	rule := func(in uuid.UUID, kind string) network.SecurityRuleChange {
+		return network.SecurityRuleChange{Project: ptr("p"), Group: &in, Direction: ptr(network.Ingress), EtherType: &kind, RemoteGroup: &gone}
+	}
+	if _, err := s.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{rule(groups[1].ID, network.IPv4), rule(groups[2].ID, network.IPv4),
+		rule(groups[2].ID, network.IPv6), rule(gone, network.IPv4)}); err != nil {
+		t.Fatal(err)
+	}
+	revisions := func() map[string]int64 {
+		all, err := s.Network.SecurityGroups(t.Context(), db.Listing{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]int64{}
+		for _, g := range all {
+			found[g.Name] = g.Revision
+		}
+		return found
+	}
+	before := revisions()
+	takeNotifications(t, s, uuid.Nil)
+
+	if err := s.Network.DeleteSecurityGroup(t.Context(), gone, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]int64{"one rule": before["one rule"] + 1, "two rules": before["two rules"] + 1, "no rule": before["no rule"]}
+	if d := cmp.Diff(want, revisions()); d != "" {
+		t.Errorf("revisions of the groups after the deletion (-want +got):\n%s", d)
+	}
+	updated := func(all []string) (n int) {
+		return len(slices.DeleteFunc(all, func(what string) bool { return what != "security_group updated" }))
+	}
+	if n := updated(takeNotifications(t, s, uuid.Nil)); n != 2 {
+		t.Errorf("notifications of agents about changed groups: got %d, want 2", n)
+	}
+	entries, err := s.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var journaled []string
+	for _, e := range entries {
+		journaled = append(journaled, string(e.Operation)+" "+e.Object.ID)
+	}
+	changed := []string{"update " + groups[1].ID.String(), "update " + groups[2].ID.String()}
+	slices.Sort(changed)
+	if d := cmp.Diff(append([]string{"delete " + gone.String()}, changed...), journaled[len(journaled)-3:]); d != "" {
+		t.Errorf("last journal entries (-want +got):\n%s", d)
+	}
+}
+
+// Two groups that refer to each other can be deleted at the same time.
+func TestSecurityGroup_GroupsThatReferToEachOtherAreDeletedConcurrently(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for range 5 {
+		groups, err := s.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{{Project: ptr("p"), Name: ptr("web")}, {Project: ptr("p"), Name: ptr("db")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range groups {
+			if _, err := s.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{Project: ptr("p"), Group: &groups[i].ID, Direction: ptr(network.Ingress),
+				EtherType: ptr(network.IPv4), RemoteGroup: &groups[1-i].ID}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runConcurrently(2, func(i int) {
+			if err := s.Network.DeleteSecurityGroup(t.Context(), groups[i].ID, nil); err != nil {
+				t.Errorf("delete one of two groups that refer to each other: %v", err)
+			}
+		})
+	}
+}
