@@ -29,11 +29,11 @@ tools: ## build bin/temporal: the temporal CLI with the dev server and the UI
 
 # The linker leaves out DWARF data, and GOGC makes garbage collections rare: both save CPU time. Panics and races still name files and lines.
 .PHONY: test
-test: deps build ## run all tests with the race detector on real PostgreSQL and Temporal, then lint
+test: deps build ## lint, then run all tests with the race detector on real PostgreSQL and Temporal
+	@$(MAKE) --no-print-directory lint
 	@go build -o bin/teststack ./internal/devstack/teststack
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli GOGC=400 bin/teststack -- tools/test.sh "$(slowest) ./..." \
 		-race -vet off -ldflags '-s -w' -p 3 -parallel 4 -timeout 60m
-	@$(MAKE) --no-print-directory lint
 
 .PHONY: interop-odl
 interop-odl: deps ## run the tests with a real OpenDaylight, and compare it with the stub
