@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/big"
 	"slices"
@@ -84,6 +85,25 @@ func malformedFault(text string) error {
 		text = text[:shown] + "…"
 	}
 	return Faultf(MalformedRequirements, "Malformed requirements %q", text)
+}
+
+// NormalizeRequirements returns requirements in the form in which berth stores them: the same JSON without blanks between its tokens and
+// without needless escapes. NormalizeRequirements returns malformed requirements unchanged, so that ParseRequirements can refuse them.
+func NormalizeRequirements(text string) string {
+	if _, err := ParseRequirements(text); err != nil {
+		return text
+	}
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	var list any
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // the operators < and > stay readable
+	if json.Unmarshal([]byte(text), &list) != nil || e.Encode(list) != nil {
+		return text // impossible: ParseRequirements accepts only lists of strings
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // MetBy reports whether a host with the given properties meets the requirement. A host without the property meets only the requirement that

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,35 @@ func TestParseRequirements_Grammar(t *testing.T) {
 			}
 			if d := cmp.Diff(c.want, got); !c.bad && d != "" {
 				t.Errorf("parse the requirements: result differs (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestNormalizeRequirements_KeepsMeaningWithoutBlanks(t *testing.T) {
+	t.Parallel()
+	blanks := strings.Repeat(" \t\n", 5000)
+	for text, want := range map[string]string{
+		"":                                    "",
+		blanks:                                "",
+		"[" + blanks + "]":                    "[]",
+		`["=", "$gpu", "a b"]`:                `["=","$gpu","a b"]`,
+		blanks + `["==","$gpu","x"]` + blanks: `["==","$gpu","x"]`,
+		`[ "and" , [ ">=" , "$n" , "2" ] ]`:   `["and",[">=","$n","2"]]`,
+		`["<", "$\u0061\u00e9", "\u0026\/"]`:  `["<","$aé","&/"]`,
+		`["=", "$a", "\"\\"]`:                 `["=","$a","\"\\"]`,
+		`["or", `:                             `["or", `,
+		`["=", "$a", 1]`:                      `["=", "$a", 1]`,
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			got := NormalizeRequirements(text)
+			if got != want || NormalizeRequirements(got) != got {
+				t.Errorf("normalize %.50q: got %q, and of that %q; want %q twice", text, got, NormalizeRequirements(got), want)
+			}
+			before, _ := ParseRequirements(text)
+			if after, _ := ParseRequirements(got); !cmp.Equal(before, after) {
+				t.Errorf("normalize %.50q: got the requirements %v, want %v", text, after, before)
 			}
 		})
 	}
@@ -111,6 +141,10 @@ func FuzzParseRequirements(f *testing.F) {
 				t.Errorf("parse the requirements %q: got error %v, want a fault of kind MalformedRequirements", text, err)
 			}
 			return
+		}
+		normal := NormalizeRequirements(text)
+		if got, err := ParseRequirements(normal); err != nil || !cmp.Equal(requirements, got) || NormalizeRequirements(normal) != normal {
+			t.Errorf("normalize %q: got %q with the requirements %v, error %v; want %v in a form that does not change again", text, normal, got, err, requirements)
 		}
 		if len(requirements) == 0 {
 			return

@@ -48,7 +48,7 @@ func CheckDraft(d Draft) error {
 func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	l := Lease{ID: newID(), Name: d.Name, User: d.User, Project: d.Project, Status: Pending, StartAt: s.Start, EndAt: s.End}
 	for _, r := range d.Reservations {
-		l.Reservations = append(l.Reservations, Reservation{ReservationDraft: r, ID: newID(), Status: ReservationPending})
+		l.Reservations = append(l.Reservations, Reservation{ReservationDraft: r.normalized(), ID: newID(), Status: ReservationPending})
 	}
 	l.Events = []Event{
 		{ID: newID(), Type: StartLease, At: s.Start, Status: EventUndone},
@@ -131,8 +131,8 @@ func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 	case PhysicalHost:
 		set(&d.Min, c.Min)
 		set(&d.Max, c.Max)
-		set(&d.HypervisorProperties, c.HypervisorProperties)
-		set(&d.ResourceProperties, c.ResourceProperties)
+		setRequirements(&d.HypervisorProperties, c.HypervisorProperties)
+		setRequirements(&d.ResourceProperties, c.ResourceProperties)
 		set(&d.BeforeEnd, c.BeforeEnd)
 	case VirtualInstance:
 		set(&d.Amount, c.Amount)
@@ -140,20 +140,20 @@ func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 		set(&d.MemoryMB, c.MemoryMB)
 		set(&d.DiskGB, c.DiskGB)
 		set(&d.Affinity, c.Affinity)
-		set(&d.ResourceProperties, c.ResourceProperties)
+		setRequirements(&d.ResourceProperties, c.ResourceProperties)
 	case FlavorInstance:
 		set(&d.Amount, c.Amount)
 		set(&d.Affinity, c.Affinity)
 	case NetworkSegment:
 		set(&d.NetworkName, c.NetworkName)
 		set(&d.NetworkDescription, c.NetworkDescription)
-		set(&d.NetworkProperties, c.NetworkProperties)
-		set(&d.ResourceProperties, c.ResourceProperties)
+		setRequirements(&d.NetworkProperties, c.NetworkProperties)
+		setRequirements(&d.ResourceProperties, c.ResourceProperties)
 		set(&d.BeforeEnd, c.BeforeEnd)
 	case Device:
 		set(&d.Min, c.Min)
 		set(&d.Max, c.Max)
-		set(&d.ResourceProperties, c.ResourceProperties)
+		setRequirements(&d.ResourceProperties, c.ResourceProperties)
 		set(&d.BeforeEnd, c.BeforeEnd)
 	case FloatingIP:
 		set(&d.Amount, c.Amount)
@@ -165,5 +165,16 @@ func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 func set[T any](to *T, value *T) {
 	if value != nil {
 		*to = *value
+	}
+}
+
+// setRequirements writes requirements in their normal form. Requirements that differ from the present ones only in blanks are no change:
+// older versions stored requirements as clients wrote them, and an active reservation of instances must not change its requirements.
+func setRequirements(to *string, value *string) {
+	if value == nil {
+		return
+	}
+	if is := NormalizeRequirements(*value); is != NormalizeRequirements(*to) {
+		*to = is
 	}
 }

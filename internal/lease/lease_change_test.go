@@ -29,3 +29,23 @@ func TestApplyChange_KeepsReservationsThatOlderRulesAllowed(t *testing.T) {
 		})
 	}
 }
+
+// An earlier version stored requirements with the blanks that the client wrote.
+func TestApplyChange_SameRequirementsWithOtherBlanksAreNoChange(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2039, 1, 1, 9, 0, 0, 0, time.UTC)
+	s := Schedule{Start: now.Add(time.Hour), End: now.Add(2 * time.Hour)}
+	d := ReservationDraft{Type: VirtualInstance, Amount: 1, VCPUs: 1, MemoryMB: 1}
+	l := NewLease(Draft{Name: "l", Reservations: []ReservationDraft{d}}, s, uuid.New)
+	l.Status = Active
+	r := &l.Reservations[0]
+	r.Status, r.ResourceProperties = ReservationActive, `["=",  "$gpu", "x"]`
+	c := ReservationChange{ID: r.ID.String(), ResourceProperties: new(`["=", "$gpu", "x"]`)}
+	if is, err := ApplyChange(l, Change{Reservations: []ReservationChange{c}}, now); err != nil || is.Reservations[0].ResourceProperties != r.ResourceProperties {
+		t.Errorf("send the requirements of an active reservation with other blanks: got %+v, error %v; want no change", is.Reservations[0], err)
+	}
+	c.ResourceProperties = new(`["=", "$gpu", "y"]`)
+	if _, err := ApplyChange(l, Change{Reservations: []ReservationChange{c}}, now); kindOf(err) != CannotUpdate {
+		t.Errorf("send other requirements of an active reservation: got error %v, want a fault of kind CannotUpdate", err)
+	}
+}

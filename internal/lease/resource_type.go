@@ -104,18 +104,29 @@ func checkBeforeEnd(d ReservationDraft) error {
 	return nil
 }
 
-// maxRequirementsSize is the maximum length of the requirements of a reservation, in bytes.
-const maxRequirementsSize = 16_384
+// MaxRequirementsSize is the maximum length of all requirements of a reservation in their normal form, in bytes.
+const MaxRequirementsSize = 4096
 
 // checkRequirements returns a fault if the requirements of a reservation are not valid.
 func checkRequirements(d ReservationDraft) error {
+	d = d.normalized()
 	all := d.HypervisorProperties + d.NetworkProperties + d.ResourceProperties
-	if len(all) > maxRequirementsSize {
-		return Faultf(MalformedRequirements, "Malformed requirements: they must not be longer than %d bytes.", maxRequirementsSize)
-	}
 	if strings.ContainsRune(all, 0) {
 		return Faultf(MalformedRequirements, "Malformed requirements: they contain a NUL character.")
 	}
-	_, err := d.Requirements()
-	return err
+	if _, err := d.Requirements(); err != nil {
+		return err
+	}
+	if len(all) > MaxRequirementsSize {
+		return Faultf(MalformedRequirements, "Malformed requirements: without blanks, they must not be longer than %d bytes.", MaxRequirementsSize)
+	}
+	return nil
+}
+
+// normalized returns the draft with its requirements in their normal form.
+func (d ReservationDraft) normalized() ReservationDraft {
+	for _, text := range []*string{&d.HypervisorProperties, &d.NetworkProperties, &d.ResourceProperties} {
+		*text = NormalizeRequirements(*text)
+	}
+	return d
 }

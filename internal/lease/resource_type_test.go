@@ -28,9 +28,20 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 		})
 	}
 	long := good
-	long.HypervisorProperties = `["=","$rack","` + strings.Repeat("<", maxRequirementsSize) + `"]`
+	long.HypervisorProperties = `["=","$rack","` + strings.Repeat("<", MaxRequirementsSize) + `"]`
 	if err := CheckReservation(long); kindOf(err) != MalformedRequirements {
 		t.Errorf("check a reservation with requirements that are too long: got %v, want a fault of kind MalformedRequirements", err)
+	}
+	blank := good
+	blank.ResourceProperties = "[" + strings.Repeat(" ", 100*MaxRequirementsSize) + `"=","$rack","r1"]`
+	if err := CheckReservation(blank); err != nil {
+		t.Errorf("check a reservation with short requirements and many blanks: got %v, want no fault", err)
+	}
+	half := `["=","$rack","` + strings.Repeat("x", MaxRequirementsSize/2) + `"]`
+	both := good
+	both.HypervisorProperties, both.ResourceProperties = half, half
+	if err := CheckReservation(both); kindOf(err) != MalformedRequirements {
+		t.Errorf("check a reservation whose two texts of requirements together are too long: got %v, want a fault of kind MalformedRequirements", err)
 	}
 	many := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{good}, maxReservations+1)}
 	if err := CheckDraft(many); kindOf(err) != InvalidInput {

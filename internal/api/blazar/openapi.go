@@ -1,6 +1,7 @@
 package blazar
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -123,6 +124,10 @@ func inputFields() openapi.Fields {
 		if _, ok := fields[name]; !ok {
 			fields[name] = openapi.String()
 		}
+	}
+	for _, name := range []string{"hypervisor_properties", "resource_properties", "network_properties"} {
+		fields[name] = openapi.String().Describe(fmt.Sprintf(`Requirements: empty, or JSON such as ["and",[">=","$vcpus","4"],["=","$gpu","True"]]. `+
+			"berth stores them without blanks between the tokens; the requirements of a reservation may then have at most %d bytes.", lease.MaxRequirementsSize))
 	}
 	fields["flavor_id"] = openapi.Name(255)
 	return fields

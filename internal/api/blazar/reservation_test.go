@@ -239,6 +239,63 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 	s.expect(200, "PUT", flavorPath, `{"name":"silver"}`)
 }
 
+func TestRequirements_EveryRequestIsNormalizedAndLimited(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.largeHost("cmp-1")
+	s.expect(201, "POST", "/v1/networks", segmentBody)
+	s.expect(201, "POST", "/v1/devices", deviceBody)
+	blanks := strings.Repeat(" ", 16<<10)
+	long := strings.Repeat("x", lease.MaxRequirementsSize)
+	for _, c := range []struct {
+		reservation, property    string // a reservation without its property of requirements
+		written, stored, tooLong string
+	}{
+		{`"resource_type":"physical:host","min":1,"max":1,"resource_properties":""`, "hypervisor_properties",
+			`[">=",` + blanks + `"$vcpus", "2"]`, `[">=","$vcpus","2"]`, `["!=","$cpu_info","` + long + `"]`},
+		{`"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":""`, "resource_properties",
+			blanks, "", `["!=","$cpu_info","` + long + `"]`},
+		{`"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":0,"amount":1,"affinity":"None"`, "resource_properties",
+			`["and", ["<", "$vcpus", "\u0039"]` + blanks + `]`, `["and",["<","$vcpus","9"]]`, `["!=","$cpu_info","` + long + `"]`},
+		{`"resource_type":"network","network_name":"lab"`, "network_properties",
+			blanks + `["=", "$physical_network", "physnet1"]`, `["=","$physical_network","physnet1"]`, `["!=","$physical_network","` + long + `"]`},
+		{`"resource_type":"device","min":1,"max":1`, "resource_properties",
+			`[` + blanks + `]`, `[]`, `["!=","$name","` + long + `"]`},
+	} {
+		t.Run(c.reservation, func(t *testing.T) {
+			with := func(reservation, text string) string { return fmt.Sprintf("{%s,%q:%q}", reservation, c.property, text) }
+			stored := func(l any) any { return l.(map[string]any)["reservations"].([]any)[0].(map[string]any)[c.property] }
+			expectStored := func(request string, l any) {
+				t.Helper()
+				if got := stored(l); got != c.stored {
+					t.Errorf("%s: got %s %.100q, want %q", request, c.property, got, c.stored)
+				}
+			}
+			l := s.expect(201, "POST", "/v1/leases", reserving(with(c.reservation, c.written))).body["lease"].(map[string]any)
+			path, id := "/v1/leases/"+l["id"].(string), l["reservations"].([]any)[0].(map[string]any)["id"].(string)
+			defer s.expect(204, "DELETE", path, "")
+			expectStored("POST /v1/leases", l)
+			s.expect(200, "PUT", path, `{"reservations":[`+with(`"id":"`+id+`"`, "[]")+`]}`)
+			expectStored("PUT /v1/leases", s.expect(200, "PUT", path, `{"reservations":[`+with(`"id":"`+id+`"`, c.written)+`]}`).body["lease"])
+			expectStored("GET /v1/leases", s.expect(200, "GET", path, "").body["lease"])
+
+			later := strings.ReplaceAll(reserving(with(c.reservation, c.tooLong)), "2040", "2041")
+			for _, a := range []answer{
+				s.as("admin", "POST", "/v1/leases", later),
+				s.as("admin", "POST", "/v1/plans", later),
+				s.as("admin", "PUT", path, `{"reservations":[`+with(`"id":"`+id+`"`, c.tooLong)+`]}`),
+			} {
+				want := map[string]any{"error_code": 400.0, "error_name": 400.0,
+					"error_message": "Malformed requirements: without blanks, they must not be longer than 4096 bytes."}
+				if d := cmp.Diff(want, a.body); d != "" || a.status != 400 {
+					t.Errorf("send requirements that are too long: got status %d, want 400 with another body (-want +got):\n%s", a.status, d)
+				}
+			}
+			expectStored("after refused requests", s.expect(200, "GET", path, "").body["lease"])
+		})
+	}
+}
+
 func TestFloatingIP_CreateListDelete(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
