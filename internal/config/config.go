@@ -190,13 +190,15 @@ type VLANRange struct {
 
 // Lease has the settings of leases.
 type Lease struct {
-	CleaningTime      time.Duration // pause between two leases of a host
-	MaxDuration       time.Duration // 0: no limit
-	MaxDurationExempt []string      // projects to which MaxDuration does not apply
-	BeforeEnd         time.Duration // time between the before_end_lease event and the end of a lease; 0: no event
-	Snapshot          bool          // the value "default" of before_end means "snapshot"
-	RandomHosts       bool          // random choice between equally suitable hosts
-	RetryTimeout      time.Duration // how long failed Nova and Neutron calls are retried
+	CleaningTime      time.Duration    // pause between two leases of a host
+	MaxDuration       time.Duration    // 0: no limit
+	MaxDurationExempt []string         // projects to which MaxDuration does not apply
+	Quota             map[string]int64 // quota of each project, by resource; a resource that is not listed has no limit
+	QuotaExempt       []string         // projects without a quota
+	BeforeEnd         time.Duration    // time between the before_end_lease event and the end of a lease; 0: no event
+	Snapshot          bool             // the value "default" of before_end means "snapshot"
+	RandomHosts       bool             // random choice between equally suitable hosts
+	RetryTimeout      time.Duration    // how long failed Nova and Neutron calls are retried
 	Webhook           Webhook
 	Enforcement       Enforcement
 	Monitor           bool          // poll Nova for hypervisors that are down

@@ -325,23 +325,26 @@ func deadlines(c *Config, s string) error {
 }
 
 // quota parses NAME=NUMBER pairs, separated by commas. The value "off" of the setting means that there are no limits.
-func quota(c *Config, s string) error {
-	c.Networking.Quota = map[string]int64{}
-	if s == "off" {
+func quota(field func(*Config) *map[string]int64) setter {
+	return func(c *Config, s string) error {
+		limits := map[string]int64{}
+		*field(c) = limits
+		if s == "off" {
+			return nil
+		}
+		for part := range strings.SplitSeq(s, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil || n < -1 {
+				return fmt.Errorf("%q must be NAME=NUMBER; -1 means no limit", part)
+			}
+			if _, twice := limits[name]; twice {
+				return fmt.Errorf("%q is given twice", name)
+			}
+			limits[name] = n
+		}
 		return nil
 	}
-	for part := range strings.SplitSeq(s, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil || n < -1 {
-			return fmt.Errorf("%q must be NAME=NUMBER; -1 means no limit", part)
-		}
-		if _, twice := c.Networking.Quota[name]; twice {
-			return fmt.Errorf("%q is given twice", name)
-		}
-		c.Networking.Quota[name] = n
-	}
-	return nil
 }
 
 // maxVLAN is the largest VLAN ID.

@@ -33,6 +33,7 @@ const (
 	NotEnoughResources    Kind = "not enough network segments or devices"
 	ResourceInUse         Kind = "network segment or device in use"
 	SearchTooLong         Kind = "search too long"
+	QuotaExceeded         Kind = "quota exceeded"
 )
 
 // Fault is the error of a rejected request, which has changed nothing. The message of a Fault is the text that the API client gets.

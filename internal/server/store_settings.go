@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,11 +20,9 @@ import (
 // storeConfig returns the settings of the stores. If `enforcement` is true, the store records lease notifications even if no webhook is
 // configured, because the enforcement service receives them.
 func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
-	for name := range cfg.Networking.Quota {
-		if !slices.Contains(network.QuotaResources(), name) {
-			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; the resources are %s",
-				name, strings.Join(network.QuotaResources(), ", "))
-		}
+	if err := errors.Join(checkQuota("BERTH_QUOTA", cfg.Networking.Quota, network.QuotaResources()),
+		checkQuota("BERTH_LEASE_QUOTA", cfg.Lease.Quota, lease.QuotaResources())); err != nil {
+		return store.Config{}, err
 	}
 	var vlans network.VLANRanges
 	for _, r := range cfg.Networking.VLANRanges {
@@ -44,10 +43,21 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 		Lease: leasestore.Config{
 			Limits: lease.Limits{CleaningTime: cfg.Lease.CleaningTime, MaxDuration: cfg.Lease.MaxDuration, ExemptProjects: cfg.Lease.MaxDurationExempt,
 				BeforeEndLead: cfg.Lease.BeforeEnd, RandomHosts: cfg.Lease.RandomHosts},
+			Quota:         lease.Quota{Limits: cfg.Lease.Quota, ExemptProjects: cfg.Lease.QuotaExempt},
 			Notifications: cfg.Lease.Webhook.URL != "" || enforcement,
 			PoolHosts:     cfg.Nova.URL != "",
 		},
 	}, nil
+}
+
+// checkQuota returns an error if a setting limits a resource that has no quota.
+func checkQuota(setting string, limits map[string]int64, resources []string) error {
+	for name := range limits {
+		if !slices.Contains(resources, name) {
+			return fmt.Errorf("%s: unknown resource %q; the resources are %s", setting, name, strings.Join(resources, ", "))
+		}
+	}
+	return nil
 }
 
 // blockPolicy returns how long a port waits for each provisioning block, and whether the port's status becomes ERROR afterwards.

@@ -193,6 +193,7 @@ var statuses = map[lease.Kind]int{
 	lease.NotEnoughResources:    http.StatusConflict,
 	lease.ResourceInUse:         http.StatusConflict,
 	lease.SearchTooLong:         http.StatusConflict,
+	lease.QuotaExceeded:         http.StatusForbidden, // as in Blazar for leases that are too long
 }
 
 func translate(err error) error {

@@ -417,6 +417,8 @@ create table lease (
 
 CREATE INDEX lease_batch ON public.lease USING btree (batch_until) WHERE (batch_until IS NOT NULL);
 
+CREATE INDEX lease_not_ended ON public.lease USING btree (project_id) WHERE (status <> 'TERMINATED'::text);
+
 CREATE INDEX lease_project ON public.lease USING btree (project_id, created_at);
 
 create table lease_combination (

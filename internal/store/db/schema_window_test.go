@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,16 +16,17 @@ import (
 func TestSchemaWindow_DecidesWhoMayUseAndMigrateTheDatabase(t *testing.T) {
 	t.Parallel()
 	newest := db.Window().Newest
+	previous, undo := newestMigration(t)
 	const newer = `insert into goose_db_version (version_id, is_applied) values (99999, true);`
 	const lacking = `delete from goose_db_version where version_id = (select max(version_id) from goose_db_version where version_id < 99999);`
 	for _, c := range []struct {
 		name, change     string
 		version          int64
 		use, migrate     error
-		undoesTheMissing string // the migration that is missing is applied again, so its columns must not exist
+		undoesTheMissing string // the migration that is missing is applied again, so what it creates must not exist
 	}{
 		{name: "same schema", version: newest},
-		{name: "older schema", change: lacking, version: newest - 1, use: db.ErrSchemaTooOld, undoesTheMissing: `alter table note drop column traceparent, drop column request_id, drop column global_request_id`},
+		{name: "older schema", change: lacking, version: previous, use: db.ErrSchemaTooOld, undoesTheMissing: undo},
 		{name: "empty database", change: `drop schema public cascade; create schema public`, use: db.ErrSchemaTooOld},
 		{name: "newer schema that supports this program", change: newer, version: 99999},
 		{name: "newer schema that does not support this program", change: newer + `update schema_support set oldest_program = 99998`, version: 99999,
@@ -56,6 +58,25 @@ func TestSchemaWindow_DecidesWhoMayUseAndMigrateTheDatabase(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newestMigration returns the version before the newest migration, and the statements that undo the newest migration.
+func newestMigration(t *testing.T) (previous int64, undo string) {
+	t.Helper()
+	files, err := filepath.Glob("migrations/*.sql")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("migrations: got the files %v, error %v; want at least two", files, err)
+	}
+	number, _, _ := strings.Cut(filepath.Base(files[len(files)-2]), "_")
+	if previous, err = strconv.ParseInt(number, 10, 64); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(files[len(files)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, undo, _ = strings.Cut(string(text), "-- +goose Down")
+	return previous, undo
 }
 
 // contraction matches statements after which an older program may fail.

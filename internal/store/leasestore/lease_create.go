@@ -15,7 +15,7 @@ import (
 )
 
 // CreateLease creates a lease with its events and reservations, and allocates resources to the reservations. CreateLease returns a
-// *lease.Fault if the lease draft is invalid or if there are not enough free resources.
+// *lease.Fault if the lease draft is invalid, if the quota of the project is exceeded or if there are not enough free resources.
 func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -38,6 +38,9 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 		return l, err
 	}
 	if err := s.config.Limits.CheckNew(d.Project, dates); err != nil {
+		return l, err
+	}
+	if err := s.checkQuota(ctx, tx, d); err != nil {
 		return l, err
 	}
 	l = lease.NewLease(d, dates, uuid.New)

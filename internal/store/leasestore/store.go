@@ -22,6 +22,7 @@ type Store struct {
 // Config contains the operator's settings for leases.
 type Config struct {
 	Limits        lease.Limits
+	Quota         lease.Quota
 	Notifications bool // store a notification for the webhooks at every change of a lease
 	// OnFinished, if set, is called after the start or the end of a lease has been committed without a failure. The parameter `late` is the
 	// time since the start or the end was due.
@@ -56,14 +57,7 @@ var Workflows = []outbox.Source{
 	{Workflow: contract.Lease, Rows: `
 		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
 		from lease
-		where delete_requested_at is not null or status not in ('TERMINATED', 'ERROR') or status = 'ERROR' and (
-			exists (select from event e where e.lease_id = lease.id and e.event_type = 'end_lease' and e.status = 'UNDONE')
-			or exists (
-				select from reservation r
-				where r.lease_id = lease.id and (
-					exists (select from host_allocation a where a.reservation_id = r.id)
-					or exists (select from floatingip_allocation a where a.reservation_id = r.id)
-					or exists (select from resource_allocation a where a.reservation_id = r.id))))`,
+		where ` + notEndedSQL,
 		Due: `
 		select 'lease/' || l.id, e.at
 		from event e
