@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"berth/internal/api/osapi"
+	"berth/internal/contract"
 	"berth/internal/identity"
 	"berth/internal/store/agentstore"
 	"berth/internal/store/db"
@@ -140,6 +141,9 @@ func (a agentCredentials) addKey(r *http.Request) (int, any, error) {
 	key, ok := parsePublicKey(body.PublicKey)
 	if !ok {
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'public_key' must be an Ed25519 public key in the PEM format (BEGIN PUBLIC KEY).")
+	}
+	if contract.IsLowOrder(key) {
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'public_key' is a point of low order: no private key belongs to it, and berth accepts no report signed with it. Make a new pair of keys.")
 	}
 	c, err := a.store.AddKey(r.Context(), body.Host, key)
 	if err != nil {

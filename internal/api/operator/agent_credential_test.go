@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -107,25 +109,13 @@ func TestAgentKeys_RegisterEd25519PublicKeysOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := func(key any) string {
-		t.Helper()
-		der, err := x509.MarshalPKIXPublicKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(map[string]string{"host": "cmp-1", "public_key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
 	var id string
 	for _, c := range []struct {
 		body string
 		want int
 	}{
-		{body(public), 201}, {body(public), 409}, {body(&rsaKey.PublicKey), 400}, {`{"host":"cmp-1","public_key":"x"}`, 400}, {`{"host":"cmp-1"}`, 400},
-		{strings.Replace(body(public), "cmp-1", "", 1), 400},
+		{keyBody(t, public), 201}, {keyBody(t, public), 409}, {keyBody(t, &rsaKey.PublicKey), 400}, {`{"host":"cmp-1","public_key":"x"}`, 400}, {`{"host":"cmp-1"}`, 400},
+		{strings.Replace(keyBody(t, public), "cmp-1", "", 1), 400},
 	} {
 		status, answer := send(t, h, "ann:demo", "POST", "/operator/v1/agent-keys", c.body)
 		if status != c.want {
@@ -145,4 +135,43 @@ func TestAgentKeys_RegisterEd25519PublicKeysOnly(t *testing.T) {
 	if status, answer := send(t, h, "ann:demo", "DELETE", "/operator/v1/agent-keys/"+id, ""); status != 204 {
 		t.Errorf("revoke the key: got %d %v, want 204", status, answer)
 	}
+}
+
+func TestAgentKeys_RefuseKeysOfLowOrder(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	h := operator.New(operator.Options{Agents: s.Agents, Identity: identity.Noauth{}})
+	for name, text := range map[string]string{
+		"order 1":                    "0100000000000000000000000000000000000000000000000000000000000000",
+		"order 4":                    "0000000000000000000000000000000000000000000000000000000000000000",
+		"order 8, with the sign bit": "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, err := hex.DecodeString(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, answer := send(t, h, "ann:demo", "POST", "/operator/v1/agent-keys", keyBody(t, ed25519.PublicKey(key)))
+			if status != http.StatusBadRequest || !strings.Contains(fmt.Sprint(answer), "low order") {
+				t.Errorf("register the key %s: got %d %v, want 400 with the reason", text, status, answer)
+			}
+		})
+	}
+	if keys, err := s.Agents.PublicKeys(t.Context(), []string{"cmp-1"}); err != nil || len(keys) != 0 {
+		t.Errorf("keys of cmp-1: got %v, error %v, want none", keys, err)
+	}
+}
+
+// keyBody returns the body of a request that registers a public key of the host cmp-1.
+func keyBody(t *testing.T, key any) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]string{"host": "cmp-1", "public_key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
