@@ -18,6 +18,7 @@ const File = "BERTH_CONFIG"
 
 const (
 	prefix     = "BERTH_"
+	fileSuffix = "_FILE"       // a variable with this suffix names a file with the value of a secret setting
 	testPrefix = "BERTH_TEST_" // variables of the tests; Load ignores them
 	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads this variable itself, because tests
 	// use devstack without a Config. The YAML file cannot set this variable.
@@ -53,6 +54,7 @@ func Load(environ []string) (Config, error) {
 func fromEnvironment(environ []string) (map[string]string, []error) {
 	values := map[string]string{}
 	settings := settingsByName()
+	files := map[string]string{} // paths by secret setting
 	var errs []error
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
@@ -62,11 +64,37 @@ func fromEnvironment(environ []string) (map[string]string, []error) {
 			}
 			continue
 		}
+		if secret, ok := strings.CutSuffix(name, fileSuffix); ok && settings[secret].Secret {
+			if value != "" {
+				files[secret] = value
+			}
+			continue
+		}
 		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, testPrefix) {
 			errs = append(errs, fmt.Errorf("unknown variable %s: did you mean %s?", name, nearest(name, Variables())))
 		}
 	}
-	return values, errs
+	return values, append(errs, addSecrets(values, files))
+}
+
+// addSecrets adds the secret settings whose values are in the given files. The line break at the end of a file is not part of the value.
+func addSecrets(values, files map[string]string) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		raw, err := os.ReadFile(files[name])
+		value := strings.TrimRight(string(raw), "\r\n")
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s%s: %w", name, fileSuffix, err))
+		case value == "":
+			errs = append(errs, fmt.Errorf("%s%s: the file %s is empty", name, fileSuffix, files[name]))
+		case values[name] != "":
+			errs = append(errs, fmt.Errorf("%s and %[1]s%s are both set; unset one of them", name, fileSuffix))
+		default:
+			values[name] = value
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // fromFile returns the values of the keys of a YAML file; the keys of the result are the names of the corresponding variables.

@@ -164,6 +164,29 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 	}
 }
 
+func TestLoad_SecretsCanBeInFiles(t *testing.T) {
+	t.Parallel()
+	path := file(t, "postgres://berth:s3cret@db/berth\n")
+	want := load(t, "BERTH_DATABASE_URL=postgres://berth:s3cret@db/berth")
+	if d := cmp.Diff(want, load(t, "BERTH_DATABASE_URL_FILE="+path, "BERTH_NOVA_TOKEN_FILE=")); d != "" {
+		t.Errorf("load a secret from a file (-in the environment +in a file):\n%s", d)
+	}
+	for name, c := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"missing file":           {[]string{"BERTH_NOVA_TOKEN_FILE=/nonexistent/x"}, "BERTH_NOVA_TOKEN_FILE: open /nonexistent/x"},
+		"empty file":             {[]string{"BERTH_NOVA_TOKEN_FILE=" + file(t, "\n")}, "BERTH_NOVA_TOKEN_FILE: the file"},
+		"value and file":         {[]string{"BERTH_NOVA_TOKEN_FILE=" + path, "BERTH_NOVA_TOKEN=x"}, "BERTH_NOVA_TOKEN and BERTH_NOVA_TOKEN_FILE are both set"},
+		"setting without secret": {[]string{"BERTH_LISTEN_FILE=" + path}, "unknown variable BERTH_LISTEN_FILE"},
+	} {
+		_, err := config.Load(c.environ)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: got error %v, want one with %q and without the content of the file", name, err, c.want)
+		}
+	}
+}
+
 func TestLoad_SplitsListsAtCommas(t *testing.T) {
 	t.Parallel()
 	path := file(t, "cors_allowed_origin: [https://a.example.com, '*']\ncors_max_age: 90s\n")

@@ -64,6 +64,8 @@ Every process of berth reads its settings once, when it starts. ` + "`worker -h`
 - The environment sets a value. An empty variable counts as not set.
 - ` + "`BERTH_CONFIG`" + ` names a YAML file with the same settings. Its keys are the names of the variables in lower case without
   ` + "`BERTH_`" + `, for example ` + "`listen: 127.0.0.1:8778`" + `. A value in the environment overrides the value in the file.
+- A secret can be in a file instead of the environment: the variable with the suffix ` + "`_FILE`" + ` names the file, for example
+  ` + "`BERTH_DATABASE_URL_FILE=/run/secrets/database`" + `. This holds for every setting whose value is secret.
 - berth refuses to start with an unknown variable that begins with ` + "`BERTH_`" + `, or with an unknown key. The error names the most similar known name.
 - A duration is a number with a unit, for example ` + "`10s`, `5m` or `720h`" + `.
 - Temporal's own settings define the connection to Temporal: ` + "`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`" + `, the TLS settings, and
