@@ -97,6 +97,21 @@ func addSecrets(values, files map[string]string) error {
 	return errors.Join(errs...)
 }
 
+// SecretFiles returns the files that the variables in environ name and that have, or can have, secret settings.
+func SecretFiles(environ []string) []string {
+	var files []string
+	settings := settingsByName()
+	for _, pair := range environ {
+		name, path, _ := strings.Cut(pair, "=")
+		secret, inFile := strings.CutSuffix(name, fileSuffix)
+		if path != "" && (name == File || inFile && settings[secret].Secret) {
+			files = append(files, path)
+		}
+	}
+	slices.Sort(files)
+	return files
+}
+
 // fromFile returns the values of the keys of a YAML file; the keys of the result are the names of the corresponding variables.
 func fromFile(path string) (map[string]string, error) {
 	if path == "" {

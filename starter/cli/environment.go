@@ -36,6 +36,9 @@ func (e Environment) Environ() []string {
 	return all
 }
 
+// SecretFiles returns the files that the variables name and that have, or can have, secret settings.
+func (e Environment) SecretFiles() []string { return config.SecretFiles(e.Environ()) }
+
 // Get returns the value of a variable, or an empty string if the variable is not set.
 func (e Environment) Get(name string) string {
 	value, _ := e.LookupEnv(name)
