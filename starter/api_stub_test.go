@@ -97,7 +97,8 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	case parts[0] == "operator" && parts[len(parts)-1] == "history":
 		return s.history(parts[2], parts[3])
 	case parts[0] == "operator" && parts[2] == "projections":
-		return 200, cli.Object{"projections": []cli.Object{{"name": "executions", "compared_at": time.Now()}, {"name": "search attributes", "compared_at": time.Now()}}}
+		return 200, cli.Object{"projections": []cli.Object{{"name": "executions", "compared_at": time.Now()}, {"name": "search attributes", "compared_at": time.Now()},
+			{"name": "usage", "compared_at": time.Now()}}}
 	case parts[0] == "operator" && parts[2] == "overdue":
 		return 200, cli.Object{"overdue": []cli.Object{}}
 	case parts[0] == "operator" && parts[2] == "candidates":

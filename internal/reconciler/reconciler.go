@@ -1,4 +1,4 @@
-// Package reconciler compares the rows of the database with the workflows in Temporal. The rows are authoritative, so the reconciler
+// Package reconciler compares the rows of the database with the workflows in Temporal, and the usage of inventories with the allocations. The rows are authoritative, so the reconciler
 // repairs Temporal if there is a difference. It repairs most differences with a nudge: a note in the outbox that starts or signals a
 // workflow, so that the workflow reads its row again. Temporal may lose executions, search attributes, the schedule or all its data, and
 // a person may end a workflow by mistake. The reconciler is not itself a workflow, so that it survives the loss of every workflow.
@@ -49,6 +49,8 @@ type Options struct {
 	Metrics        prometheus.Registerer
 	// Overdue finds the objects that should have made progress by now, so that the reconciler logs them.
 	Overdue func(context.Context) ([]reportstore.OverdueObject, error)
+	// RepairUsage compares the usage of each inventory with the allocations, corrects it, and returns what it has compared and corrected.
+	RepairUsage func(context.Context) (compared int64, corrected []string, err error)
 }
 
 // Reconciler compares the rows with Temporal. Of several processes, only one runs its Reconciler at a time.
@@ -99,6 +101,7 @@ func (r *Reconciler) runAsLeader(ctx context.Context) {
 		{"creating the schedule of the sweep failed", every(ensureInterval, r.EnsureSchedule)},
 		{"creating the search attributes failed", every(ensureInterval, r.binding.EnsureSearchAttributes)},
 		{"comparing the rows with Temporal failed", compare.run},
+		{"comparing the usage of inventories with the allocations failed", r.repairUsage},
 	} {
 		parts.Go(func() {
 			failures := failureLog{what: part.what}

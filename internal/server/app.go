@@ -127,7 +127,7 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	a.relay = relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry, Tracer: a.traces.Tracer()})
 	a.reconciler = reconciler.New(reconciler.Options{DB: a.store.DB, Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace,
 		EnsureSchedule: func(ctx context.Context) error { return sweepSchedule.create(ctx, a.Temporal) }, Metrics: a.registry,
-		Overdue: a.store.Report.Overdue})
+		Overdue: a.store.Report.Overdue, RepairUsage: a.store.Inventory.RepairUsage})
 	a.direct = delivery.NewDirect(delivery.Sender{Recorded: a.store.Notifications, Nova: options.Nova, Agents: options.Agents}, a.registry)
 	options.Store, options.Notes = a.store, a.relay
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot

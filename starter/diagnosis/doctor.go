@@ -74,6 +74,7 @@ func checks() []check {
 		{"search attributes", checkAttributes},
 		{"executions", checkProjection("executions")},
 		{"attribute values", checkProjection("search attributes")},
+		{"usage", checkProjection("usage")},
 		{"leases", checkLeases},
 		{"hosts", checkHosts},
 		{"overdue", checkOverdue},
@@ -84,6 +85,7 @@ func checks() []check {
 		{"Keystone", checkKeystone},
 		{"RabbitMQ", checkRabbitMQ},
 		{"virtual hosts", checkVirtualHosts},
+		{"secret files", checkSecretFiles},
 		{"clocks", checkClocks},
 	}
 }

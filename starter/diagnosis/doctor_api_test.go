@@ -78,6 +78,8 @@ func TestDoctor_EachDamageIsAFailureWithAdvice(t *testing.T) {
 		"no comparison yet": {checkProjection("executions"), map[string]string{projections: `{"projections":[{"name":"executions","compared_at":null}]}`}, "-", "not compared executions with the rows yet", ""},
 		"outdated search attributes": {checkProjection("search attributes"), map[string]string{projections: `{"projections":[{"name":"search attributes","compared_at":"2030-01-31T09:59:00Z","different":360}]}`},
 			"FAIL", "360 executions have outdated attributes", "relay and temporal"},
+		"wrong usage": {checkProjection("usage"), map[string]string{projections: `{"projections":[{"name":"usage","compared_at":"2030-01-31T09:59:00Z","different":1,"examples":["VCPU of provider u1"]}]}`},
+			"FAIL", "1 inventories had a usage that differs from their allocations: VCPU of provider u1", "berth repairs this within minutes"},
 		"API without projections": {checkProjection("executions"), nil, "-", "does not answer GET /operator/v1/projections", ""},
 		"no overdue lease": {checkLeases, map[string]string{"/reservation/v1/leases": `{"leases":[{"id":"l1","name":"gold","status":"PENDING","start_date":"2030-01-31T10:00:00.000000"}]}`},
 			"ok", "no start or end of a lease is overdue", ""},

@@ -17,7 +17,7 @@ const (
 	maxLateness = time.Minute
 )
 
-// projection is the result of the last comparison of the rows with data outside the database, such as Temporal's executions.
+// projection is the result of the last comparison of rows with data that is derived from them, such as Temporal's executions.
 type projection struct {
 	Name       string     `json:"name"`
 	ComparedAt *time.Time `json:"compared_at"`
@@ -64,6 +64,12 @@ func checkProjection(name string) func(context.Context, *cli.Session) (string, e
 	}
 }
 
+// different says what the count `different` of a projection counts.
+var different = map[string]string{
+	"search attributes": "executions have outdated attributes",
+	"usage":             "inventories had a usage that differs from their allocations",
+}
+
 // differences describes each kind of difference between a projection and the rows.
 func (p projection) differences() []string {
 	var found []string
@@ -73,7 +79,7 @@ func (p projection) differences() []string {
 	}{
 		{p.Unattended, "rows have no execution"},
 		{p.Orphans, "executions have no row"},
-		{p.Different, "executions have outdated attributes"},
+		{p.Different, different[p.Name]},
 	} {
 		if d.n > 0 {
 			found = append(found, fmt.Sprintf("%d %s", d.n, d.what))

@@ -46,7 +46,11 @@ func (c *handler) projections(ctx context.Context, _ query) (any, error) {
 	for _, p := range found {
 		out := projection{Name: "Workflow executions in Temporal", Hint: "Each row that needs a workflow has one open execution.", ComparedAt: p.ComparedAt, Rows: p.Compared,
 			Counts: []fact{count("rows without an execution", p.Unattended), count("executions without a row", p.Orphans)}, Examples: p.Examples}
-		if p.Name == outbox.SearchAttributes {
+		switch p.Name {
+		case outbox.Usage:
+			out.Name, out.Hint = "Usage of inventories", "The usage of each inventory is the sum of the allocations from it."
+			out.Counts = []fact{count("inventories with another usage", p.Different)}
+		case outbox.SearchAttributes:
 			out.Name, out.Hint = "Search attributes in Temporal", "The search attributes of each open execution have the values of its row."
 			out.Counts = []fact{count("executions with other values", p.Different)}
 		}

@@ -233,6 +233,7 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 	want := []any{
 		map[string]any{"name": "executions", "compared_at": nil, "rows": 0.0, "unattended": 0.0, "orphans": 0.0, "late_seconds": 0.0, "examples": []any{}},
 		map[string]any{"name": "search attributes", "compared_at": nil, "rows": 0.0, "different": 0.0, "examples": []any{}},
+		map[string]any{"name": "usage", "compared_at": nil, "rows": 0.0, "different": 0.0, "examples": []any{}},
 		map[string]any{"name": "controller", "compared_at": nil, "rows": 0.0, "missing": 0.0, "extra": 0.0, "different": 0.0, "examples": []any{}},
 	}
 	if d := cmp.Diff(want, read()); d != "" {
@@ -258,7 +259,7 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 	storetest.Exec(t, url, `
 		insert into mirror_finding (run, object_type, object_id, kind, attributes, data)
 		values (7, 'network', 'n', 'missing', '{}', '{}'), (7, 'port', 'p', 'extra', '{}', '{}')`)
-	audited := read()[2].(map[string]any)
+	audited := read()[3].(map[string]any)
 	if audited["compared_at"] == nil {
 		t.Error("compared_at after an audit: got null, want a time")
 	}

@@ -121,6 +121,7 @@ func (a *arena) checkInvariants() {
 	a.t.Helper()
 	a.none("consumers without allocations", `select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`)
 	a.none("allocations without a consumer", `select consumer_id::text from allocation a where not exists (select from consumer where id = a.consumer_id)`)
+	a.none("inventories whose usage is not the sum of their allocations", `select 'wrong' where (`+storetest.CountWrongUsage+`) > 0`)
 	a.none("inventories from which too much is taken", `
 		select format('%s of %s', sum(a.amount), i.total)
 		from inventory i

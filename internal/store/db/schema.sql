@@ -304,13 +304,15 @@ create table inventory (
     allocation_ratio double precision not null,
     created_at timestamp with time zone not null default now(),
     updated_at timestamp with time zone,
+    used bigint not null default 0,
     constraint inventory_pkey PRIMARY KEY (provider_id, class_id),
     constraint inventory_max_unit_check CHECK ((max_unit > 0)),
     constraint inventory_min_unit_check CHECK ((min_unit > 0)),
     constraint inventory_reserved_check CHECK ((reserved >= 0)),
     constraint inventory_step_size_check CHECK ((step_size > 0)),
-    constraint inventory_total_check CHECK ((total > 0))
-);
+    constraint inventory_total_check CHECK ((total > 0)),
+    constraint inventory_used_check CHECK ((used >= 0))
+) with (fillfactor=70);
 
 CREATE INDEX inventory_class ON public.inventory USING btree (class_id);
 
@@ -1073,6 +1075,27 @@ create view provisioning_block as
     deadline
    FROM block;
 
+CREATE OR REPLACE FUNCTION public.count_usage()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if tg_op in ('UPDATE', 'DELETE') then
+        update inventory i
+        set used = i.used - a.amount
+        from (select provider_id, class_id, sum(amount) as amount from old_allocation group by provider_id, class_id) a
+        where i.provider_id = a.provider_id and i.class_id = a.class_id;
+    end if;
+    if tg_op in ('INSERT', 'UPDATE') then
+        update inventory i
+        set used = i.used + a.amount
+        from (select provider_id, class_id, sum(amount) as amount from new_allocation group by provider_id, class_id) a
+        where i.provider_id = a.provider_id and i.class_id = a.class_id;
+    end if;
+    return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.host_capacity(its_type text, its_host bigint, its_class text)
  RETURNS numeric
  LANGUAGE sql
@@ -1154,6 +1177,12 @@ begin
     return null;
 end
 $function$;
+
+CREATE TRIGGER allocation_deleted AFTER DELETE ON public.allocation REFERENCING OLD TABLE AS old_allocation FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
+
+CREATE TRIGGER allocation_inserted AFTER INSERT ON public.allocation REFERENCING NEW TABLE AS new_allocation FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
+
+CREATE TRIGGER allocation_updated AFTER UPDATE ON public.allocation REFERENCING OLD TABLE AS old_allocation NEW TABLE AS new_allocation FOR EACH STATEMENT EXECUTE FUNCTION count_usage();
 
 CREATE CONSTRAINT TRIGGER event_agrees AFTER UPDATE ON public.event DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.status <> new.status) OR (old.lease_id <> new.lease_id) OR (old.event_type <> new.event_type))) EXECUTE FUNCTION lease_agrees();
 

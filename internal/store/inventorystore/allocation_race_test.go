@@ -44,6 +44,7 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 		`select deadlocks from pg_stat_database where datname = current_database()`,
 		`select count(*) from consumer c where not exists (select from allocation where consumer_id = c.id)`,
 		fmt.Sprintf(`select count(*) from (select sum(amount) as used from allocation group by provider_id) as busy where used > %d`, capacity),
+		storetest.CountWrongUsage,
 		countHistoryGaps,
 	} {
 		var broken int

@@ -27,10 +27,7 @@ const allocationStatement = `
 		join inventory i on i.provider_id = p.id and i.class_id = c.id
 		where p.uuid = @provider
 			and new.amount between i.min_unit and i.max_unit and new.amount % i.step_size = 0
-			and new.amount + coalesce((
-				select sum(amount)
-				from allocation
-				where provider_id = i.provider_id and class_id = i.class_id), 0) <= (i.total - i.reserved) * i.allocation_ratio
+			and i.used + new.amount <= (i.total - i.reserved) * i.allocation_ratio
 	), updated_provider as (
 		update provider p
 		set generation = p.generation + 1, updated_at = now()

@@ -109,11 +109,7 @@ func (t *allocationTx) queueInventories(batch *pgx.Batch) {
 	slices.Sort(classes)
 	batch.Queue(`
 		select p.uuid as provider, (select name from resource_class where id = i.class_id) as class, i.provider_id, i.class_id,
-			i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
-			coalesce((
-				select sum(amount)
-				from allocation
-				where provider_id = i.provider_id and class_id = i.class_id), 0)::bigint as used
+			i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio, i.used
 		from provider p
 		join inventory i on i.provider_id = p.id
 		where p.uuid = any($1) and (select name from resource_class where id = i.class_id) = any($2)`,

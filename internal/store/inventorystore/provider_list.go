@@ -140,11 +140,7 @@ type availableRow struct {
 // requested resource classes whose requested amount the provider has available.
 func countAvailableClasses(ctx context.Context, tx db.Tx, resources map[string]int64, where string, args []any) (map[string]int, error) {
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
-		select p.uuid as provider, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
-			coalesce((
-				select sum(a.amount)
-				from allocation a
-				where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint as used
+		select p.uuid as provider, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio, i.used
 		from provider p
 		join inventory i on i.provider_id = p.id
 		join (select id, name from resource_class where name = any($%d)) c on c.id = i.class_id

@@ -30,32 +30,17 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// inventoryQuery returns a SQL query for the inventories of the trees whose root providers the query `roots` selects. The arguments of the
+// inventoryQuery returns a SQL query for the inventories and their usage of the trees whose root providers the query `roots` selects. The arguments of the
 // returned query are the arguments of `roots`, then the IDs of the resource classes to read; null instead of the IDs means all classes.
 func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
-		select i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio
+		select i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio, i.used
 		from roots
 		join provider p on p.root_id = roots.id
 		join inventory i on i.provider_id = p.id
 		where $%d::integer[] is null or i.class_id = any($%[2]d)`,
 		roots, args+1)
-}
-
-// usageQuery returns a SQL query for the used amounts of all resource classes, for each provider of the trees whose root
-// providers the query `roots` selects.
-func usageQuery(roots string) string {
-	return fmt.Sprintf(`
-		with roots as materialized (%s)
-		select p.id, u.class_id, u.used
-		from roots
-		join provider p on p.root_id = roots.id
-		cross join lateral (
-			select a.class_id, sum(a.amount)::bigint as used
-			from allocation a
-			where a.provider_id = p.id
-			group by a.class_id) u`, roots)
 }
 
 // treeBatch contains provider trees that are read together.
@@ -74,7 +59,6 @@ func (r *treeReader) read(ctx context.Context, roots string, args []any, aggrega
 	batch := &pgx.Batch{}
 	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), r.traitIDs, aggregates)...).Query(b.readNodes)
 	batch.Queue(inventoryQuery(roots, len(args)), append(slices.Clone(args), r.classIDs)...).Query(b.readInventories)
-	batch.Queue(usageQuery(roots), args...).Query(b.readUsage)
 	b.err = r.tx.SendBatch(ctx, batch).Close()
 	return b
 }
@@ -110,22 +94,11 @@ func (b *treeBatch) readInventories(rows pgx.Rows) error {
 	var provider int64
 	var class int32
 	var i inventory.Inventory
+	var used int64
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
-		&i.AllocationRatio}, func() error {
+		&i.AllocationRatio, &used}, func() error {
 		n := b.nodes[provider]
-		n.Inventories = append(n.Inventories, &inventory.NodeInventory{Class: b.reader.classes.names[class], Inventory: i})
-		return nil
-	})
-	return err
-}
-
-func (b *treeBatch) readUsage(rows pgx.Rows) error {
-	var provider, used int64
-	var class int32
-	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &used}, func() error {
-		if i := b.nodes[provider].InventoryOf(b.reader.classes.names[class]); i != nil { // nil if the class is not one of the classes to read
-			i.Used = used
-		}
+		n.Inventories = append(n.Inventories, &inventory.NodeInventory{Class: b.reader.classes.names[class], Inventory: i, Used: used})
 		return nil
 	})
 	return err

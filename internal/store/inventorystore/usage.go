@@ -14,10 +14,7 @@ import (
 // ProviderUsage returns the allocated amount of each inventory of a provider.
 func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.ProviderUsage, error) {
 	rows, err := s.db.Query(ctx, `
-		select p.generation, c.name, coalesce((
-			select sum(a.amount)
-			from allocation a
-			where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint
+		select p.generation, c.name, coalesce(i.used, 0)
 		from provider p
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)

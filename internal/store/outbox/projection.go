@@ -10,21 +10,23 @@ import (
 	"berth/internal/store/db"
 )
 
-// Names of the projections. A projection is data in Temporal that is derived from the rows that must have a workflow.
+// Names of the projections. A projection is data that is derived from rows. Executions and search attributes are in Temporal, and are
+// derived from the rows that must have a workflow. The usage of inventories is derived from the allocations.
 const (
 	Executions       = "executions"
 	SearchAttributes = "search attributes"
+	Usage            = "usage"
 )
 
-// Projection contains the result of the last comparison of one projection with the rows that must have a workflow.
+// Projection contains the result of the last comparison of one projection with its rows.
 type Projection struct {
 	Name       string
 	ComparedAt *time.Time // end of the comparison; nil: no comparison has ended yet
 	Compared   int64      // number of rows that were compared
 	Unattended int64      // rows without an open execution; the workflow of each such row was restarted
 	Orphans    int64      // open executions without a row; each such execution was nudged
-	Different  int64      // open executions whose search attributes differ from the row
-	Examples   []string   // workflow IDs of some differences
+	Different  int64      // open executions whose search attributes differ from the row, or inventories with a wrong usage
+	Examples   []string   // workflow IDs or inventories of some differences
 }
 
 // SaveComparison stores the result of a comparison that has just ended.
@@ -42,16 +44,16 @@ func (s *Store) SaveComparison(ctx context.Context, p Projection) error {
 	return nil
 }
 
-// Projections returns the result of the last comparison of each projection that is in Temporal.
+// Projections returns the result of the last comparison of each projection that is in Temporal or in the database.
 func (s *Store) Projections(ctx context.Context) ([]Projection, error) {
 	found, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[Projection], `
 		select n.name, p.compared_at, coalesce(p.compared, 0), coalesce(p.unattended, 0), coalesce(p.orphans, 0), coalesce(p.different, 0),
 			coalesce(p.examples, '{}')
 		from unnest($1::text[]) with ordinality as n (name, place)
 		left join projection p using (name)
-		order by n.place`, []string{Executions, SearchAttributes})
+		order by n.place`, []string{Executions, SearchAttributes, Usage})
 	if err != nil {
-		return nil, fmt.Errorf("read the results of the comparisons of the rows with Temporal: %w", err)
+		return nil, fmt.Errorf("read the results of the comparisons with the rows: %w", err)
 	}
 	return found, nil
 }

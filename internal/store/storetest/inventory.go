@@ -69,3 +69,9 @@ func VCPUs(consumer, provider string, amount int64, expect inventory.Expectation
 func NoAllocations(consumer string, expect inventory.Expectation) inventory.ConsumerWrite {
 	return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: expect}
 }
+
+// CountWrongUsage is a SQL query that counts the inventories whose usage is not the sum of the allocations from them.
+const CountWrongUsage = `
+	select count(*)
+	from inventory i
+	where used <> coalesce((select sum(amount) from allocation where provider_id = i.provider_id and class_id = i.class_id), 0)`
