@@ -80,6 +80,42 @@ func (s *stack) measureAllocations(a *api, clients, n int, provider func(client 
 	}
 }
 
+// openAllocationsAfter measures allocations from one provider that already has n consumers. If the time of an allocation does not depend on
+// what is already allocated, the rate does not depend on n.
+func openAllocationsAfter(n int) func(context.Context, *stack) (*subject, error) {
+	return func(ctx context.Context, s *stack) (*subject, error) {
+		provider := uuid.NewString()
+		a, err := s.loadDataset(ctx, oneProvider(provider, s.scaleRows(n)))
+		if err != nil {
+			return nil, err
+		}
+		connections := newHTTPConnections(a.base, 1)
+		s.onClose(connections.close)
+		return &subject{
+			setUp: connections.open,
+			op: func(context.Context, int) (int, error) {
+				return 1, connections.send(0, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocationBody(provider))
+			},
+		}, nil
+	}
+}
+
+// oneProvider returns a dataset of one provider with n consumers, each of which has allocations of three resource classes.
+func oneProvider(id string, n int) dataset {
+	return dataset{fmt.Sprint("one_provider_", n), []string{
+		fmt.Sprintf(`insert into provider (id, uuid, name, root_id) values (1, '%s', 'host', 1)`, id),
+		`insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+			select 1, id, 2147483647, 0, 1, 2147483647, 1, 1 from resource_class where name in ('VCPU', 'MEMORY_MB', 'DISK_GB')`,
+		fmt.Sprintf(`
+			with consumers as (
+				insert into consumer (uuid, project, user_id, generation)
+				select gen_random_uuid()::text, 'bench', 'bench', 1 from generate_series(1, %d)
+				returning id)
+			insert into allocation (consumer_id, provider_id, class_id, amount)
+			select k.id, i.provider_id, i.class_id, 2 from consumers k, inventory i`, n),
+	}}
+}
+
 // createProviders creates n resource providers with an inventory that does not run out.
 func (a *api) createProviders(ctx context.Context, n int) ([]string, error) {
 	all := make([]string, n)
