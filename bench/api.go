@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,10 +12,11 @@ import (
 	"time"
 )
 
-// api is a client of berth's HTTP APIs with an administrator's token. If startBerth has started the berth process, api also holds the
+// api is a client of berth's HTTP APIs. If startBerth has started the berth process, api also holds the
 // functions that stop, kill and restart this process.
 type api struct {
 	base    string
+	token   string // empty: the token of an administrator
 	http    *http.Client
 	roles   string // roles of berth's process
 	brokers string // RabbitMQ URL of the process; empty: none
@@ -54,7 +56,7 @@ func (a *api) send(ctx context.Context, method, path string, body, into any) err
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set("X-Auth-Token", "admin")
+	r.Header.Set("X-Auth-Token", cmp.Or(a.token, "admin"))
 	r.Header.Set("OpenStack-API-Version", "placement latest")
 	answer, err := a.http.Do(r)
 	if err != nil {

@@ -79,6 +79,8 @@ var figures = []figure{
 	{name: "allocations-together", title: "PUT /allocations/{consumer} from many clients with one provider", baseline: "allocations-apart", windowShare: 0.5, open: openAllocationsTogether},
 	{name: "allocations-0", title: "PUT /allocations/{consumer} for new consumers of a provider without consumers; one client", singleClient: true, latencies: true, windowShare: 0.5, open: openAllocationsAfter(0)},
 	{name: "allocations-100000", title: "PUT /allocations/{consumer} for new consumers of a provider with 100,000 consumers; one client", baseline: "allocations-0", singleClient: true, latencies: true, windowShare: 0.5, open: openAllocationsAfter(100_000)},
+	{name: "project", title: "POST /networks of one project, ten per second", latencies: true, windowShare: 1, open: openFairness(0)},
+	{name: "project-beside-greedy", title: "POST /networks of one project, ten per second, while 16 clients of another project send it as fast as they can; BERTH_PROJECT_RATE=100", baseline: "project", latencies: true, windowShare: 1, open: openFairness(greedyClients)},
 	{name: "selects", title: "reads of one row by its primary key, with net/http and the database driver alone", windowShare: 0.5, open: openSelects},
 	{name: "candidates", title: "GET /allocation_candidates, limit 100, of 1,000 providers; one client", singleClient: true, latencies: true, windowShare: 0.25, open: openCandidates},
 	{name: "candidates-nested", title: "all allocation candidates of 7,000 nested providers; one client", singleClient: true, latencies: true, windowShare: 0.25, open: openNestedCandidates},

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"berth/internal/devstack"
+)
+
+const (
+	// greedyClients is the number of clients of one project that send requests as fast as they can.
+	greedyClients = 16
+	// projectRate is the setting BERTH_PROJECT_RATE of the fairness figures, in requests per second.
+	projectRate = 100
+)
+
+// openFairness measures POST /networks of one project, ten times a second, while the given number of clients of another project send the same
+// request as fast as they can.
+func openFairness(greedy int) func(context.Context, *stack) (*subject, error) {
+	return func(ctx context.Context, s *stack) (*subject, error) {
+		modest, err := s.startFairBerth(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rival := &api{base: modest.base, token: "greedy", http: modest.http}
+		var sent, refused atomic.Int64
+		return &subject{
+			measureRound: func(ctx context.Context, p pace) (sample, error) {
+				ctx, cancel := context.WithCancel(ctx)
+				var rivals sync.WaitGroup
+				defer rivals.Wait()
+				defer cancel()
+				for range greedy {
+					rivals.Go(func() {
+						for ctx.Err() == nil {
+							if _, err := rival.create(ctx, "network", attributes{"name": "bench"}); err != nil {
+								refused.Add(1)
+							}
+							sent.Add(1)
+						}
+					})
+				}
+				return measureTimes(ctx, p, func(ctx context.Context) (time.Duration, error) {
+					begin := time.Now()
+					_, err := modest.create(ctx, "network", attributes{"name": "bench"})
+					return time.Since(begin), err
+				})
+			},
+			details: func(context.Context) ([]detail, error) {
+				if greedy == 0 {
+					return nil, nil
+				}
+				return []detail{{"requests of the greedy clients", float64(sent.Load())}, {"of which refused", float64(refused.Load())}}, nil
+			},
+		}, nil
+	}
+}
+
+// startFairBerth starts an API with its own database, whose callers have projects and a limited rate. The fairness figures share it.
+func (s *stack) startFairBerth(ctx context.Context) (*api, error) {
+	const name = "fairness"
+	if a := s.datasets[name]; a != nil {
+		return a, nil
+	}
+	keystone, err := devstack.Serve(0, http.HandlerFunc(serveKeystone))
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(keystone.Stop)
+	database, err := s.createDatabase(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.startBerth(ctx, name, database, "api", "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_USERNAME=berth", "OS_PASSWORD=berth",
+		"OS_PROJECT_NAME=service", fmt.Sprint("BERTH_PROJECT_RATE=", projectRate))
+	if err != nil {
+		return nil, err
+	}
+	a.token = "modest"
+	s.datasets[name] = a
+	return a, nil
+}
+
+// serveKeystone is the part of Keystone's API that berth uses to validate tokens. The text of a token is also the name of its user and
+// project. berth's own user has the role service, all others have the role member.
+func serveKeystone(w http.ResponseWriter, r *http.Request) {
+	name, role := cmp.Or(r.Header.Get("X-Subject-Token"), "berth"), "member"
+	status := http.StatusOK
+	switch {
+	case !strings.HasSuffix(r.URL.Path, "/auth/tokens"):
+		http.NotFound(w, r)
+		return
+	case r.Method == http.MethodPost:
+		role, status = "service", http.StatusCreated
+	}
+	w.Header().Set("X-Subject-Token", name)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	domain := attributes{"id": "default", "name": "Default"}
+	now := time.Now().UTC()
+	_ = json.NewEncoder(w).Encode(attributes{"token": attributes{
+		"methods": []string{"password"}, "issued_at": now.Format(time.RFC3339), "expires_at": now.Add(time.Hour).Format(time.RFC3339),
+		"user":    attributes{"id": name, "name": name, "domain": domain},
+		"project": attributes{"id": name, "name": name, "domain": domain},
+		"roles":   []attributes{{"id": role, "name": role}},
+	}})
+}
