@@ -59,6 +59,7 @@ type App struct {
 	refusedConns    *prometheus.CounterVec // connections over a limit
 	operators       *endpoint              // on BERTH_OPERATOR_LISTEN; nil without this setting
 	live            *console.Live          // the live pages of the console
+	ready           *readinessProbe        // answers /readyz
 	workersStarted  atomic.Bool            // also true without the role temporal
 	stopping        atomic.Bool
 }
@@ -81,6 +82,7 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 		return nil, err
 	}
 	a := &App{cfg: cfg, policies: rules, registry: registry, live: console.NewLive()}
+	a.ready = newReadinessProbe(a.checkReadiness, a.stopping.Load)
 	a.keystone, _ = id.(*identity.Keystone)
 	registerKeystoneMetric(a.keystone, a.registry)
 	registerBuildMetric(a.registry)

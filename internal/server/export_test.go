@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -30,4 +31,23 @@ func NewCachedCollector(c prometheus.Collector) (prometheus.Collector, func(time
 // MeasureService returns the function that measures the requests to a service.
 func MeasureService(registry prometheus.Registerer, service string) func(http.RoundTripper) http.RoundTripper {
 	return newServiceMetrics(registry).measure(service)
+}
+
+// KeepReadiness sets how long the app answers /readyz with the result of its last check.
+func (a *App) KeepReadiness(d time.Duration) { a.ready.keepFor(d) }
+
+func (p *readinessProbe) keepFor(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keep = d
+}
+
+// NewReadinessProbe returns a handler of /readyz that keeps the result of `check` for the time `keep`, and a function that returns the number
+// of requests that wait for a check to begin.
+func NewReadinessProbe(keep time.Duration, check func(context.Context) string, stopping func() bool) (h http.Handler, waiting func() int) {
+	p := newReadinessProbe(func(ctx context.Context) readiness {
+		return readiness{results: map[string]string{"scripted": check(ctx)}}
+	}, stopping)
+	p.keepFor(keep)
+	return p, p.checks.Waiting
 }

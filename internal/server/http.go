@@ -152,7 +152,7 @@ func (a *App) newHandlers(id identity.Authenticator) (everyone, operators http.H
 	served := a.servedAPIs(id)
 	apis := a.measuredAPIs(served)
 	metrics := promhttp.HandlerFor(withHelp{a.registry}, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
-	health := map[string]http.Handler{"/healthz": getOnly(serveHealth), "/readyz": getOnly(a.serveReadiness)}
+	health := map[string]http.Handler{"/healthz": getOnly(serveHealth), "/readyz": getOnly(a.ready.ServeHTTP)}
 	forOperators := maps.Clone(health)
 	forOperators["/metrics"] = getOnly(metrics.ServeHTTP)
 	if a.cfg.OperatorListen == "" {

@@ -48,12 +48,6 @@ type readinessCheck struct {
 func (a *App) readinessChecks() []readinessCheck {
 	relay, workers := a.hasRole(config.Relay), a.hasRole(config.Temporal)
 	checks := []readinessCheck{
-		{name: "process", run: func(context.Context) error {
-			if a.stopping.Load() {
-				return errors.New("the process is stopping")
-			}
-			return nil
-		}},
 		{name: "database", run: a.store.CheckWritable},
 		{name: "notes", informational: !relay, run: a.checkNotes},
 		{name: "temporal", informational: !relay && !workers, run: a.checkNamespace},
@@ -177,6 +171,13 @@ func (a *App) checkReadiness(ctx context.Context) readiness {
 	return found
 }
 
+// with returns a copy of the readiness with one more result.
+func (r readiness) with(name, result string) readiness {
+	results := map[string]string{name: result}
+	maps.Copy(results, r.results)
+	return readiness{results: results, informational: append([]string{}, r.informational...)}
+}
+
 // failures returns the failed checks that make the process not ready, as "name: reason", sorted by name.
 func (r readiness) failures() []string {
 	var failures []string
@@ -186,15 +187,4 @@ func (r readiness) failures() []string {
 		}
 	}
 	return failures
-}
-
-// serveReadiness answers /readyz: 200 if all checks that the roles of this process need pass, otherwise 503. The body of the response
-// contains the result of each check, and names the informational checks.
-func (a *App) serveReadiness(w http.ResponseWriter, r *http.Request) {
-	found := a.checkReadiness(r.Context())
-	status, code := "ready", http.StatusOK
-	if len(found.failures()) > 0 {
-		status, code = "not ready", http.StatusServiceUnavailable
-	}
-	osapi.WriteJSON(w, code, map[string]any{"status": status, "checks": found.results, "informational": found.informational})
 }
