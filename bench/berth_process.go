@@ -33,7 +33,8 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string, se
 	a.log, a.roles = log.Name(), roles
 	a.command = func() *exec.Cmd {
 		cmd := exec.Command(s.worker, "-roles", a.roles)
-		cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn", "BERTH_QUOTA=off", "BERTH_LEASE_QUOTA=off",
+		cmd.Env = []string{"BERTH_AUTH=noauth", "BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn", "BERTH_QUOTA=off",
+			"BERTH_LEASE_QUOTA=off",
 			"BERTH_ODL_URL=" + s.stubs.ODL + odltest.BasePath, "BERTH_NOVA_URL=" + s.stubs.Nova, "BERTH_RABBITMQ_URL=" + a.brokers,
 			"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 		cmd.Env = append(cmd.Env, settings...)

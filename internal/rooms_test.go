@@ -94,7 +94,8 @@ var packageRules = map[string]packageRule{
 	"starter/schema": {
 		may:    []string{"internal/store/db", "internal/version", "starter/cli"},
 		always: []string{"github.com/spf13/pflag"},
-		why:    "migrates the schema and says with which schemas the program works, so it needs internal/store/db and no other store",
+		why: "migrates the schema, says with which schemas the program works, and changes which processes the database accepts, so it needs " +
+			"internal/store/db and no other store",
 	},
 	"starter/demo": {
 		may:    []string{"internal/contract", "starter/cli", "starter/resource", "starter/diagnosis"},

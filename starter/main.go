@@ -1,10 +1,11 @@
 // Command starter is berth's command line. The program starter is a client of the API and of Temporal. Only `starter
-// migrate` and `starter doctor` connect to the database.
+// migrate`, `starter authentication` and `starter doctor` connect to the database.
 package main
 
 import (
 	"context"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -31,10 +32,17 @@ func main() {
 func commandTree() cli.Tree {
 	return cli.Tree{
 		Commands:    slices.Concat(resource.Commands(), diagnosis.Commands(), schema.Commands(), demo.Commands()),
-		Groups:      resource.Groups,
+		Groups:      groups(),
 		Completable: resource.Completable,
 		Version:     schema.Version(),
 	}
+}
+
+// groups returns the help texts of all groups of commands.
+func groups() map[string]string {
+	all := maps.Clone(resource.Groups)
+	maps.Copy(all, schema.Groups)
+	return all
 }
 
 // run executes one command line. cli.ExitCode converts the error that run returns to the exit code of the process.

@@ -51,7 +51,7 @@ type Config struct {
 	ProjectRate        Rate
 	AgentRate          Rate // of the agents of one host, over HTTP
 	Connections        Connections
-	Auth               string // Noauth or Keystone
+	Auth               string // Noauth, Keystone, or empty: not set
 	Policy             Policy
 	CORS               CORS
 	Roles              []string
@@ -254,8 +254,8 @@ func (c Config) RequiresSignatures() bool {
 // check rejects settings that contradict each other, and settings that depend on another setting that is missing.
 func (c Config) check() error {
 	for _, l := range []struct{ setting, address string }{{"BERTH_LISTEN", c.Listen}, {"BERTH_OPERATOR_LISTEN", c.OperatorListen}} {
-		if c.Auth == Noauth && l.address != "" && !loopback(l.address) {
-			return fmt.Errorf("%s=%s: BERTH_AUTH=noauth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
+		if c.Auth != Keystone && l.address != "" && !loopback(l.address) {
+			return fmt.Errorf("%s=%s: without BERTH_AUTH=keystone berth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
 				l.setting, l.address)
 		}
 	}

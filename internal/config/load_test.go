@@ -38,7 +38,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
 		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
-		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo, LogFormat: config.LogText, RequestTimeout: 30 * time.Second, ProjectRate: config.Rate{Burst: 100},
+		Listen: "127.0.0.1:8778", LogLevel: slog.LevelInfo, LogFormat: config.LogText, RequestTimeout: 30 * time.Second, ProjectRate: config.Rate{Burst: 100},
 		AgentRate:   config.Rate{PerSecond: 50, Burst: 1000},
 		Connections: config.Connections{Total: 2000, PerAddress: 250, Streams: 100},
 		Traces:      config.Traces{Exporter: "otlp", Protocol: "http/protobuf", Sampler: "parentbased_always_on", Ratio: 1, Service: "berth"},
@@ -126,7 +126,7 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"neither on nor off":    {environ: []string{"BERTH_DEMO=maybe"}, want: []string{"must be on or off"}},
 		"wrong level":           {environ: []string{"BERTH_LOG_LEVEL=loud"}, want: []string{"must be debug, info"}},
 		"wrong auth":            {environ: []string{"BERTH_AUTH=none"}, want: []string{"must be noauth or keystone"}},
-		"noauth, all addresses": {environ: []string{"BERTH_LISTEN=:8778"}, want: []string{"BERTH_LISTEN=:8778", "loopback only"}},
+		"noauth, all addresses": {environ: []string{"BERTH_AUTH=noauth", "BERTH_LISTEN=:8778"}, want: []string{"BERTH_LISTEN=:8778", "loopback only"}},
 		"noauth, not loopback":  {environ: []string{"BERTH_LISTEN=192.0.2.1:8778"}, want: []string{"loopback only"}},
 		"noauth, a host name":   {environ: []string{"BERTH_LISTEN=localhost.example:8778"}, want: []string{"loopback only"}},
 		"certificate, no key":   {environ: []string{"BERTH_TLS_CERT_FILE=/c"}, want: []string{"BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE belong together"}},
@@ -134,6 +134,7 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 		"client CA without TLS": {environ: []string{"BERTH_TLS_CLIENT_CA_FILE=/c"}, want: []string{"BERTH_TLS_CLIENT_CA_FILE needs BERTH_TLS_CERT_FILE"}},
 		"client key alone":      {environ: []string{"BERTH_CLIENT_KEY_FILE=/k"}, want: []string{"BERTH_CLIENT_CERT_FILE and BERTH_CLIENT_KEY_FILE belong together"}},
 		"operators, no port":    {environ: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1"}, want: []string{"BERTH_OPERATOR_LISTEN=127.0.0.1: must be host:port"}},
+		"no BERTH_AUTH":         {environ: []string{"BERTH_AUTH=", "BERTH_LISTEN=:8778"}, want: []string{"without BERTH_AUTH=keystone", "loopback only"}},
 		"noauth for operators":  {environ: []string{"BERTH_OPERATOR_LISTEN=:8777"}, want: []string{"BERTH_OPERATOR_LISTEN=:8777", "loopback only"}},
 		"keystone without URL":  {environ: []string{"BERTH_AUTH=keystone"}, want: []string{"needs OS_AUTH_URL"}},
 		"project rate":          {environ: []string{"BERTH_PROJECT_RATE=NaN"}, want: []string{"BERTH_PROJECT_RATE", "from 0.001"}},

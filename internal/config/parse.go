@@ -52,7 +52,7 @@ func listen(field func(*Config) *string) setter {
 // auth parses the kind of authentication.
 func auth(c *Config, s string) error {
 	c.Auth = s
-	if s != Noauth && s != Keystone {
+	if s != "" && s != Noauth && s != Keystone {
 		return errors.New("must be noauth or keystone")
 	}
 	return nil

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -72,6 +73,7 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 		}
 	}
 	if *dev {
+		cfg.Auth = cmp.Or(cfg.Auth, config.Noauth)
 		return runDev(ctx, cfg, environ, out)
 	}
 	slog.SetDefault(newLogger(logOutput, cfg))
@@ -80,6 +82,9 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 		return errors.New("BERTH_DATABASE_URL is not set; `worker --dev` starts a database of its own")
 	}
 	if err := checkSchema(ctx, cfg.DatabaseURL); err != nil {
+		return err
+	}
+	if err := checkAuthentication(ctx, cfg.DatabaseURL, cfg.Auth); err != nil {
 		return err
 	}
 	a, err := Open(ctx, cfg, environ)

@@ -152,6 +152,9 @@ func (d *devRun) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := db.SetAuthentication(ctx, d.postgres.URL, d.cfg.Auth); err != nil {
+		return err
+	}
 	d.printf("PostgreSQL is running, %d migrations applied", len(steps))
 	cli, err := devstack.TemporalCLI(ctx, func(s string) { d.printf("%s", s) })
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // tables lists the tables that each package owns. Only the package that owns a table may write the table.
 var tables = map[string][]string{
-	"db":           {"schema_support"},
+	"db":           {"schema_support", "authentication"},
 	"outbox":       {"note", "temporal_namespace", "projection"},
 	"journalstore": {"journal_entry", "journal_dep", "journal_audit", "journal_pause", "journal_pause_audit", "mirror_breaker", "mirror_object"},
 	"inventorystore": {"provider", "inventory", "trait", "provider_trait", "resource_class", "provider_aggregate", "consumer",

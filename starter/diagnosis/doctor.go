@@ -66,6 +66,7 @@ func checks() []check {
 	return []check{
 		{"database", checkDatabase},
 		{"API", checkAPI},
+		{"authentication", checkAuthentication},
 		{"notes", checkNotes},
 		{"notes set aside", checkSetAsideNotes},
 		{"Temporal", checkTemporal},

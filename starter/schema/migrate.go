@@ -11,16 +11,25 @@ import (
 	"berth/starter/cli"
 )
 
-func migrateCommand(f *pflag.FlagSet) cli.Action {
-	listOnly := f.Bool("status", false, "list the migrations and whether they are applied; change nothing")
+const migrateHelp = "If BERTH_AUTH is set and the database has no value yet, the command also stores the value, as the first process of berth does."
+
+// requireDatabase declares the flag --database-url, and returns an action that runs only if a database is set.
+func requireDatabase(f *pflag.FlagSet, act cli.Action) cli.Action {
 	database := f.String("database-url", "", "URL of the PostgreSQL database (BERTH_DATABASE_URL)")
-	return func(ctx context.Context, s *cli.Session, _ []string) error {
+	return func(ctx context.Context, s *cli.Session, args []string) error {
 		if *database != "" {
 			s.DatabaseURL = *database
 		}
 		if s.DatabaseURL == "" {
 			return cli.Errorf(cli.ExitUsage, "Set BERTH_DATABASE_URL or --database-url.", "no database is set")
 		}
+		return act(ctx, s, args)
+	}
+}
+
+func migrateCommand(f *pflag.FlagSet) cli.Action {
+	listOnly := f.Bool("status", false, "list the migrations and whether they are applied; change nothing")
+	return requireDatabase(f, func(ctx context.Context, s *cli.Session, _ []string) error {
 		migrations, err := db.Migrations(ctx, s.DatabaseURL)
 		if err != nil {
 			return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
@@ -33,12 +42,27 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 				return &cli.Error{Code: cli.ExitOther, What: "the migration of the schema failed", Err: err,
 					Next: "Applied migrations stay; repeat the command when the cause is fixed."}
 			}
+			if err := bindAuthentication(ctx, s); err != nil {
+				return err
+			}
 		}
 		if len(migrations) == 0 && !*listOnly {
 			return printNothingToMigrate(ctx, s)
 		}
 		return printMigrations(s, migrations)
+	})
+}
+
+// bindAuthentication stores the value of BERTH_AUTH in a database that has none.
+func bindAuthentication(ctx context.Context, s *cli.Session) error {
+	if s.Auth == "" {
+		return nil
 	}
+	err := db.BindAuthentication(ctx, s.DatabaseURL, s.Auth)
+	if errors.Is(err, db.ErrOtherAuthentication) {
+		return &cli.Error{Code: cli.ExitConflict, What: "the schema is up to date, but no process can start with these settings", Err: err}
+	}
+	return err
 }
 
 // printNothingToMigrate says that the schema needs no migration of this program. A schema that is newer than this program stays as it is.

@@ -126,6 +126,15 @@ CREATE INDEX audit_record_refused ON public.audit_record USING btree (sequence) 
 
 CREATE INDEX audit_record_user ON public.audit_record USING btree (((record ->> 'user'::text)), sequence);
 
+create table authentication (
+    single boolean not null default true,
+    mode text not null,
+    set_at timestamp with time zone not null default now(),
+    constraint authentication_pkey PRIMARY KEY (single),
+    constraint authentication_mode_check CHECK ((mode = ANY (ARRAY['noauth'::text, 'keystone'::text]))),
+    constraint authentication_single_check CHECK (single)
+);
+
 create table block (
     object_id uuid not null,
     entity text not null,
