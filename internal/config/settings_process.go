@@ -26,7 +26,7 @@ var processSettings = Section{"Processes, API and database", []Setting{
 		Description: "Maximum duration of an API request. berth answers a request that takes longer, for example because the database does not answer, with the status 503.",
 		set:         requestTimeout},
 	{Name: "BERTH_TRUSTED_PROXIES", Unit: "list of addresses or networks",
-		Description: "Reverse proxies whose headers X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Prefix berth uses to build the URLs that it returns, for example in the header Location. Without this setting, berth ignores these headers.",
+		Description: "Reverse proxies whose headers X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Prefix berth uses to build the URLs that it returns, for example in the header Location, and whose header X-Forwarded-For names the address of the client, for the audit log and for the limits of invalid tokens. Without this setting, berth ignores these headers.",
 		set:         trustedProxies},
 	{Name: "BERTH_TEMPORAL_UI_URL", Unit: "URL",
 		Description: "URL of Temporal's UI, in the form http://host:port. With this setting, the pages of the console at /console link to the workflows in Temporal's UI.",

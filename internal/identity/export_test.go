@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto/sha256"
+	"net/netip"
 	"time"
 )
 
@@ -35,6 +36,31 @@ func (k *Keystone) Queued() int {
 	defer k.queue.mu.Unlock()
 	return k.queue.queued
 }
+
+// SetAddressLimit limits the validations of one address, and the addresses in the memory.
+func (k *Keystone) SetAddressLimit(perAddress, size int) {
+	k.clients = newAddressLimit(perAddress, size)
+}
+
+// KnownAddresses returns the number of addresses in the memory.
+func (k *Keystone) KnownAddresses() int {
+	k.clients.mu.Lock()
+	defer k.clients.mu.Unlock()
+	return len(k.clients.known)
+}
+
+// Validating returns the number of validations of an address that wait or run.
+func (k *Keystone) Validating(address string) int {
+	k.clients.mu.Lock()
+	defer k.clients.mu.Unlock()
+	if s := k.clients.known[netip.MustParseAddr(address)]; s != nil {
+		return s.running
+	}
+	return 0
+}
+
+// FreeBadTokens is the number of invalid tokens that an address may send without a delay.
+const FreeBadTokens = freeBadTokens
 
 // Waiting returns the number of requests that wait for the validation of a token.
 func (k *Keystone) Waiting(token string) int {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 )
 
@@ -14,6 +15,8 @@ var (
 	ErrUnauthenticated = errors.New("authentication required")
 	// ErrUnavailable means that the credentials cannot be checked now (503).
 	ErrUnavailable = errors.New("identity service unavailable")
+	// ErrTooManyAttempts means that too many credentials from the address of the client are invalid or not yet checked (429).
+	ErrTooManyAttempts = errors.New("too many invalid or unchecked credentials from one address")
 )
 
 // Caller is the authenticated user who sent a request, with a project and roles.
@@ -37,7 +40,8 @@ func (c Caller) Admin() bool { return c.Has("admin") }
 // what a service may do.
 func (c Caller) AdminOrService() bool { return c.Admin() || c.Has("service") }
 
-// Authenticator returns the caller of a request. Every error of an Authenticator wraps ErrUnauthenticated or ErrUnavailable.
+// Authenticator returns the caller of a request. Every error of an Authenticator wraps ErrUnauthenticated, ErrUnavailable or
+// ErrTooManyAttempts.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Caller, error)
 }
@@ -46,6 +50,20 @@ type Authenticator interface {
 // 401. The header WWW-Authenticate tells clients where to get credentials.
 type Challenger interface {
 	Challenge() string
+}
+
+type addressKey struct{}
+
+// WithAddress returns a copy of the context that contains the address of the client that sent a request. The addresses that one client can
+// have are the same address here; see osapi.
+func WithAddress(ctx context.Context, client netip.Addr) context.Context {
+	return context.WithValue(ctx, addressKey{}, client)
+}
+
+// addressOf returns the address in the context, or the zero address if the client is not known.
+func addressOf(ctx context.Context) netip.Addr {
+	client, _ := ctx.Value(addressKey{}).(netip.Addr)
+	return client
 }
 
 type callerKey struct{}

@@ -63,6 +63,7 @@ type Keystone struct {
 	valid    *verdicts
 	invalid  *verdicts
 	queue    *validationQueue
+	clients  *addressLimit
 	flights  singleflight.Group // one login and one check at a time
 	breaker  *gobreaker.CircuitBreaker[any]
 
@@ -97,7 +98,8 @@ func NewKeystone(s Service) (*Keystone, error) {
 	}
 	client.Transport = safeurl.Transport(client.Transport)
 	return &Keystone{service: s, endpoint: provider.IdentityBase + "v3/", http: client, now: time.Now,
-		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), queue: newValidationQueue(maxRunning, maxQueued), breaker: newBreaker(probeInterval)}, nil
+		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), queue: newValidationQueue(maxRunning, maxQueued),
+		clients: newAddressLimit(maxPerAddress, maxVerdicts), breaker: newBreaker(probeInterval)}, nil
 }
 
 // httpClient returns an HTTP client that follows no redirects, because a redirect could send tokens to another host.
@@ -135,8 +137,17 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
 	}
-	return k.queue.await(r.Context(), key, func(ctx context.Context) (Caller, error) { return k.validateAndCache(ctx, token, key) })
+	client := addressOf(r.Context())
+	return k.queue.await(r.Context(), key, validationTask{
+		admit:    func() error { return k.clients.begin(client, k.now()) },
+		validate: func(ctx context.Context) (Caller, error) { return k.validateAndCache(ctx, token, key) },
+		ended:    func(err error) { k.clients.end(client, k.now(), errors.Is(err, ErrUnauthenticated)) },
+	})
 }
+
+// Refused returns the number of tokens that were refused without a validation, because too many tokens of their client's address are invalid
+// or wait for their validation.
+func (k *Keystone) Refused() uint64 { return k.clients.count() }
 
 // cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result `known` is false if the cache
 // has no verdict.

@@ -28,7 +28,15 @@ type validationQueue struct {
 	byKey   map[[sha256.Size]byte]*validation
 }
 
+// validationTask has the functions that a validationQueue calls for the validation of one token.
+type validationTask struct {
+	admit    func() error                              // may refuse the validation before it is queued
+	validate func(ctx context.Context) (Caller, error) // validates the token
+	ended    func(err error)                           // is called after each admitted validation; err is nil if it was abandoned
+}
+
 type validation struct {
+	validationTask
 	waiters   int           // number of requests that wait for the result
 	running   bool          // Keystone works on the validation
 	abandoned chan struct{} // closed if all requests have left before the validation runs
@@ -42,11 +50,11 @@ func newValidationQueue(running, queued int) *validationQueue {
 }
 
 // await returns the result of the validation of the token with the given key. If no validation of this token is queued or runs, await starts
-// one, which calls `validate`.
-func (q *validationQueue) await(ctx context.Context, key [sha256.Size]byte, validate func(context.Context) (Caller, error)) (Caller, error) {
+// one.
+func (q *validationQueue) await(ctx context.Context, key [sha256.Size]byte, task validationTask) (Caller, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
-	v, err := q.join(ctx, key, validate)
+	v, err := q.join(ctx, key, task)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -60,7 +68,7 @@ func (q *validationQueue) await(ctx context.Context, key [sha256.Size]byte, vali
 }
 
 // join returns the validation with the key. If there is none, join adds one to the queue.
-func (q *validationQueue) join(ctx context.Context, key [sha256.Size]byte, validate func(context.Context) (Caller, error)) (*validation, error) {
+func (q *validationQueue) join(ctx context.Context, key [sha256.Size]byte, task validationTask) (*validation, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if v, ok := q.byKey[key]; ok {
@@ -70,10 +78,13 @@ func (q *validationQueue) join(ctx context.Context, key [sha256.Size]byte, valid
 	if q.queued >= q.limit {
 		return nil, fmt.Errorf("%w: %d tokens already wait for their validation", ErrUnavailable, q.queued)
 	}
-	v := &validation{waiters: 1, abandoned: make(chan struct{}), done: make(chan struct{})}
+	if err := task.admit(); err != nil {
+		return nil, err
+	}
+	v := &validation{validationTask: task, waiters: 1, abandoned: make(chan struct{}), done: make(chan struct{})}
 	q.byKey[key] = v
 	q.queued++
-	go q.run(context.WithoutCancel(ctx), key, v, validate)
+	go q.run(context.WithoutCancel(ctx), key, v)
 	return v, nil
 }
 
@@ -89,19 +100,22 @@ func (q *validationQueue) leave(key [sha256.Size]byte, v *validation) {
 }
 
 // run waits for the turn of a validation, and then validates the token.
-func (q *validationQueue) run(ctx context.Context, key [sha256.Size]byte, v *validation, validate func(context.Context) (Caller, error)) {
+func (q *validationQueue) run(ctx context.Context, key [sha256.Size]byte, v *validation) {
 	select {
 	case q.slots <- struct{}{}:
 		defer func() { <-q.slots }()
 	case <-v.abandoned:
+		v.ended(nil)
 		return
 	}
 	if !q.begin(v) {
+		v.ended(nil)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
-	v.caller, v.err = validate(ctx)
+	v.caller, v.err = v.validate(ctx)
+	v.ended(v.err)
 	q.mu.Lock()
 	delete(q.byKey, key)
 	q.mu.Unlock()

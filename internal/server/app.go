@@ -84,7 +84,7 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	a := &App{cfg: cfg, policies: rules, registry: registry, live: console.NewLive()}
 	a.ready = newReadinessProbe(a.checkReadiness, a.stopping.Load)
 	a.keystone, _ = id.(*identity.Keystone)
-	registerKeystoneMetric(a.keystone, a.registry)
+	registerKeystoneMetrics(a.keystone, a.registry)
 	registerBuildMetric(a.registry)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.traces, err = openTraces(cfg.Traces); err != nil {

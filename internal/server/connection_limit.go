@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/internal/api/osapi"
 )
 
 const (
@@ -14,8 +16,6 @@ const (
 	reservedConnections = 64
 	// fewConnections is how many connections a client may have that uses the reserved connections.
 	fewConnections = 2
-	// clientPrefixIPv6 is the length of the prefix that one client gets with IPv6; all its addresses count together.
-	clientPrefixIPv6 = 64
 )
 
 // connectionLimit bounds the open connections of one listener, in all and from one client. A connection over a limit is closed at once,
@@ -49,15 +49,7 @@ func clientOf(address net.Addr) netip.Addr {
 	if !ok {
 		return netip.Addr{}
 	}
-	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if ip.Is4() {
-		return ip
-	}
-	network, err := ip.Prefix(clientPrefixIPv6)
-	if err != nil {
-		return ip
-	}
-	return network.Addr()
+	return osapi.ClientOf(tcp.AddrPort().Addr())
 }
 
 // acquire counts a new connection. acquire returns the function that ends the count, or nil if the connection is over a limit.

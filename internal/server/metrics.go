@@ -68,8 +68,8 @@ func registerJournalMetrics(o *activities.Options, controller *odl.Client, regis
 	}
 }
 
-// registerKeystoneMetric registers the metric of Keystone's circuit breaker.
-func registerKeystoneMetric(k *identity.Keystone, registry *prometheus.Registry) {
+// registerKeystoneMetrics registers the metrics of Keystone's circuit breaker and of refused tokens.
+func registerKeystoneMetrics(k *identity.Keystone, registry *prometheus.Registry) {
 	if k == nil {
 		return
 	}
@@ -81,7 +81,10 @@ func registerKeystoneMetric(k *identity.Keystone, registry *prometheus.Registry)
 			return 1
 		}
 		return 0
-	}))
+	}), prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "berth_keystone_refused_total",
+		Help: "Tokens refused without a validation, because too many tokens from the address of the client are invalid or wait for their validation.",
+	}, func() float64 { return float64(k.Refused()) }))
 }
 
 // registerFeedbackMetrics registers the metric of the streams over which the controller sends notifications.

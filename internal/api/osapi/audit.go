@@ -28,7 +28,7 @@ func (a *API) withAudit(r *http.Request, route *Route) *http.Request {
 func (a *API) auditRecord(r *http.Request, route *Route) auditlog.Record {
 	caller := identity.From(r.Context())
 	record := auditlog.Record{At: time.Now(), Outcome: auditlog.Success, User: caller.User, Project: caller.Project, Roles: caller.Roles,
-		AgentHost: caller.AgentHost, RequestID: RequestID(r.Context()), Address: clientAddress(r), API: strings.TrimPrefix(a.Prefix, "/"), Method: r.Method}
+		AgentHost: caller.AgentHost, RequestID: RequestID(r.Context()), Address: a.clientAddress(r), API: strings.TrimPrefix(a.Prefix, "/"), Method: r.Method}
 	if route != nil {
 		record.Route = a.Prefix + route.Path
 		record.ObjectType, record.ObjectID = routeObject(route.Path, r.PathValue)
@@ -47,13 +47,10 @@ func (a *API) auditDenial(r *http.Request, e *Error) {
 	a.Audit.Deny(record)
 }
 
-// clientAddress returns the address of the client: the peer of the connection or, if the peer is a trusted proxy, the address that the proxy
-// has seen.
-func clientAddress(r *http.Request) string {
-	if trusted, _ := r.Context().Value(proxyKey).(bool); trusted {
-		if client := forwarded(r, "For"); net.ParseIP(client) != nil {
-			return client
-		}
+// clientAddress returns the address of the client or, if it is not known, of the peer of the connection.
+func (a *API) clientAddress(r *http.Request) string {
+	if ip := a.clientIP(r); ip.IsValid() {
+		return ip.String()
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -65,6 +65,10 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 		return Fault(statusClientClosedRequest, "", "The client has closed the connection.")
 	case errors.Is(err, identity.ErrUnauthenticated):
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
+	case errors.Is(err, identity.ErrTooManyAttempts):
+		e := Fault(http.StatusTooManyRequests, "", "Too many tokens from your address are invalid or wait for their validation. Try again later.")
+		e.RetryAfter = int(math.Ceil(identity.RetryAfter(err).Seconds()))
+		return e
 	case errors.Is(err, identity.ErrUnavailable):
 		slog.WarnContext(ctx, "Identity service is unavailable", "error", err)
 		e := Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")

@@ -103,7 +103,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Openstack-Request-Id", id)
 	client := r.Context()
 	ctx := tracing.WithRequestIDs(client, tracing.RequestIDs{ID: id, Global: tracing.ValidRequestID(r.Header.Get("X-Openstack-Request-Id"))})
-	ctx = a.withProxy(context.WithValue(ctx, headerKey, w.Header()), r)
+	ctx = identity.WithAddress(a.withProxy(context.WithValue(ctx, headerKey, w.Header()), r), ClientOf(a.clientIP(r)))
 	if a.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.Timeout)

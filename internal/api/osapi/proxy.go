@@ -12,7 +12,12 @@ import (
 // isTrustedProxy reports whether the client of a request is a reverse proxy whose X-Forwarded headers count.
 func (a *API) isTrustedProxy(r *http.Request) bool {
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(client.Addr().Unmap()) })
+	return err == nil && a.trusts(client.Addr())
+}
+
+// trusts reports whether an address belongs to a trusted proxy.
+func (a *API) trusts(ip netip.Addr) bool {
+	return slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
 }
 
 // withProxy returns a context with the mark that the client of the request is a trusted proxy. For any other client, it returns ctx.
