@@ -1,6 +1,9 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +107,36 @@ func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 			}
 			if c.wanted[0] == "FAIL" && code == 0 {
 				t.Errorf("doctor with the damage: got exit code 0, want another; output:\n%s", output)
+			}
+		})
+	}
+}
+
+func TestDoctor_HidesTheUsersOfURLs(t *testing.T) {
+	t.Parallel()
+	const secret = "ann:hunter2@"
+	broker := httptest.NewServer(http.NotFoundHandler()) // accepts connections, but does not speak AMQP
+	t.Cleanup(broker.Close)
+	common := []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=http://127.0.0.1:1", "TEMPORAL_ADDRESS=127.0.0.1:1"}
+	for name, c := range map[string]struct {
+		setting string
+		args    []string
+	}{
+		"database":             {"BERTH_DATABASE_URL=postgres://" + secret + "127.0.0.1:1/d", []string{"doctor"}},
+		"database, JSON":       {"BERTH_DATABASE_URL=postgres://" + secret + "127.0.0.1:1/d", []string{"doctor", "-o", "json"}},
+		"broken database URL":  {"BERTH_DATABASE_URL=postgres://" + secret + "127.0.0.1:port/d", []string{"doctor"}},
+		"migration":            {"BERTH_DATABASE_URL=postgres://" + secret + "127.0.0.1:port/d", []string{"migrate"}},
+		"RabbitMQ":             {"BERTH_RABBITMQ_URL=amqp://" + secret + strings.TrimPrefix(broker.URL, "http://") + "/", []string{"doctor"}},
+		"unreachable RabbitMQ": {"BERTH_RABBITMQ_URL=amqp://" + secret + "127.0.0.1:1/", []string{"doctor"}},
+		"API":                  {"", []string{"doctor", "--url", "http://" + secret + "127.0.0.1:1"}},
+		"Temporal":             {"", []string{"doctor", "--address", secret + "127.0.0.1:1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := harness{environ: append(slices.Clone(common), c.setting)}
+			code, output := h.run(t, c.args...)
+			if code == 0 || strings.Contains(output, "hunter2") || strings.Contains(output, "://ann") || strings.Contains(output, "ann@") {
+				t.Errorf("starter %s: got exit code %d and the output below, want an error without the user and the password:\n%s", c.args, code, output)
 			}
 		})
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"berth/internal/safeurl"
 )
 
 // File is the variable whose value is the path of the optional YAML file. The keys of the YAML file are the names of the other variables,
@@ -42,7 +44,7 @@ func Load(environ []string) (Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if s := known[name]; s.set != nil {
 			if err := s.set(&c, values[name]); err != nil {
-				errs = append(errs, fmt.Errorf("%s=%s: %w", name, s.redact(values[name]), err))
+				errs = append(errs, fmt.Errorf("%s=%s: %s", name, s.redact(values[name]), safeurl.Redact(err.Error())))
 			}
 		}
 	}

@@ -280,3 +280,28 @@ func TestLoad_VLANRangesOfPhysicalNetworks(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestLoad_URLsWithAUserAreRefused checks every setting whose value is the URL of a service with HTTP. The database and RabbitMQ have their
+// credentials in the URL, so their settings are secret.
+func TestLoad_URLsWithAUserAreRefused(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, section := range config.Sections() {
+		for _, s := range section.Settings {
+			if s.Unit != "URL" && s.Unit != "list of origins" || s.Secret {
+				continue
+			}
+			checked++
+			for _, value := range []string{"http://ann:hunter2@host.example/x", "https://hunter2@host.example", "http://ann:hun/ter2@host.example/x", "ann:hunter2@host.example:1"} {
+				_, err := config.Load([]string{s.Name + "=" + value})
+				if err == nil || !strings.Contains(err.Error(), s.Name+"=") || !strings.Contains(err.Error(), "host.example") ||
+					strings.Contains(err.Error(), "ter2") || strings.Contains(err.Error(), "ann") {
+					t.Errorf("%s=%s: got error %v, want one that names the setting and the host, but neither the user nor the password", s.Name, value, err)
+				}
+			}
+		}
+	}
+	if checked < 12 {
+		t.Errorf("settings with a URL: got %d, want at least 12", checked)
+	}
+}

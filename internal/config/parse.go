@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"berth/internal/safeurl"
 )
 
 // setter parses a value and stores the result in the Config.
@@ -103,14 +105,18 @@ func urlPath(field func(*Config) *string) setter {
 	}
 }
 
-// httpURL parses an http or https URL. An empty value of the setting means that there is no URL.
+// httpURL parses an http or https URL. An empty value of the setting means that there is no URL. A URL with a user and a password is an
+// error, because berth prints its URLs in messages; settings of their own contain the credentials for services.
 func httpURL(field func(*Config) *string) setter {
 	return func(c *Config, s string) error {
 		if s == "" {
 			return nil
 		}
-		if u := parseHTTPURL(s); u == nil {
+		switch u := parseHTTPURL(s); {
+		case u == nil:
 			return errors.New("must be an http or https URL")
+		case u.User != nil:
+			return errors.New("must not contain a user and a password")
 		}
 		*field(c) = strings.TrimRight(s, "/")
 		return nil
@@ -177,7 +183,7 @@ func origins(c *Config, s string) error {
 	_ = list(func(c *Config) *[]string { return &c.CORS.Origins })(c, s)
 	for _, origin := range c.CORS.Origins {
 		if u := parseHTTPURL(origin); origin != "*" && (u == nil || origin != u.Scheme+"://"+u.Host || u.Host != strings.ToLower(u.Host)) {
-			return fmt.Errorf("%q must be scheme://host[:port] in lower case and without a path, or *", origin)
+			return fmt.Errorf("%q must be scheme://host[:port] in lower case and without a path, or *", safeurl.RedactValue(origin))
 		}
 	}
 	return nil

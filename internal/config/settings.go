@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"text/tabwriter"
+
+	"berth/internal/safeurl"
 )
 
 // Setting is one setting of berth.
@@ -54,10 +56,10 @@ func Usage(w io.Writer) {
 	_ = t.Flush()
 }
 
-// redact returns the value. For a secret setting, redact returns a placeholder instead of the value.
+// redact returns the value with placeholders for its secrets: the whole value of a secret setting, and the user and the password of a URL.
 func (s Setting) redact(value string) string {
 	if s.Secret {
 		return "(secret)"
 	}
-	return value
+	return safeurl.RedactValue(value)
 }

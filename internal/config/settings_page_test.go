@@ -68,6 +68,7 @@ Every process of berth reads its settings once, when it starts. ` + "`worker -h`
   ` + "`BERTH_DATABASE_URL_FILE=/run/secrets/database`" + `. This holds for every setting whose value is secret.
 - berth refuses to start with an unknown variable that begins with ` + "`BERTH_`" + `, or with an unknown key. The error names the most similar known name.
 - A duration is a number with a unit, for example ` + "`10s`, `5m` or `720h`" + `.
+- The URL of a service with HTTP must not contain a user and a password; settings of their own contain the credentials.
 - Temporal's own settings define the connection to Temporal: ` + "`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`" + `, the TLS settings, and
   the profiles of the ` + "`temporal`" + ` command line.
 `

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"berth/internal/config"
+	"berth/internal/safeurl"
 	"berth/internal/store/db"
 	"berth/internal/tracing"
 	"berth/internal/version"
@@ -25,17 +26,19 @@ import (
 func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the process immediately
-	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
-	switch {
-	case err == nil:
-		return
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(1)
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil {
+		os.Exit(reportError(os.Stderr, err))
 	}
+}
+
+// reportError prints the error with which the worker ends, and returns the exit code. Errors of other packages may contain the URL of a
+// setting, so reportError hides the user and the password of each URL.
+func reportError(w io.Writer, err error) (code int) {
+	fmt.Fprintln(w, "worker:", safeurl.Redact(err.Error()))
+	if errors.Is(err, errUsage) {
+		return 2
+	}
+	return 1
 }
 
 // errUsage means that the command line is invalid; the process then exits with code 2.
@@ -94,13 +97,24 @@ func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) 
 	return a.Run(ctx)
 }
 
-// newLogger returns the logger of the process, in the format of BERTH_LOG_FORMAT.
+// newLogger returns the logger of the process, in the format of BERTH_LOG_FORMAT. The logger hides the user and the password of each URL.
 func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+	options := &slog.HandlerOptions{Level: cfg.LogLevel, ReplaceAttr: redactAttribute}
 	if cfg.LogFormat == config.LogJSON {
 		return slog.New(tracing.NewLogHandler(slog.NewJSONHandler(w, options)))
 	}
 	return slog.New(tracing.NewLogHandler(slog.NewTextHandler(w, options)))
+}
+
+// redactAttribute hides the user and the password of each URL in an attribute of the log.
+func redactAttribute(_ []string, a slog.Attr) slog.Attr {
+	switch value := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(safeurl.Redact(value))
+	case error:
+		a.Value = slog.StringValue(safeurl.Redact(value.Error()))
+	}
+	return a
 }
 
 func writeUsage(w io.Writer, flags *flag.FlagSet) {

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,5 +33,19 @@ func TestCommand_VersionNamesBuildAndSchema(t *testing.T) {
 
 	if want := regexp.MustCompile(`^worker \S+\ncommit \S+\nbuilt with go\S+ \S+\nschema \d+, or newer if`); err != nil || !want.MatchString(out.String()) {
 		t.Errorf("worker --version: got %q, error %v; want a text that matches %s", out.String(), err, want)
+	}
+}
+
+func TestCommand_ErrorsHideTheUsersOfURLs(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[int]error{
+		1: &url.Error{Op: "Get", URL: "http://ann:hunter2@host.example/x", Err: errors.New("refused")},
+		2: fmt.Errorf("%w: http://ann:hunter2@host.example/x: refused", errUsage),
+	} {
+		var out strings.Builder
+		code := reportError(&out, err)
+		if text := out.String(); code != want || strings.Contains(text, "ann") || strings.Contains(text, "hunter2") || !strings.Contains(text, "host.example/x") {
+			t.Errorf("error %v at the end of a process: got exit code %d and %q, want exit code %d and the URL without the user", err, code, text, want)
+		}
 	}
 }

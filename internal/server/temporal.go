@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -42,6 +43,9 @@ func dialTemporal(env environment, registry prometheus.Registerer, slot string, 
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
 		return nil, "", fmt.Errorf("load the settings of Temporal's client: %w", err)
+	}
+	if strings.Contains(options.HostPort, "@") { // a message that names the address would contain a password
+		return nil, "", errors.New("TEMPORAL_ADDRESS must be host:port, without a user")
 	}
 	options.Logger = log.NewStructuredLogger(slog.Default())
 	if options.MetricsHandler, err = newSDKMetrics(registry); err != nil {

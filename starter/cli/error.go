@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"berth/internal/safeurl"
 )
 
 // Exit codes of starter. Scripts may rely on the exit codes of starter.
@@ -102,13 +104,14 @@ func ExitCode(err error) int {
 	}
 }
 
-// ReportError prints an error, and the advice for the user if the error has one.
+// ReportError prints an error, and the advice for the user if the error has one. Errors of other packages may contain the URL of a setting,
+// so ReportError hides the user and the password of each URL.
 func ReportError(w io.Writer, err error) {
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(w, "starter: interrupted")
 		return
 	}
-	fmt.Fprintf(w, "starter: %s\n", Sanitize(err.Error()))
+	fmt.Fprintf(w, "starter: %s\n", Sanitize(safeurl.Redact(err.Error())))
 	var e *Error
 	if errors.As(err, &e) && e.Next != "" {
 		fmt.Fprintf(w, "  %s\n", e.Next)

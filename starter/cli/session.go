@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,6 +75,9 @@ func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 	}
 	s.TemporalAddress = cmp.Or(s.TemporalAddress, options.HostPort, "127.0.0.1:7233")
 	s.TemporalNamespace = cmp.Or(s.TemporalNamespace, options.Namespace, "default")
+	if strings.Contains(s.TemporalAddress, "@") { // a message that names the address would contain a password
+		return nil, UsageError("TEMPORAL_ADDRESS or --address must be host:port, without a user")
+	}
 	options.HostPort, options.Namespace = s.TemporalAddress, s.TemporalNamespace
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)

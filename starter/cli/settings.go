@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -93,6 +94,9 @@ func (s *Settings) validate() error {
 	s.URL = strings.TrimRight(s.URL, "/")
 	if !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
 		return UsageError("--url %q does not begin with http:// or https://", s.URL)
+	}
+	if u, err := url.Parse(s.URL); err == nil && u.User != nil {
+		return UsageError("--url must not contain a user and a password")
 	}
 	switch s.Format {
 	case "table", "json", "yaml":

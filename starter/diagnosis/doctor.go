@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"berth/internal/safeurl"
 	"berth/internal/store/db"
 	"berth/starter/cli"
 )
@@ -91,20 +92,24 @@ func checks() []check {
 	}
 }
 
-// resultRow makes the row of the output for a check. If the check failed, resultRow also returns its error.
+// resultRow makes the row of the output for a check. If the check failed, resultRow also returns its error. The errors of database drivers
+// contain the URL of the database, so resultRow hides the user and the password of each URL.
 func resultRow(name, found string, err error) (cli.Object, error) {
+	if err != nil {
+		found = safeurl.Redact(err.Error())
+	}
 	var e *cli.Error
 	switch {
 	case err == nil:
 		return cli.Object{"check": name, "state": "ok", "found": found}, nil
 	case errors.Is(err, errNotConfigured):
-		return cli.Object{"check": name, "state": "-", "found": err.Error()}, nil
+		return cli.Object{"check": name, "state": "-", "found": found}, nil
 	case errors.Is(err, errWarning):
-		return cli.Object{"check": name, "state": "WARN", "found": err.Error()}, nil
+		return cli.Object{"check": name, "state": "WARN", "found": found}, nil
 	case errors.As(err, &e):
-		return cli.Object{"check": name, "state": "FAIL", "found": err.Error(), "next": e.Next}, err
+		return cli.Object{"check": name, "state": "FAIL", "found": found, "next": e.Next}, err
 	default:
-		return cli.Object{"check": name, "state": "FAIL", "found": err.Error()}, err
+		return cli.Object{"check": name, "state": "FAIL", "found": found}, err
 	}
 }
 

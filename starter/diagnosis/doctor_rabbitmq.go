@@ -25,7 +25,8 @@ func checkRabbitMQ(ctx context.Context, s *cli.Session) (string, error) {
 			err = handshake(ctx, u, s.RabbitMQCAFile)
 		}
 		if err == nil {
-			return u.Redacted() + " speaks AMQP", nil
+			u.User = nil
+			return u.String() + " speaks AMQP", nil
 		}
 		errs = append(errs, err)
 	}
