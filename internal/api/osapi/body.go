@@ -22,6 +22,10 @@ const (
 // part of the goroutine's stack.
 const maxDepth = 64
 
+// maxTokens is the maximum number of keys and values in each MaxBody bytes of a JSON body. Parsing takes time for each of them, however short
+// they are. In the largest bodies of real clients, which contain names and UUIDs, a key or value has at least 11 bytes on average.
+const maxTokens = 100_000
+
 // maxItems is the maximum number of items in any array of a JSON body. It protects arrays for which the API has no lower limit of its own.
 const maxItems = 10_000
 
@@ -93,14 +97,17 @@ func CheckJSON(raw []byte) error {
 
 // ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. ParseJSON returns an error
 // for duplicate keys, for strings that contain NUL or only one half of a UTF-16 surrogate pair, for values that are nested deeper than
-// maxDepth, and for arrays with more than maxItems items.
+// maxDepth, for more keys and values than maxTokens, and for arrays with more than maxItems items.
 func ParseJSON(raw []byte) (any, error) {
+	if err := checkCost(raw); err != nil {
+		return nil, err
+	}
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not UTF-8 text")
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	v, err := parseValue(d, "the body", 0)
+	v, err := parseValue(d, "the body")
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("unexpected end of input")
@@ -114,6 +121,36 @@ func ParseJSON(raw []byte) (any, error) {
 		return nil, errors.New("half of a surrogate pair in a string")
 	}
 	return v, nil
+}
+
+// checkCost returns an error if a JSON text has too many levels, or too many keys and values. It looks at each byte once and decodes nothing,
+// so it costs far less than what it refuses. Up to the first error of the syntax, it counts exactly what the decoder finds.
+func checkCost(raw []byte) error {
+	depth, tokens, inString := 0, 1, false
+	limit := maxTokens * (1 + (len(raw)-1)/MaxBody)
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			tokens++
+		case c == '}' || c == ']':
+			depth--
+		case c == ',' || c == ':':
+			tokens++
+		}
+		switch {
+		case depth > maxDepth:
+			return fmt.Errorf("nested deeper than %d levels", maxDepth)
+		case tokens > limit:
+			return fmt.Errorf("more than %d keys and values", limit)
+		}
+	}
+	return nil
 }
 
 // hasLoneSurrogate reports whether a JSON text contains an escape such as \ud800 for one half of a UTF-16 surrogate pair without the
@@ -148,10 +185,7 @@ func codeUnit(escape []byte) rune {
 }
 
 // parseValue reads one value. The parameter `name` is the key of the value, or of the nearest object around it that has one.
-func parseValue(d *json.Decoder, name string, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
-	}
+func parseValue(d *json.Decoder, name string) (any, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -159,9 +193,9 @@ func parseValue(d *json.Decoder, name string, depth int) (any, error) {
 	var v any
 	switch token {
 	case json.Delim('{'):
-		v, err = parseObject(d, depth)
+		v, err = parseObject(d)
 	case json.Delim('['):
-		v, err = parseArray(d, name, depth)
+		v, err = parseArray(d, name)
 	default:
 		return token, checkText(token)
 	}
@@ -172,7 +206,7 @@ func parseValue(d *json.Decoder, name string, depth int) (any, error) {
 	return v, err
 }
 
-func parseObject(d *json.Decoder, depth int) (any, error) {
+func parseObject(d *json.Decoder) (any, error) {
 	object := map[string]any{}
 	for d.More() {
 		key, err := d.Token()
@@ -186,20 +220,20 @@ func parseObject(d *json.Decoder, depth int) (any, error) {
 		if _, seen := object[name]; seen {
 			return nil, fmt.Errorf("duplicate key %q", name)
 		}
-		if object[name], err = parseValue(d, name, depth+1); err != nil {
+		if object[name], err = parseValue(d, name); err != nil {
 			return nil, err
 		}
 	}
 	return object, nil
 }
 
-func parseArray(d *json.Decoder, name string, depth int) (any, error) {
+func parseArray(d *json.Decoder, name string) (any, error) {
 	array := []any{}
 	for d.More() {
 		if len(array) == maxItems {
 			return nil, fmt.Errorf("a list in %q has more than %d items", name, maxItems)
 		}
-		v, err := parseValue(d, name, depth+1)
+		v, err := parseValue(d, name)
 		if err != nil {
 			return nil, err
 		}
