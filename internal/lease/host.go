@@ -219,10 +219,13 @@ type AllocatedReservation struct {
 	StartAt, EndAt time.Time
 }
 
-// AllocationFilter filters host allocations; empty fields match everything.
+// AllocationFilter filters the allocations of hosts, network segments and devices; empty fields match everything.
 type AllocationFilter struct {
 	Lease, Reservation string // UUIDs
 	Host               int64
+	AfterHost          int64    // ID of the last host of the previous page
+	AfterResource      Position // of the last network segment or device of the previous page
+	Limit              int      // maximum number of hosts, network segments or devices; 0: all
 }
 
 // ResourceProperty is the name of a property of hosts, networks or devices, together with all values that registered resources of the type

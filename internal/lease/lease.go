@@ -181,9 +181,16 @@ type Due struct {
 	At   time.Time // set for StepWait only
 }
 
-// Filter says which leases a list request returns. The list is in the order of creation.
+// Filter selects a page of a list of leases. The list is in the order of creation.
 type Filter struct {
-	Project string    // project of the leases; empty: all projects
-	After   uuid.UUID // list only the leases created after this one; zero UUID: all
-	Limit   int       // maximum number of leases; 0: all
+	Project string   // project of the leases; empty: all projects
+	After   Position // of the last lease of the previous page; zero: the first page
+	Limit   int      // maximum number of leases
+}
+
+// Position is the position of an object in a list that is in the order of creation. The position of an object never changes, and it stays
+// valid when the object is deleted.
+type Position struct {
+	CreatedAt time.Time
+	ID        uuid.UUID
 }

@@ -23,6 +23,9 @@ type ReservableResource struct {
 	UpdatedAt    *time.Time
 }
 
+// Position returns the position of the resource in the list of its type.
+func (r ReservableResource) Position() Position { return Position{r.CreatedAt, r.ID} }
+
 // Segment is the segment of a provider network in Neutron.
 type Segment struct {
 	NetworkType     string // vlan or vxlan
@@ -308,5 +311,6 @@ func (deviceType) CheckChange(Reservation, ReservationDraft) error { return nil 
 // ResourceAllocation lists the reservations of a network segment or device.
 type ResourceAllocation struct {
 	Resource     uuid.UUID
+	CreatedAt    time.Time // of the resource
 	Reservations []AllocatedReservation
 }

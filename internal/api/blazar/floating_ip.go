@@ -1,6 +1,7 @@
 package blazar
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -27,15 +28,12 @@ func addressViewOf(a lease.ReservableFloatingIP) addressView {
 }
 
 func (b *handler) listAddresses(r *http.Request) (int, any, error) {
-	all, err := b.Store.FloatingIPs(r.Context())
-	if err != nil {
-		return 0, nil, err
-	}
-	views := make([]addressView, len(all))
-	for i, a := range all {
-		views[i] = addressViewOf(a)
-	}
-	return http.StatusOK, map[string]any{"floatingips": views}, nil
+	return list[lease.ReservableFloatingIP]{name: "floatingips", noun: "floating IP", read: shorterIsLast(b.Store.FloatingIPs),
+		find: func(ctx context.Context, marker string) (lease.ReservableFloatingIP, error) {
+			id, _ := osapi.UUID(marker)
+			return b.Store.FloatingIP(ctx, id)
+		},
+		view: func(a lease.ReservableFloatingIP) any { return addressViewOf(a) }}.answer(r)
 }
 
 func (b *handler) createAddress(r *http.Request) (int, any, error) {

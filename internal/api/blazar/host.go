@@ -55,15 +55,21 @@ func hostResponse(h lease.Host) map[string]any {
 }
 
 func (b *handler) listHosts(r *http.Request) (int, any, error) {
-	all, err := b.Store.Hosts(r.Context())
-	if err != nil {
-		return 0, nil, err
+	return list[lease.Host]{name: "hosts", noun: "host",
+		read: shorterIsLast(func(ctx context.Context, after lease.Host, most int) ([]lease.Host, error) {
+			return b.Store.HostPage(ctx, after.ID, most)
+		}),
+		find: b.findHost,
+		view: func(h lease.Host) any { return hostResponse(h) }}.answer(r)
+}
+
+// findHost returns the host with the given number.
+func (b *handler) findHost(ctx context.Context, number string) (lease.Host, error) {
+	id, ok := parseHostID(number)
+	if !ok {
+		return lease.Host{}, db.ErrNotFound
 	}
-	views := make([]any, len(all))
-	for i, h := range all {
-		views[i] = hostResponse(h)
-	}
-	return http.StatusOK, map[string]any{"hosts": views}, nil
+	return b.Store.Host(ctx, id)
 }
 
 func (b *handler) createHost(r *http.Request) (int, any, error) {
@@ -173,11 +179,16 @@ func (b *handler) deleteHost(r *http.Request) (int, any, error) {
 // hostID returns the host's number from the path.
 func hostID(r *http.Request) (int64, error) {
 	text := r.PathValue("id")
-	id, err := strconv.ParseUint(text, 10, 63)
-	if err != nil {
+	id, ok := parseHostID(text)
+	if !ok {
 		return 0, objectNotFound("host", text)
 	}
-	return int64(id), nil
+	return id, nil
+}
+
+func parseHostID(text string) (id int64, ok bool) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	return int64(n), err == nil
 }
 
 func noHost(r *http.Request, err error) error {
@@ -213,15 +224,17 @@ func newUseView(resource string, reservations []lease.AllocatedReservation) useV
 }
 
 func (b *handler) listAllocations(r *http.Request) (int, any, error) {
-	all, err := b.Store.HostAllocations(r.Context(), useFilter(r))
-	if err != nil {
-		return 0, nil, err
-	}
-	views := make([]useView, len(all))
-	for i, u := range all {
-		views[i] = useViewOf(u)
-	}
-	return http.StatusOK, map[string]any{"allocations": views}, nil
+	filter := useFilter(r)
+	return list[lease.HostAllocation]{name: "allocations", noun: "host",
+		read: shorterIsLast(func(ctx context.Context, after lease.HostAllocation, most int) ([]lease.HostAllocation, error) {
+			filter.AfterHost, filter.Limit = after.Host, most
+			return b.Store.HostAllocations(ctx, filter)
+		}),
+		find: func(ctx context.Context, marker string) (lease.HostAllocation, error) {
+			h, err := b.findHost(ctx, marker)
+			return lease.HostAllocation{Host: h.ID}, err
+		},
+		view: func(u lease.HostAllocation) any { return useViewOf(u) }}.answer(r)
 }
 
 func (b *handler) showAllocation(r *http.Request) (int, any, error) {

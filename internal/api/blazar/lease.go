@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"berth/internal/api/osapi"
@@ -91,56 +90,28 @@ func leaseResponse(l lease.Lease) map[string]any {
 	return map[string]any{"lease": v}
 }
 
-// minBatch is the minimum number of leases that listLeases reads at once if it must decide for each lease whether the caller may see it.
-var minBatch = 100
-
-// listLeases lists the leases that the caller may see. If the query has limit or marker, listLeases returns only one page of the leases.
+// listLeases lists the leases that the caller may see.
 func (b *handler) listLeases(r *http.Request) (int, any, error) {
-	f, check, err := b.page(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	a, limit, views := accessOf(r), f.Limit, []leaseView{}
-	if check && limit > 0 {
-		f.Limit = max(limit, minBatch)
-	}
-	for {
-		all, err := b.Store.Leases(r.Context(), f)
-		if err != nil {
-			return 0, nil, err
-		}
-		for _, l := range all {
-			if (limit == 0 || len(views) < limit) && (!check || a.allows("leases:get", l)) {
-				views = append(views, viewOf(l))
+	a := accessOf(r)
+	filter, check := a.leaseFilter()
+	l := list[lease.Lease]{name: "leases", noun: "lease",
+		read: func(ctx context.Context, after lease.Lease, most int) ([]lease.Lease, bool, error) {
+			filter.After, filter.Limit = lease.Position{CreatedAt: after.CreatedAt, ID: after.ID}, most
+			return b.Store.Leases(ctx, filter)
+		},
+		find: func(ctx context.Context, marker string) (lease.Lease, error) {
+			id, _ := osapi.UUID(marker)
+			found, err := b.Store.Lease(ctx, id)
+			if err == nil && !a.allows("leases:get", found) {
+				err = db.ErrNotFound
 			}
-		}
-		if !check || limit == 0 || len(all) < f.Limit || len(views) == limit {
-			return http.StatusOK, map[string]any{"leases": views}, nil
-		}
-		f.After = all[len(all)-1].ID // leases that the caller may not see do not shorten the page
+			return found, err
+		},
+		view: func(one lease.Lease) any { return viewOf(one) }}
+	if check {
+		l.visible = func(one lease.Lease) bool { return a.allows("leases:get", one) }
 	}
-}
-
-// page reads the query parameters limit and marker. Like Blazar, page ignores other query parameters than limit and marker.
-// The result check is true if the handler must decide for each lease whether the caller may see it.
-func (b *handler) page(r *http.Request) (f lease.Filter, check bool, err error) {
-	a, q := accessOf(r), r.URL.Query()
-	f, check = a.leaseFilter()
-	if text := q.Get("limit"); text != "" {
-		if f.Limit, err = strconv.Atoi(text); err != nil || f.Limit < 1 {
-			return f, check, lease.Faultf(lease.InvalidInput, "The limit must be a positive integer, not %s.", excerpt(text))
-		}
-	}
-	if text := q.Get("marker"); text != "" {
-		id, _ := osapi.UUID(text)
-		l, err := b.Store.Lease(r.Context(), id)
-		if errors.Is(err, db.ErrNotFound) || err == nil && !a.allows("leases:get", l) {
-			return f, check, lease.Faultf(lease.InvalidInput, "The marker %s is not a lease.", excerpt(text))
-		}
-		f.After = id
-		return f, check, err
-	}
-	return f, check, nil
+	return l.answer(r)
 }
 
 func (b *handler) createLease(r *http.Request) (int, any, error) {

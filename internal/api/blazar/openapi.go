@@ -63,6 +63,14 @@ func versionOperations() (all []openapi.Operation) {
 	return all
 }
 
+// pageParameters returns the query parameters that select a page of a list. The parameter `id` is the schema of the items' IDs.
+func pageParameters(id openapi.Schema) []openapi.Parameter {
+	return []openapi.Parameter{
+		{Name: "limit", Description: "The maximum number of items. Without limit, the answer has all items.", Schema: openapi.Schema{"type": "integer", "minimum": 1}},
+		{Name: "marker", Description: "The ID of the last item on the previous page.", Schema: id},
+	}
+}
+
 func leaseOperations() []openapi.Operation {
 	one := of("lease", leaseSchema())
 	reservations := openapi.Schema{"type": "array", "maxItems": maxObjects, "items": newReservationSchema()}
@@ -76,8 +84,7 @@ func leaseOperations() []openapi.Operation {
 	deleted[http.StatusAccepted] = openapi.Response{Body: one, Description: "The deletion continues."}
 	planned := openapi.Of[planView]().With("start_date", dateText).With("end_date", dateText)
 	return []openapi.Operation{
-		{Method: "GET", Path: "/v1/leases", Summary: "List leases.", Query: []openapi.Parameter{
-			{Name: "limit", Schema: openapi.Schema{"type": "integer", "minimum": 1}}, {Name: "marker", Description: "The last lease on the previous page.", Schema: openapi.UUID()}},
+		{Method: "GET", Path: "/v1/leases", Summary: "List leases.", Query: pageParameters(openapi.UUID()),
 			Responses: versioned(http.StatusOK, of("leases", openapi.Array(leaseSchema())))},
 		{Method: "POST", Path: "/v1/leases", Summary: "Create a lease.", Body: openapi.Input(create, "name", "start_date", "end_date"),
 			Responses: versioned(http.StatusCreated, one)},

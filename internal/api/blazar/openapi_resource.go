@@ -2,12 +2,16 @@ package blazar
 
 import (
 	"net/http"
+	"slices"
 
 	"berth/internal/api/openapi"
 )
 
 // capability is the schema of an extra capability in a request.
 var capability = openapi.Schema{"type": []string{"string", "number", "boolean"}}
+
+// hostNumber is the schema of the ID of a host.
+var hostNumber = openapi.Schema{"type": "string", "pattern": "^[0-9]+$"}
 
 func hostOperations() []openapi.Operation {
 	text := openapi.String()
@@ -20,14 +24,14 @@ func hostOperations() []openapi.Operation {
 	create := openapi.Schema{"type": "object", "required": []string{"name"}, "properties": openapi.Fields{"name": openapi.Name(255)},
 		"additionalProperties": capability, "maxProperties": maxParameters}
 	return append([]openapi.Operation{
-		{Method: "GET", Path: "/v1/os-hosts", Summary: "List hosts.", Responses: versioned(http.StatusOK, all)},
+		{Method: "GET", Path: "/v1/os-hosts", Summary: "List hosts.", Query: pageParameters(hostNumber), Responses: versioned(http.StatusOK, all)},
 		{Method: "POST", Path: "/v1/os-hosts", Summary: "Register a host of Nova, with its extra capabilities.", Body: create,
 			Responses: versioned(http.StatusCreated, one)},
 		{Method: "GET", Path: "/v1/os-hosts/{id}", Summary: "Show a host.", Responses: versioned(http.StatusOK, one)},
 		{Method: "PUT", Path: "/v1/os-hosts/{id}", Summary: "Set extra capabilities of a host.", Body: capabilitiesSchema(capability),
 			Responses: versioned(http.StatusOK, one)},
 		{Method: "DELETE", Path: "/v1/os-hosts/{id}", Summary: "Unregister a host.", Responses: versioned(http.StatusNoContent, nil)},
-	}, useOperations("/v1/os-hosts", "hosts")...)
+	}, useOperations("/v1/os-hosts", "hosts", hostNumber)...)
 }
 
 func capabilitiesSchema(value openapi.Schema) openapi.Schema {
@@ -35,14 +39,14 @@ func capabilitiesSchema(value openapi.Schema) openapi.Schema {
 }
 
 // useOperations returns the operations that hosts, network segments and devices share.
-func useOperations(path, plural string) []openapi.Operation {
+func useOperations(path, plural string, id openapi.Schema) []openapi.Operation {
 	use := openapi.Of[useView]().With("reservations", openapi.Array(openapi.Of[claimView]().With("start_date", dateText).With("end_date", dateText))).Named("Allocation")
 	query := []openapi.Parameter{{Name: "lease_id", Schema: openapi.UUID()}, {Name: "reservation_id", Schema: openapi.UUID()}}
 	property := openapi.Object(openapi.Fields{"property": openapi.String(), "private": openapi.Boolean(), "values": openapi.Array(openapi.String())}, "private", "values")
 	changed := openapi.Object(openapi.Fields{"id": openapi.UUID(), "resource_type": openapi.String(), "property_name": openapi.String(),
 		"private": openapi.Boolean(), "created_at": dateText, "updated_at": dateText.Nullable()})
 	return []openapi.Operation{
-		{Method: "GET", Path: path + "/allocations", Summary: "List the reservations of all " + plural + ".", Query: query,
+		{Method: "GET", Path: path + "/allocations", Summary: "List the reservations of all " + plural + ".", Query: slices.Concat(query, pageParameters(id)),
 			Responses: versioned(http.StatusOK, of("allocations", openapi.Array(use)))},
 		{Method: "GET", Path: path + "/{id}/allocation", Summary: "List the reservations of one of the " + plural + ".", Query: query,
 			Responses: versioned(http.StatusOK, of("allocation", use))},
@@ -60,7 +64,7 @@ func addressOperations() []openapi.Operation {
 	address := openapi.Of[addressView]().With("created_at", openapi.AnyOf(stampText, dateText)).With("updated_at", stampText.Nullable()).Named("FloatingIP")
 	one := of("floatingip", address)
 	return []openapi.Operation{
-		{Method: "GET", Path: "/v1/floatingips", Summary: "List the floating IPs that leases can reserve.",
+		{Method: "GET", Path: "/v1/floatingips", Summary: "List the floating IPs that leases can reserve.", Query: pageParameters(openapi.UUID()),
 			Responses: versioned(http.StatusOK, of("floatingips", openapi.Array(address)))},
 		{Method: "POST", Path: "/v1/floatingips", Summary: "Register a floating IP.",
 			Body: openapi.Input(openapi.Fields{"floating_network_id": openapi.UUID(), "floating_ip_address": openapi.String()},
@@ -84,10 +88,10 @@ func (c resourceCollection) operations() []openapi.Operation {
 	one, path := of(c.singular, resource), "/v1/"+c.plural
 	removable := openapi.Schema{"type": []string{"string", "number", "boolean", "null"}, "description": "null removes the attribute or capability."}
 	return append([]openapi.Operation{
-		{Method: "GET", Path: path, Summary: "List " + c.plural + ".", Responses: versioned(http.StatusOK, of(c.plural, openapi.Array(resource)))},
+		{Method: "GET", Path: path, Summary: "List " + c.plural + ".", Query: pageParameters(openapi.UUID()), Responses: versioned(http.StatusOK, of(c.plural, openapi.Array(resource)))},
 		{Method: "POST", Path: path, Summary: "Register a " + c.singular + ".", Body: capabilitiesSchema(capability), Responses: versioned(http.StatusCreated, one)},
 		{Method: "GET", Path: path + "/{id}", Summary: "Show a " + c.singular + ".", Responses: versioned(http.StatusOK, one)},
 		{Method: "PUT", Path: path + "/{id}", Summary: "Change a " + c.singular + ".", Body: capabilitiesSchema(removable), Responses: versioned(http.StatusOK, one)},
 		{Method: "DELETE", Path: path + "/{id}", Summary: "Unregister a " + c.singular + ".", Responses: versioned(http.StatusNoContent, nil)},
-	}, useOperations(path, c.plural)...)
+	}, useOperations(path, c.plural, openapi.UUID())...)
 }

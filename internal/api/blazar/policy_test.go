@@ -14,7 +14,7 @@ import (
 	"berth/internal/identity/policy"
 )
 
-func init() { minBatch = 2 } // so that a page of the tests needs several batches
+func init() { pageItems = 2 } // so that the lists of the tests need several pages
 
 // withPolicy starts another API server on the same database, whose rules are the defaults and those of the given file.
 func (s *service) withPolicy(t *testing.T, file string) *service {

@@ -79,15 +79,18 @@ func (c collectionHandler) answer(status int, r lease.ReservableResource, err er
 }
 
 func (c collectionHandler) list(r *http.Request) (int, any, error) {
-	all, err := c.Store.ReservableResources(r.Context(), c.typ)
-	if err != nil {
-		return 0, nil, err
-	}
-	views := make([]any, len(all))
-	for i, one := range all {
-		views[i] = c.view(one)
-	}
-	return http.StatusOK, map[string]any{c.plural: views}, nil
+	return list[lease.ReservableResource]{name: c.plural, noun: c.singular,
+		read: shorterIsLast(func(ctx context.Context, after lease.ReservableResource, most int) ([]lease.ReservableResource, error) {
+			return c.Store.ResourcePage(ctx, c.typ, after.Position(), most)
+		}),
+		find: c.find,
+		view: func(one lease.ReservableResource) any { return c.view(one) }}.answer(r)
+}
+
+// find returns the resource with the given UUID.
+func (c collectionHandler) find(ctx context.Context, text string) (lease.ReservableResource, error) {
+	id, _ := osapi.UUID(text)
+	return c.Store.ReservableResource(ctx, c.typ, id)
 }
 
 func (c collectionHandler) create(r *http.Request) (int, any, error) {
@@ -169,15 +172,17 @@ func (c collectionHandler) notFound(r *http.Request, err error) error {
 }
 
 func (c collectionHandler) listAllocations(r *http.Request) (int, any, error) {
-	all, err := c.Store.ResourceAllocations(r.Context(), c.typ, uuid.Nil, useFilter(r))
-	if err != nil {
-		return 0, nil, err
-	}
-	views := make([]useView, len(all))
-	for i, u := range all {
-		views[i] = newUseView(u.Resource.String(), u.Reservations)
-	}
-	return http.StatusOK, map[string]any{"allocations": views}, nil
+	filter := useFilter(r)
+	return list[lease.ResourceAllocation]{name: "allocations", noun: c.singular,
+		read: shorterIsLast(func(ctx context.Context, after lease.ResourceAllocation, most int) ([]lease.ResourceAllocation, error) {
+			filter.AfterResource, filter.Limit = lease.Position{CreatedAt: after.CreatedAt, ID: after.Resource}, most
+			return c.Store.ResourceAllocations(ctx, c.typ, uuid.Nil, filter)
+		}),
+		find: func(ctx context.Context, marker string) (lease.ResourceAllocation, error) {
+			one, err := c.find(ctx, marker)
+			return lease.ResourceAllocation{Resource: one.ID, CreatedAt: one.CreatedAt}, err
+		},
+		view: func(u lease.ResourceAllocation) any { return newUseView(u.Resource.String(), u.Reservations) }}.answer(r)
 }
 
 func (c collectionHandler) showAllocation(r *http.Request) (int, any, error) {

@@ -430,6 +430,8 @@ CREATE INDEX lease_batch ON public.lease USING btree (batch_until) WHERE (batch_
 
 CREATE INDEX lease_not_ended ON public.lease USING btree (project_id) WHERE (status <> 'TERMINATED'::text);
 
+CREATE INDEX lease_order ON public.lease USING btree (created_at, id);
+
 CREATE INDEX lease_project ON public.lease USING btree (project_id, created_at);
 
 create table lease_combination (

@@ -17,9 +17,15 @@ const addressSelect = `
 	select id, network_id, subnet_id, address, reservable, created_at, updated_at
 	from floatingip f`
 
-// FloatingIPs returns all reservable floating IPs.
-func (s *Store) FloatingIPs(ctx context.Context) ([]lease.ReservableFloatingIP, error) {
-	return readFloatingIPs(ctx, s.db, `true`)
+// FloatingIPs returns at most `limit` reservable floating IPs that come after another one, sorted by address. If `after` is the zero value,
+// the list begins with the first floating IP.
+func (s *Store) FloatingIPs(ctx context.Context, after lease.ReservableFloatingIP, limit int) ([]lease.ReservableFloatingIP, error) {
+	return readFloatingIPs(ctx, s.db, `f.id in (
+		select id
+		from floatingip
+		where $1::inet is null or (address, id) > ($1::inet, $2)
+		order by address, id
+		limit $3)`, db.InetParam(after.IP), after.ID, limit)
 }
 
 // FloatingIP returns the reservable floating IP with the given ID. FloatingIP returns db.ErrNotFound if no reservable floating IP has the

@@ -59,7 +59,7 @@ func TestFloatingIP_RegisteredOutsideOfAllocationPools(t *testing.T) {
 	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3)); faultKind(err) != lease.UnknownNetwork {
 		t.Errorf("register a floating IP of an unknown network: got %v, want a fault of kind UnknownNetwork", err)
 	}
-	all, err := e.Lease.FloatingIPs(t.Context())
+	all, err := e.Lease.FloatingIPs(t.Context(), lease.ReservableFloatingIP{}, 2)
 	if err != nil || len(all) != 1 || all[0].IP != testAddress(0) {
 		t.Fatalf("list floating IPs: got %+v, error %v; want the one that was registered", all, err)
 	}

@@ -34,6 +34,11 @@ func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
 	return s.hostsWithQuarantine(ctx, `true`)
 }
 
+// HostPage returns at most `limit` reservable hosts whose ID is greater than `after`, sorted by ID.
+func (s *Store) HostPage(ctx context.Context, after int64, limit int) ([]lease.Host, error) {
+	return s.hostsWithQuarantine(ctx, `h.id in (select id from host where id > $1 order by id limit $2)`, after, limit)
+}
+
 // hostsWithQuarantine reads hosts. For each host that a lease keeps because the end of the lease has failed, it also
 // reads this lease.
 func (s *Store) hostsWithQuarantine(ctx context.Context, where string, args ...any) ([]lease.Host, error) {

@@ -12,13 +12,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// HostAllocations returns the hosts that match the filter with their reservations, sorted by host ID and start date. HostAllocations also
+// HostAllocations returns a page of the hosts that match the filter with their reservations, sorted by host ID and start date. HostAllocations also
 // returns hosts without reservations. The result of HostAllocations contains reservations of leases that have ended only if the filter
 // names a lease or a reservation.
 func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
-		from host h
+		from (select id from host where id > $4 and ($3::bigint = 0 or id = $3::bigint) order by id limit nullif($5::bigint, 0)) h
 		left join lateral (
 			select r.id, r.lease_id, l.start_at, l.end_at
 			from host_allocation a
@@ -28,8 +28,7 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 				and ($1 = '' or l.id::text = $1)
 				and ($2 = '' or r.id::text = $2)
 				and ($1 <> '' or $2 <> '' or l.end_at > now())) x on true
-		where $3::bigint = 0 or h.id = $3::bigint
-		order by h.id, x.start_at, x.id`, f.Lease, f.Reservation, f.Host)
+		order by h.id, x.start_at, x.id`, f.Lease, f.Reservation, f.Host, f.AfterHost, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("read host allocations: %w", err)
 	}

@@ -33,22 +33,50 @@ func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease,
 	return s.leases(ctx, `id = any($1)`, ids)
 }
 
-// Leases returns the leases that match the filter, oldest first.
-func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, error) {
-	const filter = `($1 = '' or project_id = $1)`
-	if f.Limit == 0 && f.After == uuid.Nil {
-		return s.leases(ctx, filter, f.Project)
+// pageBytes is the maximum size of the texts of the leases on a page that has several leases.
+const pageBytes = 256 << 10
+
+// leaseSizeSQL estimates the memory that a row of the table lease needs with its reservations and events, in bytes.
+const leaseSizeSQL = `1000 + (
+	select coalesce(sum(1000 + octet_length(hypervisor_properties) + octet_length(resource_properties) + octet_length(network_properties)
+		+ octet_length(network_description) + octet_length(coalesce(flavor::text, '')) + 50 * cardinality(required_addresses)), 0)
+	from reservation r
+	where r.lease_id = lease.id)::bigint`
+
+// Leases returns a page of the leases that match the filter, oldest first. The page ends before f.Limit if its leases are large. The result
+// `last` is true if no page follows.
+func (s *Store) Leases(ctx context.Context, f lease.Filter) (page []lease.Lease, last bool, err error) {
+	where, args := `(created_at, id) > ($1, $2)`, []any{f.After.CreatedAt, f.After.ID, f.Limit}
+	if f.Project != "" { // a condition of its own lets PostgreSQL use the index of the project
+		where, args = where+` and project_id = $4`, append(args, f.Project)
 	}
-	limit := &f.Limit
-	if f.Limit == 0 {
-		limit = nil
+	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
+		var sizes []int
+		all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (lease.Lease, error) {
+			var size int
+			l, err := scanLease(row, &size)
+			sizes = append(sizes, size)
+			return l, err
+		}, `
+			select `+leaseColumns+`, `+leaseSizeSQL+`
+			from lease
+			where `+where+`
+			order by created_at, id
+			limit $3`, args...)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for size := 0; n < len(all) && (n == 0 || size+sizes[n] <= pageBytes); n++ {
+			size += sizes[n]
+		}
+		page, last = all[:n], n == len(all) && n < f.Limit
+		return readDetails(ctx, tx, page)
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list leases: %w", err)
 	}
-	return s.leases(ctx, `id in (
-		select id
-		from lease
-		where `+filter+` and ($2::uuid = '00000000-0000-0000-0000-000000000000' or (created_at, id) > (select created_at, id from lease where id = $2))
-		order by created_at, id
-		limit $3)`, f.Project, f.After, limit)
+	return page, last, nil
 }
 
 // leases reads leases with their reservations and events from one snapshot of the database, so that the statuses of leases, reservations
@@ -79,22 +107,22 @@ func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease,
 	return all[0], nil
 }
 
+// leaseColumns are the columns of a SQL query that scanLease reads.
+const leaseColumns = `id, name, user_id, project_id, status, start_at, end_at, degraded, delete_requested_at is not null, created_at, updated_at`
+
+// scanLease reads the columns leaseColumns of a row into a lease, and the columns after leaseColumns into the pointers in `more`.
+func scanLease(row pgx.CollectableRow, more ...any) (l lease.Lease, err error) {
+	err = row.Scan(append([]any{&l.ID, &l.Name, &l.User, &l.Project, &l.Status, &l.StartAt, &l.EndAt, &l.Degraded, &l.DeleteRequested,
+		&l.CreatedAt, &l.UpdatedAt}, more...)...)
+	return l, err
+}
+
 func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lease.Lease, error) {
-	rows, err := tx.Query(ctx, `
-		select id, name, user_id, project_id, status, start_at, end_at, degraded, delete_requested_at is not null,
-			created_at, updated_at
+	all, err := db.QueryAll(ctx, tx, func(row pgx.CollectableRow) (lease.Lease, error) { return scanLease(row) }, `
+		select `+leaseColumns+`
 		from lease
 		where `+where+`
 		order by created_at, id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read leases: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Lease, error) {
-		var l lease.Lease
-		err := row.Scan(&l.ID, &l.Name, &l.User, &l.Project, &l.Status, &l.StartAt, &l.EndAt, &l.Degraded, &l.DeleteRequested,
-			&l.CreatedAt, &l.UpdatedAt)
-		return l, err
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}

@@ -23,6 +23,16 @@ func (s *Store) ReservableResources(ctx context.Context, typ string) ([]lease.Re
 	return readResources(ctx, s.db, `f.resource_type = $1`, typ)
 }
 
+// ResourcePage returns at most `limit` resources of a type that come after a position, in the order of their registration.
+func (s *Store) ResourcePage(ctx context.Context, typ string, after lease.Position, limit int) ([]lease.ReservableResource, error) {
+	return readResources(ctx, s.db, `f.id in (
+		select id
+		from reservable_resource
+		where resource_type = $1 and (created_at, id) > ($2, $3)
+		order by created_at, id
+		limit $4)`, typ, after.CreatedAt, after.ID, limit)
+}
+
 // ReservableResource returns the resource of a type with the given ID. ReservableResource returns db.ErrNotFound if there is none.
 func (s *Store) ReservableResource(ctx context.Context, typ string, id uuid.UUID) (lease.ReservableResource, error) {
 	return readResource(ctx, s.db, typ, id)
@@ -190,13 +200,18 @@ func (s *Store) DeleteResource(ctx context.Context, typ string, id uuid.UUID) er
 	return nil
 }
 
-// ResourceAllocations returns the resources of a type with their reservations. If `id` is not the zero UUID, ResourceAllocations returns
+// ResourceAllocations returns a page of the resources of a type with their reservations. If `id` is not the zero UUID, ResourceAllocations returns
 // only the resource with this ID. As in HostAllocations, reservations of ended leases are in the result only if the filter names a lease or
 // a reservation.
 func (s *Store) ResourceAllocations(ctx context.Context, typ string, id uuid.UUID, f lease.AllocationFilter) ([]lease.ResourceAllocation, error) {
 	rows, err := s.db.Query(ctx, `
-		select f.id, x.id, x.lease_id, x.start_at, x.end_at
-		from reservable_resource f
+		select f.id, f.created_at, x.id, x.lease_id, x.start_at, x.end_at
+		from (
+			select id, created_at
+			from reservable_resource
+			where resource_type = $1 and ($2::uuid = '00000000-0000-0000-0000-000000000000' or id = $2) and (created_at, id) > ($5, $6)
+			order by created_at, id
+			limit nullif($7::bigint, 0)) f
 		left join lateral (
 			select r.id, r.lease_id, l.start_at, l.end_at
 			from resource_allocation a
@@ -206,18 +221,17 @@ func (s *Store) ResourceAllocations(ctx context.Context, typ string, id uuid.UUI
 				and ($3 = '' or l.id::text = $3)
 				and ($4 = '' or r.id::text = $4)
 				and ($3 <> '' or $4 <> '' or l.end_at > now())) x on true
-		where f.resource_type = $1 and ($2::uuid = '00000000-0000-0000-0000-000000000000' or f.id = $2)
-		order by f.created_at, f.id, x.start_at, x.id`, typ, id, f.Lease, f.Reservation)
+		order by f.created_at, f.id, x.start_at, x.id`, typ, id, f.Lease, f.Reservation, f.AfterResource.CreatedAt, f.AfterResource.ID, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("read allocations of the type %s: %w", typ, err)
 	}
 	var all []lease.ResourceAllocation
-	var resource uuid.UUID
+	var resource lease.Position
 	var reservation, leaseID *uuid.UUID
 	var start, end *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&resource, &reservation, &leaseID, &start, &end}, func() error {
-		if len(all) == 0 || all[len(all)-1].Resource != resource {
-			all = append(all, lease.ResourceAllocation{Resource: resource})
+	_, err = pgx.ForEachRow(rows, []any{&resource.ID, &resource.CreatedAt, &reservation, &leaseID, &start, &end}, func() error {
+		if len(all) == 0 || all[len(all)-1].Resource != resource.ID {
+			all = append(all, lease.ResourceAllocation{Resource: resource.ID, CreatedAt: resource.CreatedAt})
 		}
 		if reservation != nil {
 			u := &all[len(all)-1]
