@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"berth/internal/api/osapi"
 	"berth/internal/lease"
 	"berth/internal/store/db"
 )
@@ -43,16 +44,7 @@ func (l list[T]) answer(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
-	next := l.pages(after, limit)
-	views := []any{}
-	for last := false; !last; {
-		var page []any
-		if page, last, err = next(r.Context()); err != nil {
-			return 0, nil, err
-		}
-		views = append(views, page...)
-	}
-	return http.StatusOK, map[string]any{l.name: views}, nil
+	return osapi.StreamList(r, l.name, l.pages(after, limit))
 }
 
 // pages returns a function that reads the next views of the list at each call. Altogether it returns at most `limit` views of items that

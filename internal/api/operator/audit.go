@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -33,9 +32,6 @@ func (a auditRecords) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, page, err
 }
 
-// exportPause is the maximum time in which the client must accept one page of an export.
-const exportPause = 30 * time.Second
-
 // export writes the records as JSON lines, the oldest first. Only one page of records is in memory at a time. If berth cannot read the next
 // page, it breaks the connection, so that the client does not take a part of the log for the whole log.
 func (a auditRecords) export(r *http.Request) (int, any, error) {
@@ -50,9 +46,8 @@ func (a auditRecords) export(r *http.Request) (int, any, error) {
 	}
 	return http.StatusOK, osapi.Stream(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/jsonl")
-		control := http.NewResponseController(w)
 		for page := first; ; {
-			if a.writeLines(w, control, page) != nil {
+			if writeLines(w, r, page) != nil {
 				return
 			}
 			if page.NextMarker == 0 {
@@ -61,9 +56,7 @@ func (a auditRecords) export(r *http.Request) (int, any, error) {
 			q.Marker = page.NextMarker
 			var err error
 			if page, err = a.store.Page(r.Context(), q); err != nil {
-				_ = control.SetWriteDeadline(time.Now().Add(-time.Second))
-				_, _ = w.Write([]byte("\n")) // fails because of the deadline, so that the response does not end properly
-				_ = control.Flush()
+				osapi.BreakConnection(w)
 				return
 			}
 		}
@@ -71,8 +64,8 @@ func (a auditRecords) export(r *http.Request) (int, any, error) {
 }
 
 // writeLines writes the records of a page, one JSON object in each line.
-func (a auditRecords) writeLines(w http.ResponseWriter, control *http.ResponseController, page auditlog.Page) error {
-	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Now().Add(exportPause))); err != nil && !errors.Is(err, http.ErrNotSupported) {
+func writeLines(w http.ResponseWriter, r *http.Request, page auditlog.Page) error {
+	if err := osapi.BeginPage(w, r); err != nil {
 		return err
 	}
 	for _, sealed := range page.Records {
@@ -80,7 +73,7 @@ func (a auditRecords) writeLines(w http.ResponseWriter, control *http.ResponseCo
 			return err
 		}
 	}
-	return control.Flush()
+	return http.NewResponseController(w).Flush()
 }
 
 // auditQuery reads the query parameters of a request for records. Only a list has the parameters `paged`: order, marker and limit.

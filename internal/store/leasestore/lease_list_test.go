@@ -61,9 +61,8 @@ func (t *fixture) insertLeases(project string, sizes ...[]int) (ids []uuid.UUID)
 			t.Fatal(err)
 		}
 		if _, err := tx.Exec(t.Context(), `
-			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties, resource_properties, before_end, amount,
-				vcpus, memory_mb, disk_gb, affinity, resources, required_addresses)
-			select gen_random_uuid(), $1, n, 'physical:host', 'pending', 1, 1, repeat(' ', size), '', 'default', 0, 0, 0, 0, '', '{}', '{}'
+			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties, resource_properties, before_end)
+			select gen_random_uuid(), $1, n, 'physical:host', 'pending', 1, 1, repeat(' ', size), '', 'default'
 			from unnest($2::int[]) with ordinality as r (size, n)`, id, of); err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,8 @@ func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	stop()
 	loop.Wait()
 
-	for _, l := range e.allLeases("") {
+	left := e.allLeases("")
+	for _, l := range left {
 		if l.Status != lease.Terminated || len(l.Reservations[0].Hosts) != 0 {
 			t.Errorf("lease after all workers have finished: got %+v, want TERMINATED without hosts", l)
 		}
