@@ -108,11 +108,14 @@ func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	} else if idle {
 		go b.serve(context.WithoutCancel(ctx), name)
 	}
+	var zero R
 	select {
 	case <-c.done:
+		if errors.Is(c.err, context.Canceled) && ctx.Err() != nil { // the batch was stopped because all its callers gave up
+			return zero, b.abandon(c)
+		}
 		return c.value, c.err
 	case <-ctx.Done():
-		var zero R
 		return zero, b.abandon(c)
 	}
 }

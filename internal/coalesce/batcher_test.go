@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -226,6 +227,23 @@ func TestBatcher_BatchEndsWhenAllItsCallersHaveGivenUp(t *testing.T) {
 		release <- struct{}{}
 		<-running
 	})
+}
+
+// The deadlines in this test are so short that many of them pass before the caller waits for the end of its batch, and after the batch began.
+func TestBatcher_CallerGetsTheErrorOfItsOwnDeadline(t *testing.T) {
+	t.Parallel()
+	b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
+		<-ctx.Done()
+		batch[0].Finish("", fmt.Errorf("write: %w", ctx.Err()))
+	}})
+	for range 5_000 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(20_000)))
+		_, err := b.Do(ctx, "a")
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("call whose deadline has passed: got error %v, want context.DeadlineExceeded", err)
+		}
+	}
 }
 
 func TestBatcher_InlineCallHasItsCallersContext(t *testing.T) {
