@@ -99,14 +99,24 @@ func addSecrets(values, files map[string]string) error {
 	return errors.Join(errs...)
 }
 
+// SecretFileVariables returns the names of the variables that name a file with the value of a secret setting.
+func SecretFileVariables() []string {
+	var names []string
+	for name, s := range settingsByName() {
+		if s.Secret {
+			names = append(names, name+fileSuffix)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // SecretFiles returns the files that the variables in environ name and that have, or can have, secret settings.
 func SecretFiles(environ []string) []string {
 	var files []string
-	settings := settingsByName()
+	variables := append(SecretFileVariables(), File)
 	for _, pair := range environ {
-		name, path, _ := strings.Cut(pair, "=")
-		secret, inFile := strings.CutSuffix(name, fileSuffix)
-		if path != "" && (name == File || inFile && settings[secret].Secret) {
+		if name, path, _ := strings.Cut(pair, "="); path != "" && slices.Contains(variables, name) {
 			files = append(files, path)
 		}
 	}

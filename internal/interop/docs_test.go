@@ -223,7 +223,7 @@ func (s *shell) newestAudit() string {
 // internal/config.
 func TestDocs_SettingsExist(t *testing.T) {
 	t.Parallel()
-	known := config.Variables()
+	known := append(config.Variables(), config.SecretFileVariables()...)
 	for _, page := range allPages(t) {
 		for _, name := range regexp.MustCompile(`\b(?:BERTH|OS)_[A-Z][A-Z_]*[A-Z]\b`).FindAllString(readPage(t, page), -1) {
 			if !slices.Contains(known, name) && !slices.Contains(clientSettings, name) {
