@@ -19,8 +19,8 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	h.environ = append(h.environ, "BERTH_DATABASE_URL="+storetest.URL(t))
 
 	code, output := h.run(t, "doctor")
-	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 16 {
-		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, 16 checks and no FAIL:\n%s", code, output)
+	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 17 {
+		t.Errorf("doctor with all services: got exit code %d and the output below, want 0, 17 checks and no FAIL:\n%s", code, output)
 	}
 	for _, clock := range []string{"the API", "PostgreSQL", "Temporal"} {
 		if line := lineOf(output, "clocks"); !strings.Contains(line, clock) {
