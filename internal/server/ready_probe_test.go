@@ -67,16 +67,17 @@ func TestReadiness_ConcurrentRequestsShareOneCheck(t *testing.T) {
 	url := serveProbe(t, probe)
 	const clients = 100
 	var requests sync.WaitGroup
-	for range clients {
-		requests.Go(func() {
-			if code, body := readProbe(t, url); code != http.StatusOK || body.Checks["scripted"] != "ok" || body.Checks["process"] != "ok" {
-				t.Errorf("one of many concurrent requests: got %d %+v, want 200", code, body)
-			}
-		})
+	request := func() {
+		if code, body := readProbe(t, url); code != http.StatusOK || body.Checks["scripted"] != "ok" || body.Checks["process"] != "ok" {
+			t.Errorf("one of many concurrent requests: got %d %+v, want 200", code, body)
+		}
 	}
-	servertest.Await(t, "one check runs, and all other requests wait", func() bool {
-		return check.begun.Load() > 1 || check.begun.Load() == 1 && waiting() == clients-1
-	})
+	requests.Go(request)
+	servertest.Await(t, "a check runs", func() bool { return check.begun.Load() == 1 })
+	for range clients - 1 {
+		requests.Go(request)
+	}
+	servertest.Await(t, "all other requests wait", func() bool { return check.begun.Load() > 1 || waiting() == clients-1 })
 
 	close(check.release)
 	requests.Wait()
