@@ -18,7 +18,7 @@ import (
 func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{}
-	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub)})
+	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 func TestHealReservations_RefreshesHosts(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{}
-	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub)})
+	nova, err := cloud.New(cloud.Config{Nova: startServer(t, stub), Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func newActivities(o activities.Options) *activities.Activities {
 	return activities.New(o)
 }
 
-// newClient returns a client of the controller with the given URL. The timeout of the client cannot be reached in a test.
+// newClient returns a client of the controller with the given URL. The timeouts of the client cannot be reached in a test.
 func newClient(url string) (*odl.Client, error) {
-	return odl.New(odl.Config{URL: url, Timeout: time.Hour})
+	return odl.New(odl.Config{URL: url, Timeout: time.Hour, SharedTimeout: time.Hour})
 }

@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"berth/internal/journal"
-	"berth/internal/store/journalstore"
 )
 
 // drainConcurrency is how many entries of the backlog are sent at the same time.
@@ -43,7 +42,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished b
 		if err == nil && len(claimed) == 0 {
 			unfinished, err = a.Store.Journal.HasClaimedBacklog(ctx)
 			if err == nil {
-				return unfinished, journalstore.ClaimDuration
+				return unfinished, a.Store.Journal.ClaimDuration()
 			}
 		}
 		if err == nil && time.Since(begin) >= a.Timeouts.Drain {
@@ -53,7 +52,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished b
 	if activity.IsActivity(ctx) {
 		activity.GetLogger(ctx).Warn("draining the journal backlog failed", "error", err)
 	}
-	return true, journalstore.ClaimDuration
+	return true, a.Store.Journal.ClaimDuration()
 }
 
 // attemptAll makes one attempt to send each claimed entry, even if ctx is cancelled meanwhile.

@@ -13,7 +13,6 @@ import (
 	"berth/internal/inventory"
 	"berth/internal/lease"
 	"berth/internal/store"
-	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -34,7 +33,7 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	query := u.Query()
 	query.Set("search_path", "skew,pg_catalog,public")
 	u.RawQuery = query.Encode()
-	s, err := store.Open(t.Context(), u.String(), store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
+	s, err := store.Open(t.Context(), u.String(), storetest.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

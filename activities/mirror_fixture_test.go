@@ -15,13 +15,11 @@ import (
 	"berth/activities"
 	"berth/internal/contract"
 	"berth/internal/journal"
-	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/odl/odltest"
 	"berth/internal/store"
 	"berth/internal/store/db"
 	"berth/internal/store/journalstore"
-	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -50,7 +48,7 @@ func newMirrorFixture(t *testing.T) *mirrorFixture {
 	t.Helper()
 	m := &mirrorFixture{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
-	if m.store, err = store.Open(t.Context(), m.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}}); err != nil {
+	if m.store, err = store.Open(t.Context(), m.url, storetest.Config()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.store.Close)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/temporal"
@@ -31,7 +32,7 @@ type novaFixture struct {
 func newNovaFixture(t *testing.T) novaFixture {
 	t.Helper()
 	stub := &notifytest.Nova{}
-	client, err := notify.NewNova(notify.Config{URL: startServer(t, stub)})
+	client, err := notify.NewNova(notify.Config{URL: startServer(t, stub), Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Webhook{}
-	webhook, err := notify.NewWebhook(notify.Config{URL: startServer(t, stub)})
+	webhook, err := notify.NewWebhook(notify.Config{URL: startServer(t, stub), Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

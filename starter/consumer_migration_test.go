@@ -52,7 +52,7 @@ func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
 		api.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	db := storetest.Connect(t, url)
 	unrecorded := func() (n int) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,6 +17,7 @@ import (
 func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
+	h.awaitPollers(t)
 	h.environ = append(h.environ, "BERTH_DATABASE_URL="+storetest.URL(t))
 
 	code, output := h.run(t, "doctor")
@@ -58,6 +60,7 @@ func lineOf(output, check string) string {
 func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
+	h.awaitPollers(t)
 	past := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000000")
 	overdue := func(name, status string) string {
 		id := h.stub.add("leases", cli.Object{"name": name, "start_date": past, "end_date": past})["id"].(string)
@@ -133,10 +136,12 @@ func TestDoctor_HidesTheUsersOfURLs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := harness{environ: append(slices.Clone(common), c.setting)}
-			code, output := h.run(t, c.args...)
-			if code == 0 || strings.Contains(output, "hunter2") || strings.Contains(output, "://ann") || strings.Contains(output, "ann@") {
-				t.Errorf("starter %s: got exit code %d and the output below, want an error without the user and the password:\n%s", c.args, code, output)
+			var out bytes.Buffer
+			err := run(t.Context(), c.args, append(slices.Clone(common), c.setting), &out, &out)
+			cli.ReportError(&out, err)
+			output := out.String()
+			if err == nil || strings.Contains(output, "hunter2") || strings.Contains(output, "://ann") || strings.Contains(output, "ann@") {
+				t.Errorf("starter %s: got error %v and the output below, want an error without the user and the password:\n%s", c.args, err, output)
 			}
 		})
 	}

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -77,7 +79,7 @@ func newHarness(t *testing.T) harness {
 	t.Helper()
 	n := temporaltest.New(t)
 	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
-		w := worker.New(n.Client, queue, worker.Options{})
+		w := worker.New(n.Client, queue, worker.Options{DeadlockDetectionTimeout: time.Hour})
 		w.RegisterWorkflowWithOptions(portWorkflow, workflow.RegisterOptions{Name: contract.Port})
 		w.RegisterActivity(func() error { return nil })
 		if err := w.Start(); err != nil {
@@ -94,6 +96,24 @@ func newHarness(t *testing.T) harness {
 	return h
 }
 
+// awaitPollers waits until the server has got a poll of each worker of the harness.
+func (h harness) awaitPollers(t *testing.T) {
+	t.Helper()
+	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+			for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				q, err := h.namespace.Client.DescribeTaskQueue(t.Context(), queue, kind)
+				if err != nil || time.Now().After(deadline) {
+					t.Fatalf("wait until a worker polls %s (%s): got error %v", queue, kind, err)
+				}
+				if len(q.Pollers) > 0 {
+					break
+				}
+			}
+		}
+	}
+}
+
 // startWorkflow starts a portWorkflow with the given workflow ID.
 func (h harness) startWorkflow(t *testing.T, id, queue string) {
 	t.Helper()
@@ -107,7 +127,8 @@ func (h harness) startWorkflow(t *testing.T, id, queue string) {
 func (h harness) run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
-	err := run(t.Context(), args, h.environ, &out, &out)
+	patient := &cli.Session{Dial: temporaltest.Dial, TimeoutFactor: 1000}
+	err := runIn(t.Context(), patient, args, h.environ, &out, &out)
 	if err != nil {
 		cli.ReportError(&out, err)
 	}

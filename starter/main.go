@@ -47,8 +47,13 @@ func groups() map[string]string {
 
 // run executes one command line. cli.ExitCode converts the error that run returns to the exit code of the process.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	return runIn(ctx, &cli.Session{}, args, environ, stdout, stderr)
+}
+
+// runIn does the same as run, with the options of the session s.
+func runIn(ctx context.Context, s *cli.Session, args, environ []string, stdout, stderr io.Writer) error {
 	settings, err := cli.ReadSettings(environ)
-	s := &cli.Session{Settings: &settings, SettingsError: err, Stderr: stderr}
+	s.Settings, s.SettingsError, s.Stderr = &settings, err, stderr
 	defer s.Close()
 	root := commandTree().Root(s)
 	root.SetArgs(args)

@@ -67,7 +67,7 @@ func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = ": waiting for DHCP and L2 (from its workflow)"
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		code, output := h.run(t, "why", sweep)
 		if code == 0 && strings.Contains(output, sweep+"-") && strings.Contains(output, want) {
 			return

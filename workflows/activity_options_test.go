@@ -19,7 +19,7 @@ func TestTimeoutsAreNested(t *testing.T) {
 		inner, outer time.Duration
 	}{
 		{"a short call within a single local attempt", activities.ShortCallTimeout, workflows.SingleAttemptTimeout},
-		{"a single local attempt within the claim duration of a journal entry", workflows.SingleAttemptTimeout, journalstore.ClaimDuration},
+		{"a single local attempt within the claim duration of a journal entry", workflows.SingleAttemptTimeout, journalstore.DefaultClaimDuration},
 		{"two heartbeats within the heartbeat timeout", 2 * activities.HeartbeatInterval, workflows.HeartbeatTimeout},
 		{"the calls for one reservation within an attempt", activities.CloudCallTimeout, workflows.CloudAttemptTimeout},
 		{"an attempt at a reservation within the retry time", workflows.CloudAttemptTimeout, workflows.DefaultCloudRetryTime},

@@ -52,6 +52,7 @@ type fakeRows struct {
 	runChecks          int
 	healRounds         int                    // number of HealReservations calls
 	runSteps           []contract.RunProgress // number of steps that are left before the run is idle
+	lastStep           chan struct{}          // if set, the last step waits until lastStep is closed
 }
 
 // earlierHost is the host of an earlier binding of the port.
@@ -200,6 +201,9 @@ func (w *fakeRows) StartDueRuns(context.Context) error {
 func (w *fakeRows) StepRun(context.Context, string) (contract.RunProgress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.lastStep != nil && len(w.runSteps) == 1 {
+		<-w.lastStep
+	}
 	if w.controllerFailures > 0 {
 		w.controllerFailures--
 		return contract.RunProgress{}, errors.New("503 Service Unavailable")
@@ -242,7 +246,7 @@ func newTestEnvironment() *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(2 * time.Minute)
+	env.SetTestTimeout(10 * time.Minute)
 	env.SetWorkerOptions(worker.Options{WorkflowPanicPolicy: worker.FailWorkflow, DeadlockDetectionTimeout: time.Minute})
 	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
 		workflows.Register(env, queue)

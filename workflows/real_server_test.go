@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
@@ -51,7 +52,11 @@ func newScenario(t *testing.T, typ, id string, functions map[string]any) *scenar
 func newScenarioWithInput(t *testing.T, typ string, in contract.Input, id string, functions map[string]any) *scenario {
 	t.Helper()
 	s := &scenario{t: t, client: temporaltest.New(t).Client, id: id, queue: contract.TaskQueue(typ)}
-	w := worker.New(s.client, s.queue, worker.Options{DeadlockDetectionTimeout: time.Minute})
+	options := worker.Options{DeadlockDetectionTimeout: 10 * time.Minute, MaxHeartbeatThrottleInterval: activities.HeartbeatInterval}
+	if !*record {
+		options.Interceptors = []interceptor.WorkerInterceptor{&patient{}}
+	}
+	w := worker.New(s.client, s.queue, options)
 	workflows.Register(w, s.queue)
 	activities.Register(w, functions)
 	if err := w.Start(); err != nil {
@@ -283,15 +288,16 @@ func TestRealServer_JournalEntry(t *testing.T) {
 			case "journal-blocked":
 				s.waitForState("pending")
 				s.signal(contract.SignalChanged, nil)
-			case "journal-retried": // the test acts during the pause of two seconds after the third attempt
-				for tried := 0; tried < 3; time.Sleep(10 * time.Millisecond) {
+			case "journal-retried": // on a fast machine, the signal arrives during the pause of two seconds after the third attempt
+				await(t, "the third attempt has failed", func() bool {
 					w.mu.Lock()
-					if tried = w.regularAttempts; tried == 3 {
-						w.controllerFailures = 0
-					}
-					w.mu.Unlock()
-				}
+					defer w.mu.Unlock()
+					return w.regularAttempts >= 3
+				})
 				s.signal(contract.SignalChanged, nil)
+				w.mu.Lock()
+				w.controllerFailures = 0
+				w.mu.Unlock()
 			}
 			s.finishAndRecord(name, "")
 			if w.entry != "completed" {
@@ -394,7 +400,7 @@ func TestRealServer_MirrorRun(t *testing.T) {
 	for key, typ := range contract.RunWorkflows {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			w := &fakeRows{runSteps: []contract.RunProgress{
+			w := &fakeRows{lastStep: make(chan struct{}), runSteps: []contract.RunProgress{
 				{State: "running", Sentence: "port 100 of 300"},
 				{State: "running", Sentence: "waits until 3 more entries are mirrored", Delay: time.Second, Waiting: []contract.Waiting{{For: "controller"}}},
 				{State: "done", Sentence: "done"},
@@ -403,6 +409,7 @@ func TestRealServer_MirrorRun(t *testing.T) {
 			if why := s.waitForState("running"); why.Object != "odl/"+key {
 				t.Errorf("query \"why\" of an open run: got %+v, want the object odl/ and the kind of the run", why)
 			}
+			close(w.lastStep)
 			s.finishAndRecord("run-"+key, "")
 			if len(w.runSteps) != 0 {
 				t.Errorf("steps of the run that the workflow did not perform: got %v, want none", w.runSteps)

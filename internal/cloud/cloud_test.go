@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -76,7 +77,7 @@ func newCloudTest(t *testing.T) cloudTest {
 		return server.URL
 	}
 	var err error
-	if s.Cloud, err = cloud.New(cloud.Config{Nova: serve(s.nova) + "/v2.1", Neutron: serve(s.neutron)}); err != nil {
+	if s.Cloud, err = cloud.New(cloud.Config{Nova: serve(s.nova) + "/v2.1", Neutron: serve(s.neutron), Timeout: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -378,7 +379,7 @@ func TestCloud_RefreshesARejectedToken(t *testing.T) {
 	server := httptest.NewServer(stub)
 	defer server.Close()
 	given := []string{"old", "new"}
-	c, err := cloud.New(cloud.Config{Nova: server.URL, RefreshToken: func(context.Context, string) (string, error) {
+	c, err := cloud.New(cloud.Config{Nova: server.URL, Timeout: time.Hour, RefreshToken: func(context.Context, string) (string, error) {
 		token := given[0]
 		given = given[min(1, len(given)-1):]
 		return token, nil

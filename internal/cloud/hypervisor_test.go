@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,7 +61,7 @@ func TestHypervisors_OfAnyMicroversion(t *testing.T) {
 			{"id":2,"hypervisor_hostname":"b","service":{"host":"b"},"cpu_info":null,"vcpus":null}]}`))
 	}))
 	t.Cleanup(server.Close)
-	c, err := cloud.New(cloud.Config{Nova: server.URL})
+	c, err := cloud.New(cloud.Config{Nova: server.URL, Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

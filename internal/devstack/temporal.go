@@ -153,7 +153,7 @@ func (t *Temporal) awaitPredecessor(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	const patience = 30 * time.Second
+	const patience = 10 * time.Minute
 	for begin := time.Now(); ; {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {

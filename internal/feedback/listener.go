@@ -14,13 +14,12 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/odl"
-	"berth/internal/store/db"
 	"berth/internal/store/networkstore"
 )
 
 // Options configure a Listener.
 type Options struct {
-	DB    *db.DB // the lock in this database lets only one process listen at a time
+	DB    Lock // lets only one process listen at a time
 	Store *networkstore.Store
 	ODL   *odl.Client
 	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause after a
@@ -29,6 +28,11 @@ type Options struct {
 	HostConfigsPath string // path of the host configurations below the controller's root
 	// Features are the controller's features; if Features is nil, the Listener reads the features from the controller.
 	Features map[string]string
+}
+
+// Lock is the lock of a *db.DB that all processes with the same database share.
+type Lock interface {
+	InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error)
 }
 
 // Listener watches one controller. If several processes use the same database, only one of them watches the controller at a time.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,14 +17,12 @@ import (
 
 	"berth/internal/feedback"
 	"berth/internal/journal"
-	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/odl"
 	"berth/internal/odl/odltest"
 	"berth/internal/store"
 	"berth/internal/store/db"
 	"berth/internal/store/journalstore"
-	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -52,13 +51,13 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	t.Helper()
 	w := &fixture{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
-	if w.store, err = store.Open(t.Context(), w.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}}); err != nil {
+	if w.store, err = store.Open(t.Context(), w.url, storetest.Config()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.store.Close)
 	server := httptest.NewServer(w.odl)
 	t.Cleanup(server.Close)
-	if w.client, err = odl.New(odl.Config{URL: server.URL + odltest.BasePath}); err != nil {
+	if w.client, err = odl.New(odl.Config{URL: server.URL + odltest.BasePath, Timeout: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	w.odl.SetFeatures(offered)
@@ -428,21 +427,44 @@ func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	}
 }
 
+// observedLock counts the attempts that found the lock taken by another process.
+type observedLock struct {
+	*db.DB
+	refused atomic.Int64
+}
+
+func (l *observedLock) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
+	led, err := l.DB.InOneProcess(ctx, name, f)
+	if !led && err == nil {
+		l.refused.Add(1)
+	}
+	return led, err
+}
+
 // Only one process watches the controller; when this process loses the database lock, another process must take over.
 func TestListener_OneProcessAtATime(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
 	w.awaitOpenStreams(2)
 	ctx, cancel := context.WithCancel(t.Context())
-	second := feedback.New(feedback.Options{DB: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
+	lock := &observedLock{DB: w.store.DB}
+	second := feedback.New(feedback.Options{DB: lock, Store: w.store.Network, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		second.Run(ctx)
 	}()
-	time.Sleep(time.Second)
-	if n := w.odl.OpenStreams(); n != 2 || second.OpenStreams() != 0 || w.listener.OpenStreams() != 2 {
-		t.Errorf("streams while two listeners run: the controller has %d, want 2; the second listener has %d, want 0", n, second.OpenStreams())
+	w.awaitCondition("the second listener finds the lock taken", func() string {
+		if n := second.OpenStreams(); n != 0 {
+			w.Fatalf("streams of the second listener while the first one runs: got %d, want 0", n)
+		}
+		if n := lock.refused.Load(); n < 2 {
+			return fmt.Sprint(n, " attempts")
+		}
+		return ""
+	})
+	if n := w.odl.OpenStreams(); n != 2 || w.listener.OpenStreams() != 2 {
+		t.Errorf("streams while two listeners run: the controller has %d and the first listener %d, want 2", n, w.listener.OpenStreams())
 	}
 	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
 	w.awaitCondition("one of the listeners watches the controller again", func() string {

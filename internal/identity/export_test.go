@@ -21,13 +21,17 @@ const FailuresToOpen = failuresToOpen
 // SetProbeInterval replaces the circuit breaker by a closed one with another interval between probes.
 func (k *Keystone) SetProbeInterval(d time.Duration) { k.breaker = newBreaker(d) }
 
-// SetTimeout limits the duration of each request to Keystone, instead of keystoneTimeout.
+// SetTimeout limits the duration of each request to Keystone.
 func (k *Keystone) SetTimeout(d time.Duration) { k.http.Timeout = d }
 
-// SetQueue limits the number of running and of queued validations, and lets requests wait as long as a slow test needs.
+// SetWait limits how long a request waits for Keystone, instead of keystoneTimeout.
+func (k *Keystone) SetWait(d time.Duration) { k.timeout, k.queue.timeout = d, d }
+
+// SetQueue limits the number of running and of queued validations.
 func (k *Keystone) SetQueue(running, queued int) {
+	timeout := k.queue.timeout
 	k.queue = newValidationQueue(running, queued)
-	k.queue.timeout = 10 * time.Minute
+	k.queue.timeout = timeout
 }
 
 // Queued returns the number of validations that wait for their turn.

@@ -59,6 +59,7 @@ type Keystone struct {
 	service  Service
 	endpoint string // ends in /v3/
 	http     *http.Client
+	timeout  time.Duration // limits a call that requests share
 	now      func() time.Time
 	valid    *verdicts
 	invalid  *verdicts
@@ -97,7 +98,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 		client.Transport = s.Wrap(client.Transport)
 	}
 	client.Transport = safeurl.Transport(client.Transport)
-	return &Keystone{service: s, endpoint: provider.IdentityBase + "v3/", http: client, now: time.Now,
+	return &Keystone{service: s, endpoint: provider.IdentityBase + "v3/", http: client, timeout: keystoneTimeout, now: time.Now,
 		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), queue: newValidationQueue(maxRunning, maxQueued),
 		clients: newAddressLimit(maxPerAddress, maxVerdicts), breaker: newBreaker(probeInterval)}, nil
 }
@@ -182,7 +183,7 @@ func checkFormat(token string) error {
 // started it is cancelled, because other requests may wait for the result.
 func (k *Keystone) shareCall(ctx context.Context, key string, call func(context.Context) (any, error)) (any, error) {
 	answer := k.flights.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keystoneTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.timeout)
 		defer cancel()
 		return call(ctx)
 	})

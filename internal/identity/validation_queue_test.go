@@ -15,9 +15,9 @@ import (
 // await repeats a check until it holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("want that %s within a minute", what)
+			t.Fatalf("want that %s within ten minutes", what)
 		}
 	}
 }

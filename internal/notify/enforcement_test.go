@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,7 +49,7 @@ func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			for open, want := range map[bool]string{false: tt.closed, true: tt.open} {
-				e, err := notify.NewEnforcement(notify.EnforcementConfig{URL: server.URL + "/v1/", Token: "secret", AuthURL: "http://k", Region: "r", FailOpen: open})
+				e, err := notify.NewEnforcement(notify.EnforcementConfig{URL: server.URL + "/v1/", Token: "secret", AuthURL: "http://k", Region: "r", FailOpen: open, Timeout: time.Hour})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -42,7 +42,7 @@ func TestNovaSend_RequestForm(t *testing.T) {
 		_, _ = io.WriteString(w, `{"events":[{"code":200},{"code":422}]}`)
 	}))
 	t.Cleanup(server.Close)
-	client, err := notify.NewNova(notify.Config{URL: server.URL + "/v2.1", Token: "secret"})
+	client, err := notify.NewNova(notify.Config{URL: server.URL + "/v2.1", Token: "secret", Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			timeout := 30 * time.Second
+			timeout := time.Hour
 			if tt.fault.DelayMS > 1000 {
 				timeout = 100 * time.Millisecond
 			}
@@ -126,7 +126,7 @@ func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 				_, _ = io.WriteString(w, body)
 			}))
 			t.Cleanup(server.Close)
-			client, err := notify.NewNova(notify.Config{URL: server.URL})
+			client, err := notify.NewNova(notify.Config{URL: server.URL, Timeout: time.Hour})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func FuzzAnswer(f *testing.F) {
 		_, _ = w.Write(a.body)
 	}))
 	f.Cleanup(server.Close)
-	client, err := notify.NewNova(notify.Config{URL: server.URL})
+	client, err := notify.NewNova(notify.Config{URL: server.URL, Timeout: time.Hour})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestNovaSend_RenewsRejectedTokenOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	var asked []string
 	next := map[string]string{"": "first", "first": "second"}
-	client, err := notify.NewNova(notify.Config{URL: server.URL, TokenSource: func(_ context.Context, rejected string) (string, error) {
+	client, err := notify.NewNova(notify.Config{URL: server.URL, Timeout: time.Hour, TokenSource: func(_ context.Context, rejected string) (string, error) {
 		asked = append(asked, rejected)
 		if token := next[rejected]; token != "" {
 			return token, nil

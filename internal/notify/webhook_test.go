@@ -18,7 +18,7 @@ func newWebhook(t *testing.T, token string) (*notifytest.Webhook, *notify.Webhoo
 	stub := &notifytest.Webhook{Token: "secret"}
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	client, err := notify.NewWebhook(notify.Config{URL: server.URL + "/in?of=leases", Token: token})
+	client, err := notify.NewWebhook(notify.Config{URL: server.URL + "/in?of=leases", Token: token, Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package odl
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -11,15 +12,13 @@ import (
 const (
 	// failuresToOpen is how many consecutive failures open the breaker.
 	failuresToOpen = 5
-	// probeInterval is how often an open breaker admits one request (a probe), to find out whether the controller is available again.
-	probeInterval = time.Second
+	// defaultProbeInterval is the default of Config.ProbeInterval.
+	defaultProbeInterval = time.Second
 	// returnSpacing is the time between the retries of two rejected callers. returnSpacing keeps the rate of retries independent of the
 	// number of callers.
 	returnSpacing = 50 * time.Millisecond
-	// maxWait is the longest time for which a rejected caller is told to wait.
-	maxWait = time.Minute
-	// sharedTimeout limits the duration of a call to the SharedBreaker.
-	sharedTimeout = 2 * time.Second
+	// defaultSharedTimeout is the default of Config.SharedTimeout.
+	defaultSharedTimeout = 2 * time.Second
 )
 
 // SharedBreaker stores the state of the circuit breaker that all processes share for one controller. Without it, a process knows only about
@@ -35,11 +34,13 @@ type SharedBreaker interface {
 }
 
 // breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. The breaker opens after failuresToOpen
-// consecutive failures. While the breaker is open, it admits one request per probeInterval, counted over all processes. The breaker closes
-// after the first successful request.
+// consecutive failures. While the breaker is open, it admits one request (a probe) per probeInterval, counted over all processes, to find out
+// whether the controller is available again. The breaker closes after the first successful request.
 type breaker struct {
-	now    func() time.Time
-	shared SharedBreaker // nil: this process only
+	now           func() time.Time
+	shared        SharedBreaker // nil: this process only
+	probeInterval time.Duration
+	sharedTimeout time.Duration // limits a call to the SharedBreaker
 
 	mu          sync.Mutex
 	failures    int // consecutive
@@ -48,8 +49,13 @@ type breaker struct {
 	lastReturn  time.Time // when open: the retry time that was given to a rejected caller last
 }
 
-func newBreaker(now func() time.Time, others SharedBreaker) *breaker {
-	return &breaker{now: now, shared: others}
+func newBreaker(c Config, now func() time.Time, others SharedBreaker) *breaker {
+	return &breaker{
+		now:           now,
+		shared:        others,
+		probeInterval: cmp.Or(c.ProbeInterval, defaultProbeInterval),
+		sharedTimeout: cmp.Or(c.SharedTimeout, defaultSharedTimeout),
+	}
 }
 
 // admit returns 0 if a request may be sent. Otherwise admit returns how long to wait, and the last failure.
@@ -59,7 +65,7 @@ func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 		b.mu.Unlock()
 		return wait, last
 	}
-	b.nextProbe = b.now().Add(probeInterval)
+	b.nextProbe = b.now().Add(b.probeInterval)
 	b.mu.Unlock()
 	if b.deferToOthers(ctx) {
 		return b.wait()
@@ -72,7 +78,7 @@ func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 func (b *breaker) deferToOthers(ctx context.Context) bool {
 	var wait time.Duration
 	b.callShared(ctx, func(ctx context.Context) (err error) {
-		wait, err = b.shared.Probe(ctx, probeInterval)
+		wait, err = b.shared.Probe(ctx, b.probeInterval)
 		return err
 	})
 	if wait <= 0 {
@@ -91,7 +97,7 @@ func (b *breaker) callShared(ctx context.Context, f func(context.Context) error)
 	if b.shared == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.sharedTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		slog.WarnContext(ctx, "shared breaker state is unavailable; using the breaker state of this process alone", "error", err)
@@ -118,12 +124,16 @@ func (b *breaker) waitLocked() (wait time.Duration, last string) {
 	} else {
 		b.lastReturn = b.lastReturn.Add(returnSpacing)
 	}
+	maxWait := b.maxWait()
 	if wait = b.lastReturn.Sub(now); wait > maxWait {
 		b.lastReturn = now.Add(maxWait)
 		wait = due + rand.N(maxWait-due)
 	}
 	return wait, b.lastFailure
 }
+
+// maxWait returns the longest time for which a rejected caller is told to wait.
+func (b *breaker) maxWait() time.Duration { return 60 * b.probeInterval }
 
 // isOpen reports whether the breaker is open and rejects requests.
 func (b *breaker) isOpen() bool {
@@ -141,7 +151,7 @@ func (b *breaker) report(ctx context.Context, sick string) {
 	case before >= failuresToOpen && now == 0:
 		b.callShared(ctx, func(ctx context.Context) error { return b.shared.Closed(ctx) })
 	case before < failuresToOpen && now == failuresToOpen:
-		b.callShared(ctx, func(ctx context.Context) error { return b.shared.Opened(ctx, probeInterval) })
+		b.callShared(ctx, func(ctx context.Context) error { return b.shared.Opened(ctx, b.probeInterval) })
 	case before == 0 && now == 1:
 		b.deferToOthers(ctx)
 	}
@@ -159,7 +169,7 @@ func (b *breaker) countResult(sick string) (before, now int) {
 	b.failures++
 	b.lastFailure = sick
 	if b.failures == failuresToOpen {
-		b.nextProbe = b.now().Add(probeInterval)
+		b.nextProbe = b.now().Add(b.probeInterval)
 	}
 	return before, b.failures
 }

@@ -12,7 +12,7 @@ func (c *fakeClock) now() time.Time { return c.at }
 func openBreaker(t *testing.T) (*breaker, *fakeClock) {
 	t.Helper()
 	c := &fakeClock{at: time.Unix(1000, 0)}
-	b := newBreaker(c.now, nil)
+	b := newBreaker(Config{}, c.now, nil)
 	for range failuresToOpen {
 		if wait, _ := b.admit(t.Context()); wait != 0 {
 			t.Fatal("admit a request before failuresToOpen failures: the breaker is open, want it closed")
@@ -33,14 +33,14 @@ func TestBreaker_OpenAdmitsOneProbePerSecond(t *testing.T) {
 			case wait == 0:
 				admitted++
 				b.report(t.Context(), "timeout")
-			case wait > maxWait+probeInterval || last == "":
+			case wait > b.maxWait()+defaultProbeInterval || last == "":
 				t.Fatalf("admit a request while the breaker is open: got wait %s and last failure %q, want a bounded wait and a failure", wait, last)
 			}
 		}
 		if admitted > 1 {
 			t.Fatalf("admit 100 requests at the same time while the breaker is open: %d were admitted, want at most 1", admitted)
 		}
-		c.at = c.at.Add(probeInterval)
+		c.at = c.at.Add(defaultProbeInterval)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestBreaker_ClosesAfterSuccessfulProbe(t *testing.T) {
 	if wait, _ := b.admit(t.Context()); wait == 0 {
 		t.Fatal("admit a request after failuresToOpen failures: the breaker is closed, want it open")
 	}
-	c.at = c.at.Add(probeInterval)
+	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Fatalf("admit a probe after probeInterval: got wait %s, want 0", wait)
 	}
@@ -64,7 +64,7 @@ func TestBreaker_ClosesAfterSuccessfulProbe(t *testing.T) {
 
 func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 	t.Parallel()
-	b := newBreaker(time.Now, nil)
+	b := newBreaker(Config{}, time.Now, nil)
 	for range 10 {
 		for range failuresToOpen - 1 {
 			b.report(t.Context(), "an answer 500")
@@ -79,11 +79,11 @@ func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 func TestBreaker_ProbesAgainAfterLostProbe(t *testing.T) {
 	t.Parallel()
 	b, c := openBreaker(t)
-	c.at = c.at.Add(probeInterval)
+	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Fatal("admit a probe after probeInterval: got a wait, want none") // the sender of this probe dies and reports no result
 	}
-	c.at = c.at.Add(probeInterval)
+	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Error("admit a second probe after the first one had no result: got a wait, want none")
 	}

@@ -32,6 +32,10 @@ type Config struct {
 	CAPEM    []byte        // certificate authorities; empty: the system's
 	// Concurrency is the maximum number of requests in flight; requests that list objects are not counted; 0: DefaultConcurrency.
 	Concurrency int
+	// ProbeInterval is how often an open circuit breaker admits one request, counted over all processes; 0: one second.
+	ProbeInterval time.Duration
+	// SharedTimeout limits a call that reads or writes the state of the circuit breaker that all processes share; 0: two seconds.
+	SharedTimeout time.Duration
 	// Wrap, if set, adds measurements to the transport of the client.
 	Wrap func(http.RoundTripper) http.RoundTripper
 }
@@ -128,7 +132,7 @@ func New(c Config) (*Client, error) {
 		secure:  u.Scheme == "https",
 		config:  c,
 		http:    &http.Client{Transport: trips, Jar: jar, CheckRedirect: refuse},
-		breaker: newBreaker(time.Now, nil),
+		breaker: newBreaker(c, time.Now, nil),
 		slots:   make(slots, c.Concurrency),
 	}, nil
 }

@@ -48,7 +48,7 @@ func newBreakers(n int) (*fakeClock, *sharedState, []*breaker) {
 	o := &sharedState{now: c.now}
 	all := make([]*breaker, n)
 	for i := range all {
-		all[i] = newBreaker(c.now, o)
+		all[i] = newBreaker(Config{}, c.now, o)
 	}
 	return c, o, all
 }
@@ -67,7 +67,7 @@ func TestSharedBreaker_OneProbePerSecondOverAllProcesses(t *testing.T) {
 		openByFailures(t, b)
 	}
 	for second := range 30 {
-		c.at = c.at.Add(probeInterval)
+		c.at = c.at.Add(defaultProbeInterval)
 		admitted := 0
 		for range 50 {
 			for _, b := range all {
@@ -100,7 +100,7 @@ func TestSharedBreaker_ClosesInAllProcesses(t *testing.T) {
 	c, o, all := newBreakers(2)
 	openByFailures(t, all[0])
 	openByFailures(t, all[1])
-	c.at = c.at.Add(probeInterval)
+	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
 		t.Fatalf("admit a probe after probeInterval: got wait %s, want 0", wait)
 	}
@@ -139,7 +139,7 @@ func TestSharedBreaker_LocalStateCountsIfSharedStateFails(t *testing.T) {
 	if wait, _ := all[0].admit(t.Context()); wait == 0 {
 		t.Error("admit a request after failures while the shared state is unavailable: the breaker is closed, want it open")
 	}
-	c.at = c.at.Add(probeInterval)
+	c.at = c.at.Add(defaultProbeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
 		t.Errorf("admit a probe while the shared state is unavailable: got wait %s, want 0", wait)
 	}
@@ -154,8 +154,8 @@ func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 	seconds := map[int]int{}
 	for range many {
 		wait, _ := all[0].wait()
-		if wait < probeInterval || wait > maxWait {
-			t.Fatalf("reject a caller: got wait %s, want from probeInterval to maxWait", wait)
+		if wait < defaultProbeInterval || wait > all[0].maxWait() {
+			t.Fatalf("reject a caller: got wait %s, want from the probe interval to maxWait", wait)
 		}
 		seconds[int(wait/time.Second)]++
 	}
@@ -165,8 +165,8 @@ func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 		}
 	}
 	for range 10 * many { // more callers than there are retry times within maxWait
-		if wait, _ := all[0].wait(); wait < probeInterval || wait > maxWait {
-			t.Fatalf("reject more callers than there are retry times: got wait %s, want from probeInterval to maxWait", wait)
+		if wait, _ := all[0].wait(); wait < defaultProbeInterval || wait > all[0].maxWait() {
+			t.Fatalf("reject more callers than there are retry times: got wait %s, want from the probe interval to maxWait", wait)
 		}
 	}
 	c.at = c.at.Add(time.Hour)

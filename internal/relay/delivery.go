@@ -151,13 +151,14 @@ func (r *Relay) FreeDeliveries() int {
 // delivered note: the started workflow deletes the note when it writes its row. If the workflow does not write its row, a relay delivers
 // the note again when the claim of the note has expired.
 func (r *Relay) DeliverClaimed(notes []contract.Note) {
+	deadline := r.limiter.minDeadline
 	for _, n := range notes {
 		r.claimedInFlight.Add(1)
 		go func() {
 			defer r.claimedInFlight.Add(-1)
-			ctx, cancel := context.WithTimeout(context.Background(), outbox.ClaimDuration)
+			ctx, cancel := context.WithTimeout(context.Background(), deadline+claimMargin)
 			defer cancel()
-			err := r.call(ctx, n, outbox.ClaimDuration-claimMargin)
+			err := r.call(ctx, n, deadline)
 			if err == nil {
 				r.delivered.Inc()
 				return

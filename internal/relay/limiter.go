@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"math"
 	"sync"
 	"time"
@@ -10,14 +11,13 @@ import (
 
 const (
 	maxConcurrency = 16
-	// minDeadline and maxDeadline limit the deadline of one call to Temporal. The deadline grows with the
-	// time that Temporal takes to answer, because the relay repeats a call that it has given up, and the
-	// repetition makes a slow server slower. Temporal's SDK gives up a call after ten seconds at the latest.
-	minDeadline = 5 * time.Second
-	maxDeadline = 10 * time.Second
+	// defaultMinDeadline and defaultMaxDeadline are the defaults of Options.MinDeadline and Options.MaxDeadline. Temporal's
+	// SDK gives up a call after ten seconds at the latest.
+	defaultMinDeadline = 5 * time.Second
+	defaultMaxDeadline = 10 * time.Second
 	// claimMargin is how long the claim of a note lasts beyond the deadline of the call; in this time the relay writes the
 	// result.
-	claimMargin = outbox.ClaimDuration - minDeadline
+	claimMargin = outbox.ClaimDuration - defaultMinDeadline
 	// maxBackoff is the longest pause before the next attempt to deliver a
 	// note, and the longest pause of the relay while Temporal is overloaded.
 	maxBackoff = 5 * time.Second
@@ -26,6 +26,8 @@ const (
 // limiter decides how many calls the relay makes to Temporal at the same time, and how long it waits for an answer. While Temporal answers,
 // each answer increases the number of calls a little; if Temporal is overloaded, the number of calls is halved, and the relay pauses.
 type limiter struct {
+	minDeadline, maxDeadline time.Duration // see Options
+
 	mu       sync.Mutex
 	limit    float64       // number of calls, from 1 to maxConcurrency
 	inFlight int           // number of running calls
@@ -35,7 +37,13 @@ type limiter struct {
 	resumeAt time.Time     // end of the pause
 }
 
-func newLimiter() *limiter { return &limiter{limit: maxConcurrency} }
+func newLimiter(o Options) *limiter {
+	return &limiter{
+		limit:       maxConcurrency,
+		minDeadline: cmp.Or(o.MinDeadline, defaultMinDeadline),
+		maxDeadline: cmp.Or(o.MaxDeadline, defaultMaxDeadline),
+	}
+}
 
 // free returns how many calls may start now and, if the relay pauses, how long the pause still lasts.
 func (l *limiter) free(now time.Time) (calls int, pause time.Duration) {
@@ -51,7 +59,7 @@ func (l *limiter) free(now time.Time) (calls int, pause time.Duration) {
 func (l *limiter) deadline() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(max(4*l.latency, minDeadline), maxDeadline)
+	return min(max(4*l.latency, l.minDeadline), l.maxDeadline)
 }
 
 // overloaded reports whether Temporal was overloaded at the last answer.

@@ -7,7 +7,7 @@ import (
 
 func TestLimiter_OverloadHalvesTheCallsOnceForAllCallsThatRanTogether(t *testing.T) {
 	t.Parallel()
-	l, start := newLimiter(), time.Now()
+	l, start := newLimiter(Options{}), time.Now()
 	for i := range maxConcurrency {
 		l.record(temporalOverloaded, start, start.Add(time.Duration(i+1)*time.Second))
 	}
@@ -28,7 +28,7 @@ func TestLimiter_OverloadHalvesTheCallsOnceForAllCallsThatRanTogether(t *testing
 
 func TestLimiter_EachAnswerAddsCallsUpToTheMaximum(t *testing.T) {
 	t.Parallel()
-	l, now := newLimiter(), time.Now()
+	l, now := newLimiter(Options{}), time.Now()
 	l.limit = 1
 	l.record(noteRefused, now, now.Add(time.Millisecond)) // Temporal answers, so it is not overloaded
 	if got := l.concurrency(); got != 2 {
@@ -44,19 +44,19 @@ func TestLimiter_EachAnswerAddsCallsUpToTheMaximum(t *testing.T) {
 
 func TestLimiter_DeadlineGrowsWithTheLatencyAndEndsBeforeTheClaim(t *testing.T) {
 	t.Parallel()
-	l, now := newLimiter(), time.Now()
-	if got := l.deadline(); got != minDeadline {
-		t.Errorf("deadline at first: got %s, want %s", got, minDeadline)
+	l, now := newLimiter(Options{}), time.Now()
+	if got := l.deadline(); got != l.minDeadline {
+		t.Errorf("deadline at first: got %s, want %s", got, l.minDeadline)
 	}
-	l.record(temporalOverloaded, now, now.Add(minDeadline))
-	if got := l.deadline(); got != maxDeadline {
-		t.Errorf("deadline after a time-out: got %s, want %s", got, maxDeadline)
+	l.record(temporalOverloaded, now, now.Add(l.minDeadline))
+	if got := l.deadline(); got != l.maxDeadline {
+		t.Errorf("deadline after a time-out: got %s, want %s", got, l.maxDeadline)
 	}
 	for range 100 {
 		l.record(noFault, now, now.Add(10*time.Millisecond))
 	}
-	if got := l.deadline(); got != minDeadline {
-		t.Errorf("deadline after fast answers: got %s, want %s", got, minDeadline)
+	if got := l.deadline(); got != l.minDeadline {
+		t.Errorf("deadline after fast answers: got %s, want %s", got, l.minDeadline)
 	}
 	if claimMargin < 2*time.Second {
 		t.Errorf("claimMargin, the time that a claim remains valid after the deadline of the call: got %s, want at least 2s, so that the relay can write the result", claimMargin)

@@ -5,12 +5,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/converter"
 
 	"berth/internal/contract"
 	"berth/internal/devstack/temporaltest"
-	"berth/internal/relay"
 	"berth/internal/store/db"
 	"berth/internal/store/outbox"
 	"berth/internal/store/storetest"
@@ -20,7 +18,7 @@ import (
 func TestDeliver_WorkflowNamesTheRequestInItsMemo(t *testing.T) {
 	t.Parallel()
 	n, s := temporaltest.New(t), storetest.New(t)
-	r := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()})
+	r := newRelay(s, n.Client, n.Name)
 	ids := tracing.RequestIDs{ID: "req-" + uuid.NewString(), Global: "req-" + uuid.NewString()}
 	workflow := contract.PortID(uuid.NewString())
 	enqueue := func(ids tracing.RequestIDs) {

@@ -33,6 +33,10 @@ type Options struct {
 	Namespace string // Temporal namespace of Client
 	Metrics   prometheus.Registerer
 	Tracer    trace.Tracer // for notes of traced requests; nil: no traces
+	// MinDeadline and MaxDeadline limit the deadline of one call to Temporal; 0: five and ten seconds. The deadline grows with
+	// the time that Temporal takes to answer, because the relay repeats a call that it has given up, and the repetition makes a
+	// slow server slower.
+	MinDeadline, MaxDeadline time.Duration
 }
 
 // Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a relay whose
@@ -53,7 +57,7 @@ func New(o Options) *Relay {
 	if o.Tracer == nil {
 		o.Tracer = noop.NewTracerProvider().Tracer("")
 	}
-	r := &Relay{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), limiter: newLimiter(),
+	r := &Relay{Options: o, binding: namespace.New(o.Store, o.Client, o.Namespace), limiter: newLimiter(o),
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Outbox notes delivered to Temporal."}),
 		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of outbox notes; each note is retried after a delay."}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -28,7 +28,13 @@ var resourceKey = temporal.NewSearchAttributeKeyKeyword(contract.AttributeResour
 func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m, storetest.Main)) }
 
 // waitTimeout is the maximum time that a test waits for an expected event.
-const waitTimeout = 2 * time.Minute
+const waitTimeout = 10 * time.Minute
+
+// newRelay returns a relay whose deadlines cannot be reached in a test, even on a slow machine.
+func newRelay(s *store.Store, c client.Client, namespace string) *relay.Relay {
+	return relay.New(relay.Options{Store: s.Outbox, Client: c, Namespace: namespace, Metrics: prometheus.NewRegistry(),
+		MinDeadline: time.Hour, MaxDeadline: time.Hour})
+}
 
 // createNetwork creates a network. The creation of the network adds a journal entry, and adds a note for the workflow of this entry to the
 // outbox.
@@ -47,7 +53,7 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Run(ctx); err != nil {
+		if err := newRelay(s, n.Client, n.Name).Run(ctx); err != nil {
 			t.Errorf("run the relay until its context ends: got error %v, want none", err)
 		}
 	}()
@@ -59,7 +65,7 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 func startWorker(t *testing.T, c client.Client) <-chan string {
 	t.Helper()
 	reached := make(chan string, 100)
-	w := worker.New(c, contract.JournalQueue, worker.Options{})
+	w := worker.New(c, contract.JournalQueue, worker.Options{DeadlockDetectionTimeout: waitTimeout})
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, in contract.Input) error {
 		how := "started " + in.Key
 		if workflow.GetSignalChannel(ctx, contract.SignalChanged).ReceiveAsync(nil) {
@@ -109,7 +115,7 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	reached := startWorker(t, n.Client)
 	createNetwork(t, s)
 
-	delivered, err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
+	delivered, err := newRelay(s, n.Client, n.Name).Deliver(t.Context())
 
 	if err != nil || delivered != 1 {
 		t.Fatalf("deliver one note: got %d delivered, error %v; want 1 and no error", delivered, err)
@@ -137,7 +143,7 @@ func TestDeliver_OtherProcessesContinueALeaseAfterFourSeconds(t *testing.T) {
 	id := contract.LeaseID("1")
 	enqueue(t, s, contract.Lease, id)
 
-	if _, err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context()); err != nil {
+	if _, err := newRelay(s, n.Client, n.Name).Deliver(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -178,7 +184,7 @@ func TestDeliver_KeepsNotesWhileTemporalIsUnavailable(t *testing.T) {
 	createNetwork(t, s)
 	createNetwork(t, s)
 
-	delivered, err := relay.New(relay.Options{Store: s.Outbox, Client: unavailable, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
+	delivered, err := newRelay(s, unavailable, n.Name).Deliver(t.Context())
 
 	if delivered != 2 || err == nil {
 		t.Errorf("deliver two notes while Temporal is unavailable: got %d claimed, error %v; want 2 and an error", delivered, err)
@@ -229,7 +235,7 @@ func TestDeliverClaimed_StartsTheWorkflow(t *testing.T) {
 	reached := startWorker(t, n.Client)
 	createNetwork(t, s)
 	notes := claim(t, s, time.Minute)
-	r := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()})
+	r := newRelay(s, n.Client, n.Name)
 
 	r.DeliverClaimed(notes)
 
@@ -251,7 +257,7 @@ func TestDeliverClaimed_FailedDeliveryIsRetriedByARelay(t *testing.T) {
 	reached := startWorker(t, n.Client)
 	startRelay(t, s, n)
 
-	relay.New(relay.Options{Store: s.Outbox, Client: unavailable, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).DeliverClaimed(notes)
+	newRelay(s, unavailable, n.Name).DeliverClaimed(notes)
 
 	if how := receive(t, reached); how != "signalled 1" {
 		t.Errorf("the first delivery failed: got %q, want a signal from the relay, because the workflow may have started", how)

@@ -46,6 +46,7 @@ type Store struct {
 // Config contains the operator's settings of the stores.
 type Config struct {
 	Network networkstore.Config
+	Journal journalstore.Config
 	Lease   leasestore.Config
 }
 
@@ -58,7 +59,7 @@ func Open(ctx context.Context, url string, c Config) (*Store, error) {
 	return &Store{
 		DB:            d,
 		Outbox:        outbox.New(d, journalstore.Workflows, networkstore.Workflows, notificationstore.Workflows, leasestore.Workflows, mirrorstore.Workflows),
-		Journal:       journalstore.New(d),
+		Journal:       journalstore.New(d, c.Journal),
 		Inventory:     inventorystore.New(d),
 		Network:       networkstore.New(d, c.Network),
 		Agents:        agentstore.New(d),

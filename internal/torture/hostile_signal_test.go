@@ -24,7 +24,7 @@ func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contra
 	h.t.Helper()
 	var why contract.Why
 	var err error
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		var v converter.EncodedValue
 		if v, err = h.app.Temporal.QueryWorkflow(h.t.Context(), id, "", contract.QueryWhy); err == nil {
 			if err = v.Get(&why); err == nil && want(why) {
@@ -181,18 +181,18 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 
 func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name string, p any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	u, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: id, UpdateName: name, Args: []any{p}, WaitForStage: client.WorkflowUpdateStageCompleted})
 	if err != nil {
 		if ctx.Err() != nil {
-			t.Errorf("send update %s with the argument %.60v: got no answer within two minutes, want one", name, p)
+			t.Errorf("send update %s with the argument %.60v: got no answer within ten minutes, want one", name, p)
 		}
 		return
 	}
 	var v contract.ReportResult
 	if err := u.Get(ctx, &v); ctx.Err() != nil {
-		t.Errorf("send update %s with the argument %.60v: got no answer within two minutes, want one: %v", name, p, err)
+		t.Errorf("send update %s with the argument %.60v: got no answer within ten minutes, want one: %v", name, p, err)
 	}
 }
 
@@ -218,10 +218,10 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		runs = append(runs, run, mustRun(c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ, 1, 2, 3)))
 	}
 	for _, run := range runs {
-		ended, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		ended, cancel := context.WithTimeout(ctx, 10*time.Minute)
 		err := run.Get(ended, nil)
 		if ended.Err() != nil {
-			t.Errorf("start workflow %s with invalid input: the workflow did not end within two minutes, want it to end: %v", run.GetID(), err)
+			t.Errorf("start workflow %s with invalid input: the workflow did not end within ten minutes, want it to end: %v", run.GetID(), err)
 		}
 		cancel()
 	}

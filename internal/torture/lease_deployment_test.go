@@ -124,6 +124,23 @@ func waitingFor(description string, condition bool) string {
 // the lease API reads.
 func timeIn(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 
+// setDateToNow sets a date of the lease with the given URL path to now. The API refuses dates of earlier minutes, so setDateToNow repeats a
+// request that the API received only in the next minute.
+func setDateToNow(c *servertest.Worker, path, field string) {
+	c.T.Helper()
+	for {
+		now := timeIn(0)
+		code, answer, err := c.Do("PUT", path, servertest.Object{field: now})
+		if err == nil && code < http.StatusMultipleChoices {
+			return
+		}
+		const minute = len("2006-01-02T15:04")
+		if timeIn(0)[:minute] == now[:minute] {
+			c.T.Fatalf("set the %s of %s to %s: got %d %v, error %v; want a success", field, path, now, code, answer, err)
+		}
+	}
+}
+
 // createHostLease registers the host node-1 and creates a lease that reserves this host.
 func createHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
 	c.T.Helper()
@@ -157,4 +174,18 @@ func notificationTypes(listener *notifytest.Webhook, lease any) (types []string)
 		}
 	}
 	return types
+}
+
+// setStartSoon sets the start date of a lease to a time that is still in the future when the API has stored the date.
+func setStartSoon(c *servertest.Worker, path string) {
+	c.T.Helper()
+	for lead := 2 * time.Second; ; lead *= 2 {
+		code, answer, err := c.Do("PUT", path, servertest.Object{"start_date": timeIn(lead)})
+		switch {
+		case err == nil && code < http.StatusMultipleChoices:
+			return
+		case err != nil || code != http.StatusBadRequest || lead > 10*time.Minute: // 400: the date was over when the API read the request
+			c.T.Fatalf("set the start date of %s to a time in %s: got %d %v, error %v; want a success", path, lead, code, answer, err)
+		}
+	}
 }

@@ -38,15 +38,15 @@ func TestLeases_ManyAtOneInstantOnSlowTemporalAreAllFinal(t *testing.T) {
 
 	instant := time.Now().Add(creation + 5*time.Second) // all changes are done before this instant, because a change of a lease takes less time than its creation
 	eachOf(t, leases, func(i int) error {
-		return accepted(api, http.MethodPut, leases[i], servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)})
+		return accepted(api, http.MethodPut, leases[i], func() any { return servertest.Object{"start_date": instant.UTC().Format(time.RFC3339)} })
 	})
 	time.Sleep(time.Until(instant)) // the instant of the starts is an input of the test
 	eachOf(t, leases, func(i int) error {
 		switch i % 3 {
 		case 0:
-			return accepted(api, http.MethodDelete, leases[i], nil)
+			return accepted(api, http.MethodDelete, leases[i], func() any { return nil })
 		case 1:
-			return accepted(api, http.MethodPut, leases[i], servertest.Object{"end_date": timeIn(10 * time.Second)})
+			return accepted(api, http.MethodPut, leases[i], func() any { return servertest.Object{"end_date": timeIn(10 * time.Second)} })
 		}
 		return nil
 	})
@@ -76,10 +76,10 @@ func eachOf(t *testing.T, all []string, f func(i int) error) {
 }
 
 // accepted sends a request until the API accepts it. The API answers 409 to a change of a lease while the start or the end of the lease is
-// in progress.
-func accepted(c *servertest.Worker, method, path string, body any) error {
+// in progress. The function `body` returns the body of each attempt, because a body can contain a date that depends on the present time.
+func accepted(c *servertest.Worker, method, path string, body func() any) error {
 	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		code, answer, err := c.Do(method, path, body)
+		code, answer, err := c.Do(method, path, body())
 		if err == nil && code < http.StatusMultipleChoices {
 			return nil
 		}

@@ -34,7 +34,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	api.Must("PUT", path, servertest.Object{"start_date": timeIn(2 * time.Second)})
+	setStartSoon(api, path)
 	awaitStatus("STARTING")
 	victim.Kill()
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -50,12 +50,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	}
 
 	victim.Kill()
-	end := time.Now().Add(2 * time.Second)
-	api.Must("PUT", path, servertest.Object{"end_date": end.UTC().Format(time.RFC3339)})
-	s.Await("the end date is over", func() string {
-		left := time.Until(end)
-		return waitingFor(fmt.Sprint(left, " left"), left <= 0)
-	})
+	setDateToNow(api, path, "end_date")
 	awaitStatus("ACTIVE") // no worker runs that could end the lease
 	s.StartWorker("relay,temporal")
 	awaitStatus("TERMINATED")
@@ -83,7 +78,7 @@ func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	api.Must("PUT", path, servertest.Object{"start_date": timeIn(time.Second)})
+	setStartSoon(api, path)
 	s.Await("the lease is STARTING", leaseStatusIs(api, path, "STARTING"))
 	starting := time.Now()
 	s.Await("the first attempt has timed out", func() string {

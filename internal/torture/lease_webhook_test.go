@@ -22,7 +22,7 @@ func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 	victim.Kill()
 	api.Must("PUT", path, servertest.Object{"name": "day"})
 	s.StartWorker("relay,temporal")
-	api.Must("PUT", path, servertest.Object{"start_date": timeIn(0)})
+	setDateToNow(api, path, "start_date")
 	s.Await("the lease is ACTIVE", leaseStatusIs(api, path, "ACTIVE"))
 	api.Must("DELETE", path, nil)
 

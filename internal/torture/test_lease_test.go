@@ -25,13 +25,13 @@ func (l *testLease) get() servertest.Object {
 // startNow sets the start date of the lease to now through the lease API.
 func (l *testLease) startNow() {
 	l.T.Helper()
-	l.api.Must("PUT", l.path, servertest.Object{"start_date": timeIn(0)})
+	setDateToNow(l.api, l.path, "start_date")
 }
 
 // endNow sets the end date of the lease to now through the lease API.
 func (l *testLease) endNow() {
 	l.T.Helper()
-	l.api.Must("PUT", l.path, servertest.Object{"end_date": timeIn(0)})
+	setDateToNow(l.api, l.path, "end_date")
 }
 
 // awaitStatus waits until the lease has the status.

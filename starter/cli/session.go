@@ -22,6 +22,10 @@ type Session struct {
 	Output        *Printer
 	Stderr        io.Writer
 	Now           func() time.Time // the clock of the session; tests set another clock
+	// Dial connects to a Temporal server; nil: client.DialContext.
+	Dial func(context.Context, client.Options) (client.Client, error)
+	// TimeoutFactor multiplies the time limits of the calls to services, except the limits that a flag sets; 0: 1.
+	TimeoutFactor int
 
 	temporalLock   sync.Mutex
 	temporalClient client.Client // nil until the method Temporal has connected
@@ -41,11 +45,24 @@ func (s *Session) Open(stdout io.Writer) error {
 	if err := s.API.UseTLS(s.Client); err != nil {
 		return err
 	}
+	s.API.HTTP.Timeout = s.scale(s.API.HTTP.Timeout)
 	if s.Now == nil {
 		s.Now = time.Now
 	}
+	if s.Dial == nil {
+		s.Dial = client.DialContext
+	}
 	s.Output = &Printer{Writer: stdout, Format: s.Format}
 	return nil
+}
+
+func (s *Session) scale(limit time.Duration) time.Duration {
+	return limit * time.Duration(cmp.Or(s.TimeoutFactor, 1))
+}
+
+// WithTimeout returns a context that ends after the time limit, which TimeoutFactor multiplies.
+func (s *Session) WithTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.scale(limit))
 }
 
 // Close closes the session's connection to Temporal if the session has one.
@@ -80,9 +97,9 @@ func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
 	}
 	options.HostPort, options.Namespace = s.TemporalAddress, s.TemporalNamespace
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	c, err := client.DialContext(ctx, options)
+	c, err := s.Dial(ctx, options)
 	if err != nil {
 		s.temporalError = Unavailable("Temporal at "+s.TemporalAddress, "Is it running? Start everything with `make run`, or set --address.", err)
 		return nil, s.temporalError

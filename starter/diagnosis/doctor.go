@@ -44,7 +44,7 @@ func doctorCommand(*pflag.FlagSet) cli.Action {
 		var wg sync.WaitGroup
 		for i, c := range checks {
 			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+				ctx, cancel := s.WithTimeout(ctx, checkTimeout)
 				defer cancel()
 				found, err := c.run(ctx, s)
 				results[i], errs[i] = resultRow(c.name, found, err)

@@ -90,7 +90,7 @@ const clockQueue = "starter-doctor-clock"
 // readTemporalClock reads the clock of the Temporal server. No method of Temporal's API returns the server's time, but the description of a
 // task queue contains the time at which the server got the last poll, so readTemporalClock polls an empty task queue.
 func readTemporalClock(ctx context.Context, s *cli.Session) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, temporalClockTimeout)
+	ctx, cancel := s.WithTimeout(ctx, temporalClockTimeout)
 	defer cancel()
 	c, err := s.Temporal(ctx)
 	if err != nil {

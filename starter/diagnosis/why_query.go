@@ -23,7 +23,7 @@ func QueryWhy(ctx context.Context, s *cli.Session, workflow string) (contract.Wh
 	if err != nil {
 		return w, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	answer, err := c.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{WorkflowID: workflow,
 		QueryType: contract.QueryWhy, QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN})

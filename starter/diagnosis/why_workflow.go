@@ -102,7 +102,7 @@ func explainSweep(ctx context.Context, s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	schedule, err := c.ScheduleClient().GetHandle(ctx, sweepID).Describe(ctx)
 	var missing *serviceerror.NotFound

@@ -146,7 +146,7 @@ func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contra
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := s.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return cli.TemporalError(s.Settings, workflow, c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r))
 }

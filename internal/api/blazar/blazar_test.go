@@ -46,7 +46,7 @@ func newService(t *testing.T, hosts ...string) *service {
 	db := storetest.URL(t)
 	s := storetest.Open(t, db)
 	v := &service{T: t, store: s, db: db}
-	v.serve(2 * time.Minute)
+	v.serve(10 * time.Minute)
 	for _, h := range hosts {
 		v.createHypervisor(h)
 		v.expect(201, "POST", "/v1/os-hosts", `{"name":"`+h+`"}`)

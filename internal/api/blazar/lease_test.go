@@ -116,7 +116,8 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	}
 	s.expect(409, "PUT", path, `{"name":"x"}`)
 
-	s.serve(2 * time.Minute)
+	s.serve(10 * time.Minute)
+	storetest.Exec(s, s.db, `delete from note`)
 	done := make(chan error, 1)
 	go func() { done <- s.worker(id) }()
 	s.expect(204, "DELETE", path, "")
@@ -138,9 +139,18 @@ func (s *service) started() uuid.UUID {
 	return id
 }
 
-// worker deletes the lease, as the lease's workflow does.
+// worker waits for the note of the request DELETE and then deletes the lease, as the lease's workflow does.
 func (s *service) worker(id uuid.UUID) error {
-	time.Sleep(s.pause())
+	for {
+		notes, err := s.store.Outbox.Claim(s.Context(), "", 1, time.Hour)
+		if err != nil {
+			return err
+		}
+		if len(notes) > 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	l, err := s.store.Lease.BeginLease(s.Context(), id, lease.StepDelete)
 	if err != nil {
 		return err
@@ -153,9 +163,6 @@ func (s *service) worker(id uuid.UUID) error {
 	_, err = s.store.Lease.FinishLease(s.Context(), id, lease.StepDelete, nil)
 	return err
 }
-
-// pause is long enough for the handler of DELETE to read the lease at least once.
-func (s *service) pause() time.Duration { return 60 * time.Millisecond }
 
 func TestLease_JSON(t *testing.T) {
 	t.Parallel()

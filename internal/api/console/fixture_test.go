@@ -49,6 +49,7 @@ type estate struct {
 func newEstate(t testing.TB) *estate {
 	t.Helper()
 	e := &estate{t: t, url: storetest.URL(t), live: console.NewLive()}
+	e.live.Timeout = time.Hour // the machine that runs the tests may be slow
 	e.Store = storetest.Open(t, e.url)
 	t.Cleanup(e.live.Stop)
 	for host, agent := range map[string]string{"cmp-1": network.OVSAgent, "cmp-2": network.OVSAgent, "net-1": network.DHCPAgent} {

@@ -12,10 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/rpc"
-	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store"
-	"berth/internal/store/leasestore"
 	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
@@ -29,7 +27,7 @@ const (
 // runServerProcess answers RPC calls until the process is killed. When its RPC server is connected to RabbitMQ, runServerProcess prints a
 // line.
 func runServerProcess() int {
-	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
+	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), storetest.Config())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -9,6 +9,7 @@ package temporaltest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"berth/internal/contract"
@@ -73,11 +75,11 @@ func New(t testing.TB) Namespace {
 		t.Fatal("a package that uses temporaltest needs a function TestMain that calls temporaltest.Main")
 	}
 	n := Namespace{Address: address, Name: "t-" + strings.ToLower(rand.Text())}
-	c, err := client.DialContext(t.Context(), client.Options{
+	c, err := Dial(t.Context(), client.Options{
 		HostPort:          n.Address,
 		Namespace:         n.Name,
 		Logger:            log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}, GetSystemInfoTimeout: time.Minute},
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
 	})
 	if err != nil {
 		t.Fatalf("connect to the Temporal server: %v", err)
@@ -88,6 +90,34 @@ func New(t testing.TB) Namespace {
 		t.Fatalf("register the test's namespace: %v", err)
 	}
 	return n
+}
+
+// callTimeout limits one call to the server. It is long because the machine that runs the tests may be slow.
+const callTimeout = 10 * time.Minute
+
+// Dial connects to a Temporal server with a client that gives each call the time callTimeout. Without this, Temporal's SDK gives up most calls
+// after ten seconds.
+func Dial(ctx context.Context, o client.Options) (client.Client, error) {
+	o.ConnectionOptions.GetSystemInfoTimeout = callTimeout
+	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(extendDeadline))
+	return client.DialContext(ctx, o)
+}
+
+// extendDeadline is an interceptor that replaces the deadline of a call by callTimeout. Updates of workflows keep their deadline, because the
+// SDK gives them a minute, and because a test may limit the time of an update.
+func extendDeadline(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if strings.HasSuffix(method, "/UpdateWorkflowExecution") || strings.HasSuffix(method, "/PollWorkflowExecutionUpdate") {
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	extended, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	defer stop()
+	return invoke(extended, method, req, reply, cc, opts...)
 }
 
 func register(ctx context.Context, c client.Client, name string) error {

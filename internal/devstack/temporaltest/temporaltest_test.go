@@ -31,7 +31,7 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			n := temporaltest.New(t)
-			w := worker.New(n.Client, contract.PortQueue, worker.Options{})
+			w := worker.New(n.Client, contract.PortQueue, worker.Options{DeadlockDetectionTimeout: 10 * time.Minute})
 			w.RegisterWorkflowWithOptions(func(ctx workflow.Context) (int, error) {
 				err := workflow.UpsertTypedSearchAttributes(ctx, waitingFor.ValueSet([]string{"DHCP", "L2"}))
 				return i, err

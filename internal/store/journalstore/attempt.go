@@ -14,9 +14,6 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimDuration is the time for which ClaimBacklog claims an entry for its caller. ClaimDuration is longer than the timeout of an attempt.
-const ClaimDuration = 5 * time.Second
-
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
 const maxClaimAttempts = 5
 
@@ -159,7 +156,7 @@ func (s *Store) SaveOutcomeAndClaimNotes(ctx context.Context, seq int64, attempt
 // also records the outcome. The workflows of the entries that this outcome unblocks wake up only after ClaimDuration, because
 // the caller usually claims these entries with ClaimBacklog within this time.
 func (s *Store) SaveSharedOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
-	e, _, err := s.saveOutcome(ctx, seq, attempt, o, keepNote, wake{delay: ClaimDuration})
+	e, _, err := s.saveOutcome(ctx, seq, attempt, o, keepNote, wake{delay: s.claimDuration})
 	return e, err
 }
 

@@ -39,7 +39,7 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, se
 				retry_at = clock_timestamp() + $3::interval, carrier = $5
 			from free
 			where seq = free.n
-			returning free.was = 'processing' or unsure as maybe_applied, clock_timestamp() - free.looked as since_last, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, sender, contract.JournalEntry,
+			returning free.was = 'processing' or unsure as maybe_applied, clock_timestamp() - free.looked as since_last, `+EntryColumns, since, limit, s.claimDuration, wakeDelay, sender, contract.JournalEntry,
 		).Query(func(rows pgx.Rows) (err error) {
 			claimed, err = pgx.CollectRows(rows, scanClaim)
 			return err

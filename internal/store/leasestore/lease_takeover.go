@@ -1,6 +1,7 @@
 package leasestore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,13 +14,12 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// batchTime is the time after which another process takes over a batch, which means the steps that one call to
-// BeginDueLeases has begun. batchTime is a little longer than the maximum time of the calls to Nova and Neutron for one
-// batch. If a process is slower, two processes perform the same step, which is harmless.
-const batchTime = 3200 * time.Millisecond
+// defaultBatchTime is the default of Config.BatchTime. It is a little longer than the maximum time of the calls to Nova and
+// Neutron for one batch.
+const defaultBatchTime = 3200 * time.Millisecond
 
 // TakeOverLeases takes over the starts and ends of leases that another process has begun and not finished within
-// batchTime, probably because that process was killed. The results are the same as those of BeginDueLeases. A step that
+// Config.BatchTime, probably because that process was killed. The results are the same as those of BeginDueLeases. A step that
 // TakeOverLeases cannot take over is left to the workflow of the lease, which gets a nudge.
 func (s *Store) TakeOverLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
@@ -81,7 +81,9 @@ func setBatchTimes(ctx context.Context, tx *transaction, steps []StartedStep) er
 	for i, step := range steps {
 		ids[i] = step.ID
 	}
-	if _, err := tx.Exec(ctx, `update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`, ids, batchTime); err != nil {
+	_, err := tx.Exec(ctx, `update lease set batch_until = clock_timestamp() + $2::interval where id = any($1)`,
+		ids, cmp.Or(tx.config.BatchTime, defaultBatchTime))
+	if err != nil {
 		return fmt.Errorf("store the time until which a batch must be finished: %w", err)
 	}
 	return nil

@@ -29,7 +29,10 @@ type Config struct {
 	OnFinished func(step lease.Step, late time.Duration)
 	// PlanBudget is the time after which PlanLease tries no further start; 0: defaultPlanBudget. PlanLease always tries the first start.
 	PlanBudget time.Duration
-	PoolHosts  bool // add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
+	// BatchTime is the time after which another process takes over a batch, which means the steps that one call to BeginDueLeases has begun; 0:
+	// defaultBatchTime. If a process is slower, two processes perform the same step, which is harmless.
+	BatchTime time.Duration
+	PoolHosts bool // add registered hosts to Nova's aggregate "freepool", and remove hosts that are no longer registered
 }
 
 // New returns a store for a database, with the given settings.

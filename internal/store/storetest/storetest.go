@@ -24,6 +24,7 @@ import (
 	"berth/internal/lease"
 	"berth/internal/store"
 	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
 	"berth/internal/store/leasestore"
 )
 
@@ -67,10 +68,18 @@ func New(t testing.TB) *store.Store {
 	return Open(t, URL(t))
 }
 
-// Open opens a store with the default settings on the database with the given URL.
+// Config returns the default settings of a store, but with claims that do not end before the end of the test.
+func Config() store.Config {
+	return store.Config{
+		Journal: journalstore.Config{ClaimDuration: time.Hour},
+		Lease:   leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, BatchTime: time.Hour},
+	}
+}
+
+// Open opens a store with the settings of Config on the database with the given URL.
 func Open(t testing.TB, url string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
+	s, err := store.Open(t.Context(), url, Config())
 	if err != nil {
 		t.Fatalf("open the test's database: %v", err)
 	}
@@ -81,7 +90,7 @@ func Open(t testing.TB, url string) *store.Store {
 // ClaimNotes claims up to ten due notes of a database that is bound to no Temporal namespace.
 func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
 	t.Helper()
-	notes, err := s.Outbox.Claim(t.Context(), "", 10, time.Minute)
+	notes, err := s.Outbox.Claim(t.Context(), "", 10, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +173,20 @@ func createTemplate(ctx context.Context) (name string, err error) {
 	return name, execOn(ctx, name, generationGuard)
 }
 
+// databaseURL returns the URL of a database of the server. The URL sets the time limits of connections, statements and locks to values that
+// a test does not reach, because the machine that runs the tests may be slow.
 func databaseURL(database string) string {
 	u, err := url.Parse(postgres.url)
 	if err != nil {
 		panic("storetest: " + err.Error())
 	}
 	u.Path = "/" + database
+	limits := u.Query()
+	limits.Set("connect_timeout", "600") // in seconds, the others in milliseconds
+	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		limits.Set(name, "3600000")
+	}
+	u.RawQuery = limits.Encode()
 	return u.String()
 }
 

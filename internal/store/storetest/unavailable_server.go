@@ -5,10 +5,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -111,11 +113,24 @@ func (s *Server) setting(name string, reason db.Reason, begin, end string) Outag
 	return Outage{Name: name, Reason: reason, Reads: reason == db.ReadOnly, Begin: change(begin), End: change(end)}
 }
 
-// endSessions ends all sessions of the database's owner.
+// endSessions ends all sessions of the database's owner, including those that the server began to open before the call. The server does not
+// list a session in pg_stat_activity until it is open. endSessions therefore waits until each process of the server has ended or is listed.
 func (s *Server) endSessions(admin *pgx.Conn) {
 	s.t.Helper()
-	if _, err := admin.Exec(s.t.Context(), `select pg_terminate_backend(pid, 600000) from pg_stat_activity where usename = $1`, owner); err != nil {
-		s.t.Fatal(err)
+	for remaining := s.processes(); len(remaining) > 0; {
+		if _, err := admin.Exec(s.t.Context(), `select pg_terminate_backend(pid, 600000) from pg_stat_activity where usename = $1`, owner); err != nil {
+			s.t.Fatal(err)
+		}
+		running := s.processes()
+		rows, err := admin.Query(s.t.Context(), `select pid from pg_stat_activity, pg_sleep(0.005) where usename is distinct from $1`, owner)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		others, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		remaining = slices.DeleteFunc(remaining, func(pid int) bool { return !slices.Contains(running, pid) || slices.Contains(others, pid) })
 	}
 }
 
@@ -178,15 +193,36 @@ func (s *Server) signalMain(signal syscall.Signal) {
 	}
 }
 
-// signalAll sends a signal to every process of the server. The main process gets the signal first, so that after a SIGSTOP it starts no
-// more processes.
+// signalAll sends a signal to every process of the server. The main process gets the signal first and, if the signal is SIGSTOP, stops before
+// the other processes get it, so that it starts no more processes.
 func (s *Server) signalAll(signal syscall.Signal) {
 	s.t.Helper()
 	pid := s.main()
 	if pid == 0 || syscall.Kill(pid, signal) != nil {
 		return
 	}
-	id := strconv.Itoa(pid)
+	for signal == syscall.SIGSTOP && !s.isStopped(pid) {
+		time.Sleep(time.Millisecond)
+	}
+	for _, child := range s.processes() {
+		_ = syscall.Kill(child, signal) // the process may have ended
+	}
+}
+
+// isStopped reports whether a process has stopped because of a signal.
+func (s *Server) isStopped(pid int) bool {
+	s.t.Helper()
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.Contains(string(stat), ") T ")
+}
+
+// processes returns the process IDs of the processes that the main process of the server has started.
+func (s *Server) processes() (pids []int) {
+	s.t.Helper()
+	id := strconv.Itoa(s.main())
 	children, err := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -196,6 +232,7 @@ func (s *Server) signalAll(signal syscall.Signal) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		_ = syscall.Kill(pid, signal) // the process may have ended
+		pids = append(pids, pid)
 	}
+	return pids
 }
