@@ -40,10 +40,11 @@ func recordAll(t *testing.T, s *store.Store, changes ...journal.Change) {
 	t.Helper()
 	for _, c := range changes {
 		err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
-			if _, err := journalstore.Append(t.Context(), tx, []journal.Change{c}); err != nil {
+			seqs, err := journalstore.Append(t.Context(), tx, []journal.Change{c})
+			if err != nil {
 				return err
 			}
-			_, err := tx.Exec(t.Context(), `update note set due_at = due_at + interval '1 hour' where due_at > now()`)
+			_, err = tx.Exec(t.Context(), `update note set due_at = due_at + interval '1 hour' where workflow_id = 'journal/' || $1::bigint and due_at > now()`, seqs[0])
 			return err
 		})
 		if err != nil {
