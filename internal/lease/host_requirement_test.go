@@ -75,7 +75,7 @@ func TestNormalizeRequirements_KeepsMeaningWithoutBlanks(t *testing.T) {
 			t.Parallel()
 			got := NormalizeRequirements(text)
 			if got != want || NormalizeRequirements(got) != got {
-				t.Errorf("normalize %.50q: got %q, and of that %q; want %q twice", text, got, NormalizeRequirements(got), want)
+				t.Errorf("normalize %.50q: got %.50q, and of that %.50q; want %q twice", text, got, NormalizeRequirements(got), want)
 			}
 			before, _ := ParseRequirements(text)
 			if after, _ := ParseRequirements(got); !cmp.Equal(before, after) {

@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// insertLargeLeases inserts leases whose list is so long that it does not fit into the buffers between berth and a client: 48 MB. The names
+// insertLargeLeases inserts leases whose list is so long that it does not fit into the buffers between berth and a client: 16 MB. The names
 // of the leases are their numbers.
 func (s *service) insertLargeLeases() (leases int) {
 	s.Helper()
@@ -26,7 +26,7 @@ func (s *service) insertLargeLeases() (leases int) {
 		with made as (
 			insert into lease (id, name, user_id, project_id, status, start_at, end_at, created_at)
 			select gen_random_uuid(), n::text, 'u', 'p', 'PENDING', now(), now(), now() + n * interval '1 second'
-			from generate_series(1, 100) n
+			from generate_series(1, 1000) n
 			returning id),
 		events as (
 			insert into event (id, lease_id, event_type, at, status)
@@ -34,8 +34,8 @@ func (s *service) insertLargeLeases() (leases int) {
 		insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties, resource_properties,
 			before_end)
 		select gen_random_uuid(), id, n, 'physical:host', 'pending', 1, 1, '["!=","$cpu_info","' || repeat('x', 4000) || '"]', '', 'default'
-		from made, generate_series(1, 100) n`)
-	return 100
+		from made, generate_series(1, 4) n`)
+	return 1000
 }
 
 // stalledList requests the list of leases, reads the header of the answer, and waits until berth does nothing because the client does not
@@ -90,11 +90,11 @@ func TestLeases_ListForASlowClientHoldsNoTransaction(t *testing.T) {
 	answer := s.stalledList(watcher)
 
 	// Other clients change the leases, among them the last one that berth has read, before the client reads on.
-	storetest.Exec(t, s.db, `delete from lease where name::int between 2 and 90`)
+	storetest.Exec(t, s.db, `delete from lease where name::int between 2 and 900`)
 	storetest.Exec(t, s.db, `
 		with made as (
 			insert into lease (id, name, user_id, project_id, status, start_at, end_at, created_at)
-			values (gen_random_uuid(), '101', 'u', 'p', 'PENDING', now(), now(), now() + interval '1 hour')
+			values (gen_random_uuid(), '1001', 'u', 'p', 'PENDING', now(), now(), now() + interval '1 hour')
 			returning id)
 		insert into event (id, lease_id, event_type, at, status)
 		select gen_random_uuid(), id, kind, now(), 'UNDONE' from made, unnest(array['start_lease', 'end_lease']) kind`)
@@ -107,7 +107,7 @@ func TestLeases_ListForASlowClientHoldsNoTransaction(t *testing.T) {
 		names = append(names, l.Name)
 	}
 	for n := 1; n <= leases+1; n++ {
-		if n == 1 || n > 90 {
+		if n == 1 || n > 900 {
 			want = append(want, fmt.Sprint(n))
 		}
 	}
