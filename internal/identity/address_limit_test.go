@@ -128,6 +128,7 @@ func TestAddressLimit_DelayOfABurstIsBounded(t *testing.T) {
 func TestAddressLimit_DelayedAddressHasOneValidationAtATime(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
+	k.SetQueue(2, 10)
 	for i := range identity.FreeBadTokens + 2 {
 		if i > identity.FreeBadTokens {
 			s.Advance(250 * time.Millisecond)
