@@ -2,6 +2,7 @@ package torture
 
 import (
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
+	useLimitsOfBerth(s)
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
 	lease := createHostLease(api, time.Hour, 2*time.Hour)
 	path := fmt.Sprint("/reservation/v1/leases/", lease["id"])
@@ -67,6 +69,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
+	useLimitsOfBerth(s)
 	api := s.StartWorker("api,relay,temporal")
 	lease := createHostLease(api, time.Hour, 2*time.Hour)
 	path := fmt.Sprint("/reservation/v1/leases/", lease["id"])
@@ -93,4 +96,19 @@ func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	}
 
 	s.Await("the lease is ACTIVE", leaseStatusIs(api, path, "ACTIVE"))
+}
+
+// useLimitsOfBerth makes the processes wait for a lock only as long as berth's own limits allow, because the test keeps rows locked.
+func useLimitsOfBerth(s *servertest.Deployment) {
+	s.Helper()
+	u, err := url.Parse(s.Database)
+	if err != nil {
+		s.Fatal(err)
+	}
+	query := u.Query()
+	for _, limit := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
+		query.Del(limit)
+	}
+	u.RawQuery = query.Encode()
+	s.Settings = append(s.Settings, "BERTH_DATABASE_URL="+u.String())
 }
