@@ -200,10 +200,12 @@ func TestRealServer_ControllerOutageFillsNoWorkflow(t *testing.T) {
 			first := s.currentRun()
 
 			s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
-			w.mu.Lock()
-			w.controllerFailures = 0
-			w.mu.Unlock()
-			s.signal(contract.SignalChanged, nil)
+			func() {
+				w.mu.Lock() // keeps the workflow from its end until it has the signal
+				defer w.mu.Unlock()
+				w.controllerFailures = 0
+				s.signal(contract.SignalChanged, nil)
+			}()
 			s.finishAndRecord(strings.ToLower(typ)+"-full", first)
 			s.checkRuns(first)
 		})
