@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// api is a client of berth's HTTP APIs. If startBerth has started the berth process, api also holds the
-// functions that stop, kill and restart this process.
+// api is a client of berth's HTTP APIs. If startBerth has started the berth process, api also holds the functions that stop, kill and restart
+// this process.
 type api struct {
 	base    string
 	token   string // empty: the token of an administrator

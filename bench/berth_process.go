@@ -17,8 +17,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// startBerth runs berth's worker program with the given roles, database and further settings until the stack closes. startBerth waits until the program is
-// ready. The started process logs to the file NAME.log in the stack's folder, where NAME is the parameter `name`.
+// startBerth runs berth's worker program with the given roles, database and further settings until the stack closes. startBerth waits until
+// the program is ready. The started process logs to the file NAME.log in the stack's folder, where NAME is the parameter `name`.
 func (s *stack) startBerth(ctx context.Context, name, database, roles string, settings ...string) (*api, error) {
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string, se
 	a.log, a.roles = log.Name(), roles
 	a.command = func() *exec.Cmd {
 		cmd := exec.Command(s.worker, "-roles", a.roles)
-		cmd.Env = []string{"BERTH_AUTH=noauth", "BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn", "BERTH_QUOTA=off",
-			"BERTH_LEASE_QUOTA=off",
+		cmd.Env = []string{"BERTH_AUTH=noauth", "BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn",
+			"BERTH_QUOTA=off", "BERTH_LEASE_QUOTA=off",
 			"BERTH_ODL_URL=" + s.stubs.ODL + odltest.BasePath, "BERTH_NOVA_URL=" + s.stubs.Nova, "BERTH_RABBITMQ_URL=" + a.brokers,
 			"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 		cmd.Env = append(cmd.Env, settings...)
