@@ -19,7 +19,7 @@ import (
 
 // Options configure a Listener.
 type Options struct {
-	DB    Lock // lets only one process listen at a time
+	Lock  Lock // lets only one process listen at a time
 	Store *networkstore.Store
 	ODL   *odl.Client
 	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause after a
@@ -85,7 +85,7 @@ func (l *Listener) OpenStreams() int { return int(l.openStreams.Load()) }
 // Run watches the controller until ctx ends. While another process watches the controller, Run waits until the other process stops.
 func (l *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if _, err := l.DB.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
+		if _, err := l.Lock.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
 			l.logErrorChange(ctx, err)
 		}
 		sleep(ctx, l.PollInterval)

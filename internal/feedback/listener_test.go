@@ -73,7 +73,7 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 
 // startListener starts one more listener on the same database, as another process would.
 func (w *fixture) startListener(every time.Duration) *feedback.Listener {
-	l := feedback.New(feedback.Options{DB: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
+	l := feedback.New(feedback.Options{Lock: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -448,7 +448,7 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 	w.awaitOpenStreams(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	lock := &observedLock{DB: w.store.DB}
-	second := feedback.New(feedback.Options{DB: lock, Store: w.store.Network, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
+	second := feedback.New(feedback.Options{Lock: lock, Store: w.store.Network, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

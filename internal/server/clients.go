@@ -137,7 +137,7 @@ func newFeedbackListener(cfg config.ODL, client *odl.Client, s *store.Store) (*f
 	if client == nil {
 		return nil, nil
 	}
-	o := feedback.Options{DB: s.DB, Store: s.Network, ODL: client, PollInterval: cfg.PollInterval, HostConfigsPath: cfg.HostConfigPath}
+	o := feedback.Options{Lock: s.DB, Store: s.Network, ODL: client, PollInterval: cfg.PollInterval, HostConfigsPath: cfg.HostConfigPath}
 	if cfg.Features != "" {
 		var err error
 		if o.Features, err = odl.ParseFeatures(cfg.Features); err != nil {
