@@ -1,7 +1,8 @@
-// Package reconciler compares the rows of the database with the workflows in Temporal, and the usage of inventories with the allocations. The rows are authoritative, so the reconciler
-// repairs Temporal if there is a difference. It repairs most differences with a nudge: a note in the outbox that starts or signals a
-// workflow, so that the workflow reads its row again. Temporal may lose executions, search attributes, the schedule or all its data, and
-// a person may end a workflow by mistake. The reconciler is not itself a workflow, so that it survives the loss of every workflow.
+// Package reconciler compares the rows of the database with the workflows in Temporal, and the usage of inventories with the allocations. The
+// rows are authoritative, so the reconciler repairs Temporal if there is a difference. It repairs most differences with a nudge: a note in
+// the outbox that starts or signals a workflow, so that the workflow reads its row again. Temporal may lose executions, search attributes,
+// the schedule or all its data, and a person may end a workflow by mistake. The reconciler is not itself a workflow, so that it survives the
+// loss of every workflow.
 package reconciler
 
 import (

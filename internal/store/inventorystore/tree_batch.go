@@ -30,8 +30,9 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// inventoryQuery returns a SQL query for the inventories and their usage of the trees whose root providers the query `roots` selects. The arguments of the
-// returned query are the arguments of `roots`, then the IDs of the resource classes to read; null instead of the IDs means all classes.
+// inventoryQuery returns a SQL query for the inventories, with their usage, of the trees whose root providers the query `roots` selects. The
+// arguments of the returned query are the arguments of `roots`, then the IDs of the resource classes to read; null instead of the IDs means
+// all classes.
 func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)

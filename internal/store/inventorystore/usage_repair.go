@@ -9,6 +9,9 @@ import (
 	"berth/internal/store/db"
 )
 
+// allocatedSQL is the sum of the allocations from the inventory i.
+const allocatedSQL = `coalesce((select sum(amount) from allocation where provider_id = i.provider_id and class_id = i.class_id), 0)`
+
 // usagePage is the number of inventories that one query compares with their allocations.
 const usagePage = 500
 
@@ -29,7 +32,7 @@ func (s *Store) RepairUsage(ctx context.Context) (compared int64, corrected []st
 	for {
 		page, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[inventoryPlace], `
 			select i.provider_id, i.class_id, p.uuid as provider, c.name as class,
-				i.used <> coalesce((select sum(amount) from allocation where provider_id = i.provider_id and class_id = i.class_id), 0) as wrong
+				i.used <> `+allocatedSQL+` as wrong
 			from (
 				select provider_id, class_id, used
 				from inventory
@@ -67,7 +70,7 @@ func (s *Store) correctUsage(ctx context.Context, i inventoryPlace) error {
 		batch.Queue(`select from provider where id = $1 for no key update`, i.ProviderID)
 		batch.Queue(`
 			update inventory i
-			set used = coalesce((select sum(amount) from allocation where provider_id = i.provider_id and class_id = i.class_id), 0)
+			set used = `+allocatedSQL+`
 			where i.provider_id = $1 and i.class_id = $2`, i.ProviderID, i.ClassID)
 		return tx.SendBatch(ctx, batch).Close()
 	})

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// HostAllocations returns a page of the hosts that match the filter with their reservations, sorted by host ID and start date. HostAllocations also
-// returns hosts without reservations. The result of HostAllocations contains reservations of leases that have ended only if the filter
+// HostAllocations returns a page of the hosts that match the filter with their reservations, sorted by host ID and start date.
+// HostAllocations also returns hosts without reservations. The result of HostAllocations contains reservations of leases that have ended only if the filter
 // names a lease or a reservation.
 func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `

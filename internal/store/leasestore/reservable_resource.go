@@ -200,8 +200,8 @@ func (s *Store) DeleteResource(ctx context.Context, typ string, id uuid.UUID) er
 	return nil
 }
 
-// ResourceAllocations returns a page of the resources of a type with their reservations. If `id` is not the zero UUID, ResourceAllocations returns
-// only the resource with this ID. As in HostAllocations, reservations of ended leases are in the result only if the filter names a lease or
+// ResourceAllocations returns a page of the resources of a type with their reservations. If `id` is not the zero UUID, ResourceAllocations
+// returns only the resource with this ID. As in HostAllocations, reservations of ended leases are in the result only if the filter names a lease or
 // a reservation.
 func (s *Store) ResourceAllocations(ctx context.Context, typ string, id uuid.UUID, f lease.AllocationFilter) ([]lease.ResourceAllocation, error) {
 	rows, err := s.db.Query(ctx, `
