@@ -177,6 +177,9 @@ func (s *apiStub) rest(r *http.Request, collection string, rest []string, body c
 	if inner, ok := body[one].(cli.Object); ok {
 		body = inner
 	}
+	if unknown := r.URL.Query().Get("stauts"); unknown != "" && collection == "networks" {
+		return 400, cli.Object{"NeutronError": cli.Object{"type": "HTTPBadRequest", "message": "['stauts'] is invalid attribute for filtering", "detail": ""}}
+	}
 	if len(rest) == 0 && r.Method == "GET" {
 		return 200, cli.Object{collectionKey(collection): s.named(all, r.URL.Query().Get("name"))}
 	}

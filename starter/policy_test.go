@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"net/http/httptest"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
+	"berth/starter/cli"
 )
 
 func TestPolicy_IsListedAndExplained(t *testing.T) {
@@ -23,7 +25,6 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 	t.Cleanup(server.Close)
 	for line, want := range map[string]string{
 		"policy list --api placement": "placement placement:usages rule:admin_or_project_reader_or_service_api false\n",
-		"policy list --api other":     "API NAME CHECK FROM_FILE\n",
 		"policy check service_api --roles reader,service --project p": "allowed service_api\n" +
 			"  allowed role:service: the caller has the roles reader, service\n",
 		"policy check project_reader_api --subject-token eve:demo --target project_id=other": "denied  project_reader_api\n" +
@@ -43,5 +44,9 @@ func TestPolicy_IsListedAndExplained(t *testing.T) {
 				t.Errorf("starter %s: got error %v and\n%s, want\n%s", line, err, got, want)
 			}
 		})
+	}
+	err = run(t.Context(), []string{"policy", "list", "--api", "other"}, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + server.URL}, io.Discard, io.Discard)
+	if want := `no API is named "other"; use one of placement`; cli.ExitCode(err) != cli.ExitUsage || err.Error() != want {
+		t.Errorf("starter policy list --api other: got error %v, want the usage error %q", err, want)
 	}
 }

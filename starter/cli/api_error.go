@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -97,8 +98,26 @@ func parseAPIError(res *http.Response, raw []byte) *APIError {
 	default:
 		r.Message = http.StatusText(res.StatusCode)
 	}
-	r.Message = strings.TrimSpace(r.Message)
+	r.Message = inWords(strings.TrimSpace(r.Message))
 	return r
+}
+
+// Parts of error messages that have the form of Python code. The APIs keep this form, because programs may depend on it.
+var (
+	pythonList       = regexp.MustCompile(`\['[^']*'(?:, '[^']*')*\]`)
+	unexpectedNames  = regexp.MustCompile(`Additional properties are not allowed \((.*) (was|were) unexpected\)`)
+	schemaValidation = regexp.MustCompile(` Failed validating '.*$`)
+	unknownFilter    = regexp.MustCompile(`^(".*") is invalid attribute for filtering$`)
+)
+
+// inWords returns an error message without Python's forms of lists and without the part of the schema that a request violates.
+func inWords(message string) string {
+	message = schemaValidation.ReplaceAllString(message, "")
+	message = pythonList.ReplaceAllStringFunc(message, func(list string) string {
+		return strings.ReplaceAll(strings.Trim(list, "[]"), "'", `"`)
+	})
+	message = unexpectedNames.ReplaceAllString(message, "unknown: $1")
+	return unknownFilter.ReplaceAllString(message, "the objects cannot be filtered by $1")
 }
 
 // placementDetail removes the fixed text that Placement puts before the message of every error.

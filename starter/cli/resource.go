@@ -20,8 +20,11 @@ type Resource struct {
 	IDKey, NameKey         string // attributes that hold the ID and the name
 	NameFilter             string // query parameter that filters by name; empty: Resolve reads the whole list
 	IsID                   func(string) bool
-	Columns                []string // columns of the list
-	Fields                 []Field
+	// IgnoresFilters is true if the API ignores the query parameters of a list, except Parameters. Then List filters the objects itself.
+	IgnoresFilters bool
+	Parameters     []string
+	Columns        []string // columns of the list
+	Fields         []Field
 }
 
 // IsUUID reports whether s is a UUID in the usual form with hyphens.
@@ -65,6 +68,10 @@ func (r *Resource) Resolve(ctx context.Context, s *Session, word string) (string
 
 // List reads the collection, filtered by the query.
 func (r *Resource) List(ctx context.Context, s *Session, query url.Values) ([]Object, error) {
+	query, ignored, err := r.splitQuery(query)
+	if err != nil {
+		return nil, err
+	}
 	path := r.Path
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -77,7 +84,7 @@ func (r *Resource) List(ctx context.Context, s *Session, query url.Values) ([]Ob
 	if !ok {
 		return nil, Errorf(ExitOther, "Is --url a berth API?", "GET %s answered without %q", path, r.PluralKey)
 	}
-	return all, nil
+	return ignored.apply(r, all)
 }
 
 // Get reads one object.

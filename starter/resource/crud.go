@@ -23,7 +23,7 @@ func requireAttribute(key, flag string) func(cli.Object) error {
 // listCommand makes the command that lists a collection.
 func listCommand(r *cli.Resource) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
-		filters := f.StringArray("filter", nil, "list only objects with ATTRIBUTE=VALUE; the API applies the filter")
+		filters := f.StringArray("filter", nil, "list only objects with ATTRIBUTE=VALUE; may be repeated")
 		w := cli.WatchFlags(f)
 		return func(ctx context.Context, s *cli.Session, _ []string) error {
 			query := url.Values{}

@@ -11,7 +11,7 @@ import (
 // Hosts is the cli.Resource for the hosts that Blazar can reserve.
 var Hosts = &cli.Resource{
 	Name: "host", Path: "/reservation/v1/os-hosts", SingularKey: "host", PluralKey: "hosts",
-	IDKey: "id", NameKey: "hypervisor_hostname", IsID: cli.Digits.MatchString,
+	IDKey: "id", NameKey: "hypervisor_hostname", IsID: cli.Digits.MatchString, IgnoresFilters: true,
 	Columns: []string{"id", "hypervisor_hostname", "reservable", "vcpus", "memory_mb", "local_gb", "berth:quarantine"},
 }
 

@@ -13,7 +13,7 @@ import (
 // Leases is the cli.Resource for Blazar's leases.
 var Leases = &cli.Resource{
 	Name: "lease", Path: "/reservation/v1/leases", SingularKey: "lease", PluralKey: "leases",
-	IDKey: "id", NameKey: "name", IsID: cli.IsUUID,
+	IDKey: "id", NameKey: "name", IsID: cli.IsUUID, IgnoresFilters: true, Parameters: []string{"limit", "marker"},
 	Columns: []string{"id", "name", "status", "start_date", "end_date", "degraded"},
 	Fields: []cli.Field{
 		{Flag: "name", Key: "name", Help: "new name", Parse: cli.Text, OnlyFor: "set"},

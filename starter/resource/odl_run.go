@@ -16,7 +16,7 @@ import (
 // and repairs.
 var Runs = &cli.Resource{
 	Name: "odl", Path: "/journal/v1/runs", SingularKey: "run", PluralKey: "runs",
-	IDKey: "id", NameKey: "id", IsID: cli.Digits.MatchString,
+	IDKey: "id", NameKey: "id", IsID: cli.Digits.MatchString, IgnoresFilters: true,
 	Columns: []string{"id", "kind", "state", "actor", "reason", "note", "created_at", "finished_at"},
 }
 

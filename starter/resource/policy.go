@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -26,11 +28,15 @@ func listPolicy(f *pflag.FlagSet) cli.Action {
 		if err := s.API.Do(ctx, http.MethodGet, "/operator/v1/policy/rules", nil, &answer); err != nil {
 			return err
 		}
-		rules := []cli.Object{}
+		rules, apis := []cli.Object{}, map[string]bool{}
 		for _, rule := range answer.Rules {
+			apis[fmt.Sprint(rule["api"])] = true
 			if *api == "" || rule["api"] == *api {
 				rules = append(rules, rule)
 			}
+		}
+		if *api != "" && !apis[*api] {
+			return cli.UsageError("no API is named %q; use one of %s", *api, strings.Join(slices.Sorted(maps.Keys(apis)), ", "))
 		}
 		return s.Output.PrintList(rules, []string{"api", "name", "check", "from_file"})
 	}
