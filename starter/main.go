@@ -19,13 +19,24 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
-	stop()
+	err := run(untilSignal(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	if err != nil {
 		cli.ReportError(os.Stderr, err)
 	}
 	os.Exit(cli.ExitCode(err))
+}
+
+// untilSignal returns a context that ends when the process gets SIGINT or SIGTERM. A second signal ends the process at once.
+func untilSignal() context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		received := <-signals
+		signal.Stop(signals)
+		end(cli.Interruption{Signal: received.(syscall.Signal)})
+	}()
+	return ctx
 }
 
 // commandTree returns the tree of all commands of starter.
@@ -59,5 +70,5 @@ func runIn(ctx context.Context, s *cli.Session, args, environ []string, stdout, 
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return root.ExecuteContext(ctx)
+	return cli.Interrupted(ctx, root.ExecuteContext(ctx))
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"berth/internal/safeurl"
 )
@@ -34,7 +35,8 @@ const exitCodesHelp = `Exit codes:
   5  the API, Temporal or the database cannot be reached
   6  the wait timed out, or the wanted status can no longer be reached
   7  credentials are missing or not sufficient
-  8  the hash chain of the audit log is broken`
+  8  the hash chain of the audit log is broken
+  130  interrupted by Ctrl-C (SIGINT), or 143 by SIGTERM`
 
 // Error is an error with an exit code and advice to the user.
 type Error struct {
@@ -104,13 +106,29 @@ func ExitCode(err error) int {
 	}
 }
 
+// Interruption is the cause of the end of a context that a signal has ended.
+type Interruption struct{ syscall.Signal }
+
+func (i Interruption) Error() string { return "interrupted" }
+
+// Interrupted returns the error of a command that returned err. If a signal has ended the command, the exit code is 128 plus the number of
+// the signal, as in a shell; the advice says what became of the thing that the command waited for.
+func Interrupted(ctx context.Context, err error) error {
+	var i Interruption
+	if err == nil || !errors.As(context.Cause(ctx), &i) {
+		return err
+	}
+	interrupted := &Error{Code: 128 + int(i.Signal), What: i.Error()}
+	var wait *Error
+	if errors.As(err, &wait) && wait.Code == ExitWait {
+		interrupted.Next = wait.Next
+	}
+	return interrupted
+}
+
 // ReportError prints an error, and the advice for the user if the error has one. Errors of other packages may contain the URL of a setting,
 // so ReportError hides the user and the password of each URL.
 func ReportError(w io.Writer, err error) {
-	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(w, "starter: interrupted")
-		return
-	}
 	fmt.Fprintf(w, "starter: %s\n", Sanitize(safeurl.Redact(err.Error())))
 	var e *Error
 	if errors.As(err, &e) && e.Next != "" {

@@ -85,7 +85,7 @@ func watchPort(f *pflag.FlagSet) cli.Action {
 			o, err := resource.Ports.Get(ctx, s, id)
 			switch {
 			case ctx.Err() != nil:
-				return nil
+				return ctx.Err()
 			case err != nil && cli.ExitCode(err) != cli.ExitUnavailable:
 				return err
 			case err != nil && !reported:
@@ -101,7 +101,7 @@ func watchPort(f *pflag.FlagSet) cli.Action {
 			reported = err != nil
 			select {
 			case <-ctx.Done():
-				return nil
+				return ctx.Err()
 			case <-tick.C:
 			}
 		}

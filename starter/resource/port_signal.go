@@ -158,12 +158,12 @@ func updateReport(ctx context.Context, s *cli.Session, workflow string, r contra
 	if err != nil {
 		return v, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: workflow, UpdateName: contract.UpdateProvisioningComplete,
+	h, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{WorkflowID: workflow, UpdateName: contract.UpdateProvisioningComplete,
 		Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted})
 	if err == nil {
-		err = h.Get(ctx, &v)
+		err = h.Get(limited, &v)
 	}
 	var refused *sdk.ApplicationError
 	var late *client.WorkflowUpdateServiceTimeoutOrCanceledError
@@ -172,7 +172,9 @@ func updateReport(ctx context.Context, s *cli.Session, workflow string, r contra
 		return v, nil
 	case errors.As(err, &refused):
 		return v, &cli.Error{Code: cli.ExitOther, What: "the port rejected the report", Err: errors.New(refused.Message())}
-	case errors.As(err, &late) || ctx.Err() != nil:
+	case ctx.Err() != nil:
+		return v, ctx.Err()
+	case errors.As(err, &late) || limited.Err() != nil:
 		return v, cli.Errorf(cli.ExitWait, "Are workers running? `starter doctor` checks it.", "%s did not answer within %s", workflow, limit)
 	default:
 		return v, cli.TemporalError(s.Settings, workflow, err)
