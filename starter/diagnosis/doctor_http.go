@@ -15,24 +15,30 @@ func checkODL(ctx context.Context, s *cli.Session) (string, error) {
 	if s.ODL.URL == "" {
 		return "", fmt.Errorf("%w: BERTH_ODL_URL is not set", errNotConfigured)
 	}
+	controller := service{name: "OpenDaylight", url: s.ODL.URL, setting: "BERTH_ODL_URL", path: "/controller/nb/v2/neutron",
+		credentials: "BERTH_ODL_USERNAME and BERTH_ODL_PASSWORD", ca: "BERTH_ODL_CA_FILE", waiting: "Journal entries wait until it is back."}
 	status, err := requestStatus(ctx, s.ODL.URL+"/networks", s.ODL.Username, s.ODL.Password, s.ODL.CAFile)
 	switch {
 	case err != nil:
-		return "", cli.Unavailable("OpenDaylight at "+s.ODL.URL, "Journal entries wait until it is back. Is BERTH_ODL_URL correct?", err)
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return "", cli.Errorf(cli.ExitDenied, "Set BERTH_ODL_USERNAME and BERTH_ODL_PASSWORD.", "OpenDaylight rejects the user (%d)", status)
+		return "", controller.unreachable(err)
 	case status != http.StatusOK:
-		return "", cli.Errorf(cli.ExitUnavailable, "Does BERTH_ODL_URL end in /controller/nb/v2/neutron?", "OpenDaylight at %s answers %d", s.ODL.URL, status)
+		return "", controller.refused(status)
 	}
 	return s.ODL.URL + " answers", nil
 }
 
+// checkNova checks that Nova answers. The request has no token, so the status 401 is a right answer.
 func checkNova(ctx context.Context, s *cli.Session) (string, error) {
 	if s.Nova.URL == "" {
 		return "", fmt.Errorf("%w: BERTH_NOVA_URL is not set", errNotConfigured)
 	}
-	if _, err := requestStatus(ctx, s.Nova.URL, "", "", ""); err != nil {
-		return "", cli.Unavailable("Nova at "+s.Nova.URL, "Events for Nova wait until it is back. Is BERTH_NOVA_URL correct?", err)
+	nova := service{name: "Nova", url: s.Nova.URL, setting: "BERTH_NOVA_URL", path: "/v2.1", waiting: "Events for Nova wait until it is back."}
+	status, err := requestStatus(ctx, s.Nova.URL, "", "", "")
+	switch {
+	case err != nil:
+		return "", nova.unreachable(err)
+	case status >= http.StatusBadRequest && status != http.StatusUnauthorized && status != http.StatusForbidden:
+		return "", nova.refused(status)
 	}
 	return s.Nova.URL + " answers", nil
 }

@@ -39,6 +39,12 @@ type keystone struct {
 	session *cli.Session
 }
 
+func (k keystone) service() service {
+	return service{name: "Keystone", url: k.session.Service.AuthURL, setting: "OS_AUTH_URL", path: "/v3",
+		credentials: "OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and their domains", ca: "OS_CACERT",
+		waiting: "The API answers 503 to callers whose token it has not validated before."}
+}
+
 // login returns a new token of the service user.
 func (k keystone) login(ctx context.Context) (string, error) {
 	user, domain := k.session.Service, func(name string) cli.Object { return cli.Object{"name": name} }
@@ -56,10 +62,8 @@ func (k keystone) login(ctx context.Context) (string, error) {
 	switch res.StatusCode {
 	case http.StatusCreated:
 		return res.Header.Get("X-Subject-Token"), nil
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return "", cli.Errorf(cli.ExitDenied, "Set OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and their domains.", "Keystone rejects berth's service user (%d)", res.StatusCode)
 	default:
-		return "", cli.Errorf(cli.ExitUnavailable, "Does OS_AUTH_URL end in /v3?", "Keystone at %s answers %d", k.session.Service.AuthURL, res.StatusCode)
+		return "", k.service().refused(res.StatusCode)
 	}
 }
 
@@ -72,7 +76,7 @@ func (k keystone) validate(ctx context.Context, token string) error {
 	case res.StatusCode == http.StatusForbidden:
 		return cli.Errorf(cli.ExitDenied, "Give the user the role service in the project.", "Keystone does not let berth's service user %s validate tokens", k.session.Service.Username)
 	case res.StatusCode != http.StatusOK:
-		return cli.Errorf(cli.ExitUnavailable, "See the log of Keystone.", "Keystone at %s answers %d to the validation of a token", k.session.Service.AuthURL, res.StatusCode)
+		return k.service().refused(res.StatusCode)
 	}
 	return nil
 }
@@ -86,7 +90,7 @@ func (k keystone) send(ctx context.Context, method string, body io.Reader, heade
 	req.Header = header
 	res, err := k.client.Do(req)
 	if err != nil {
-		return nil, cli.Unavailable("Keystone at "+k.session.Service.AuthURL, "The API answers 503 to callers whose token it has not validated before. Are OS_AUTH_URL and OS_CACERT correct?", err)
+		return nil, k.service().unreachable(err)
 	}
 	return res, res.Body.Close()
 }
