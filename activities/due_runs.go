@@ -17,7 +17,7 @@ const (
 	recoveryInterval   = 5 * time.Minute
 )
 
-// StartDueRuns starts a full sync if the controller has lost its data, if a scheduled full sync is due, or (with the option AuditRepair)
+// StartDueRuns starts a full sync if there was none yet, if the controller has lost its data, if a scheduled full sync is due, or (with the option AuditRepair)
 // if the last audit was automatic and has found missing or different objects. StartDueRuns starts an audit if one is due, and a recovery
 // if journal entries have failed. StartDueRuns does nothing while the controller is unavailable or the journal is paused.
 func (a *Activities) StartDueRuns(ctx context.Context) error {
@@ -62,6 +62,10 @@ const automaticActor = "berth"
 // each AuditInterval, so that a difference that a full sync cannot repair does not cause one full sync after another.
 func (a *Activities) fullSyncReason(ctx context.Context, lost bool, audit journal.Run) (string, error) {
 	if lost {
+		last, err := a.Store.Mirror.LastDone(ctx, contract.KeyFullSync)
+		if err != nil || last.ID == 0 {
+			return "this is the first comparison with the controller: no full sync has ended yet", err
+		}
 		return "the controller has lost its data: the network that berth keeps there as a check is missing", nil
 	}
 	missing, different, _ := audit.Differences()
@@ -111,8 +115,8 @@ func (a *Activities) recoveryReason(ctx context.Context) (string, error) {
 	return "entries have failed", nil
 }
 
-// canaryMissing reports whether the controller has lost its data: the controller is available but does not have the check network
-// (see journal.Canary), and no open journal entry creates the check network.
+// canaryMissing reports whether the controller never had berth's data or has lost it: the controller is available but does not have the
+// check network (see journal.Canary), and no open journal entry creates the check network.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	mark, err := a.Store.Journal.Now(ctx)

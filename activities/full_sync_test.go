@@ -111,6 +111,16 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	if again := startDueRuns(); again != 0 {
 		t.Errorf("want no full sync while the controller has the check network; got run %d", again)
 	}
+	c := journal.Canary().Object
+	if err := m.odl.Alter(c.Type, c.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	second := startDueRuns()
+	for run, want := range map[int64]string{id: "this is the first comparison with the controller", second: "the controller has lost its data"} {
+		if r, err := m.store.Mirror.Run(t.Context(), run); err != nil || !strings.HasPrefix(r.Reason, want) {
+			t.Errorf("full sync %d: got the reason %q, error %v; want %q", run, r.Reason, err, want)
+		}
+	}
 }
 
 // A scheduled full sync starts even if the controller has the check network (see journal.Canary), that is, has not lost

@@ -67,7 +67,7 @@ func startsWhen(workflow string) string {
 	case kind == "maintenance":
 		return "The schedule " + sweepID + " starts the rounds of the sweep."
 	case key == contract.KeyFullSync:
-		return "`starter odl sync` starts it. berth also starts it when the controller has lost its data."
+		return "`starter odl sync` starts it. berth also starts it before its first comparison with the controller, and when the controller has lost its data."
 	case key == contract.KeyRecovery:
 		return "`starter odl recover` starts it. berth also starts it after a journal entry has failed."
 	case key == contract.KeyAudit:

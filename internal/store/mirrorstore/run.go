@@ -116,12 +116,13 @@ func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	return pgx.CollectRows(rows, scanRun)
 }
 
-// TrimRuns deletes runs that finished longer ago than `age`, with their findings. TrimRuns does not delete an audit that an
-// open repair uses as its plan.
+// TrimRuns deletes runs that finished longer ago than `age`, with their findings. TrimRuns keeps the run of each kind that was started last
+// among those that are done, and an audit that an open repair uses as its plan.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	_, err := s.db.Exec(ctx, `
 		delete from mirror_run r
 		where finished_at < clock_timestamp() - $1::interval
+			and id not in (select max(id) from mirror_run where state = 'done' group by kind)
 			and not exists (select from mirror_run o where o.plan = r.id and o.finished_at is null)`, age)
 	if err != nil {
 		return fmt.Errorf("trim runs: %w", err)

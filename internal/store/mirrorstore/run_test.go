@@ -18,7 +18,9 @@ func TestTrimRuns_KeepsOpenRunsAndTheirPlans(t *testing.T) {
 		values (1, 'audit', null, 'ann', 'old', 'done', now() - interval '2 days'),
 			(2, 'audit', null, 'ann', 'old, but the plan of an open repair', 'done', now() - interval '2 days'),
 			(3, 'audit', null, 'ann', 'new', 'done', now()),
-			(4, 'repair', 2, 'ann', 'open', 'running', null)`)
+			(4, 'repair', 2, 'ann', 'open', 'running', null),
+			(5, 'full-sync', null, 'berth', 'old, but the last that is done', 'done', now() - interval '2 days'),
+			(6, 'full-sync', null, 'berth', 'old and failed', 'failed', now() - interval '2 days')`)
 
 	if err := s.Mirror.TrimRuns(t.Context(), 24*time.Hour); err != nil {
 		t.Fatal(err)
@@ -32,7 +34,7 @@ func TestTrimRuns_KeepsOpenRunsAndTheirPlans(t *testing.T) {
 	for _, r := range runs {
 		left = append(left, r.ID)
 	}
-	if want := []int64{4, 3, 2}; !slices.Equal(left, want) {
+	if want := []int64{5, 4, 3, 2}; !slices.Equal(left, want) {
 		t.Errorf("runs that are left after the trim: got %v, want %v", left, want)
 	}
 }
