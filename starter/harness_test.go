@@ -117,8 +117,14 @@ func (h harness) awaitPollers(t *testing.T) {
 // startWorkflow starts a portWorkflow with the given workflow ID.
 func (h harness) startWorkflow(t *testing.T, id, queue string) {
 	t.Helper()
+	h.startWorkflowOf(t, contract.Port, id, queue)
+}
+
+// startWorkflowOf starts a workflow of a type.
+func (h harness) startWorkflowOf(t *testing.T, typ, id, queue string) {
+	t.Helper()
 	options := client.StartWorkflowOptions{ID: id, TaskQueue: queue}
-	if _, err := h.namespace.Client.ExecuteWorkflow(t.Context(), options, contract.Port, contract.Input{Key: id}); err != nil {
+	if _, err := h.namespace.Client.ExecuteWorkflow(t.Context(), options, typ, contract.Input{Key: id}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"berth/internal/contract"
 	"berth/starter/cli"
@@ -76,4 +82,53 @@ func TestWhy_ExplainsTheSweepFromItsSchedule(t *testing.T) {
 			t.Fatalf("run starter why %s after the trigger of the schedule: got exit code %d and the output\n%s\nwant exit code 0 and %q", sweep, code, output, want)
 		}
 	}
+}
+
+// retryingWorkflow is a replacement of the workflow JournalEntry that knows the failure of its first attempt only, while Temporal retries the
+// activity MirrorEntry.
+func retryingWorkflow(ctx workflow.Context, _ contract.Input) error {
+	why := contract.Why{Object: "journal/7", State: "pending", Sentence: "will be sent again after attempt 1: 503", LastError: "503"}
+	if err := workflow.SetQueryHandler(ctx, contract.QueryWhy, func() (contract.Why, error) { return why, nil }); err != nil {
+		return err
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Hour})
+	return workflow.ExecuteActivity(ctx, "MirrorEntry").Get(ctx, nil)
+}
+
+func TestWhy_ShowsTheLatestAttemptOfAnActivity(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	w := worker.New(h.namespace.Client, "retries", worker.Options{})
+	w.RegisterWorkflowWithOptions(retryingWorkflow, workflow.RegisterOptions{Name: contract.JournalEntry})
+	w.RegisterActivityWithOptions(func(ctx context.Context) error {
+		attempt, delay := activity.GetInfo(ctx).Attempt, time.Millisecond
+		if attempt == 3 {
+			delay = time.Hour
+		}
+		return temporal.NewApplicationErrorWithOptions(fmt.Sprint("refused ", attempt), "test", temporal.ApplicationErrorOptions{NextRetryDelay: delay})
+	}, activity.RegisterOptions{Name: "MirrorEntry"})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	h.stub.add("entries", cli.Object{"seq": 7, "state": "pending", "operation": "create", "object_type": "network", "name": "blue", "last_error": "refused 3", "berth:why": cli.Object{"sentence": "will be sent again after attempt 3: refused 3"}})
+	h.startWorkflowOf(t, contract.JournalEntry, contract.JournalID("7"), "retries")
+	for failed := false; !failed; time.Sleep(20 * time.Millisecond) { // ends with the test at the latest
+		d, err := h.namespace.Client.DescribeWorkflowExecution(t.Context(), contract.JournalID("7"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed = len(d.PendingActivities) == 1 && d.PendingActivities[0].Attempt == 4
+	}
+
+	code, output := h.run(t, "why", "journal/7")
+
+	want := []string{"journal/7: Entry 7 (create network blue) is pending: will be sent again after attempt 3: refused 3. (from its workflow)", "last error: refused 3",
+		"MirrorEntry: 3 attempts have failed, the next one begins at ", "; the last failure is: refused 3"}
+	for _, text := range want {
+		if code != 0 || !strings.Contains(output, text) {
+			t.Errorf("starter why journal/7: got exit code %d and\n%s\nwant %q", code, output, text)
+		}
+	}
+	h.expect(t, 0, `"failed": 3`, "why", "journal/7", "-o", "json")
 }

@@ -24,6 +24,8 @@ type explanation struct {
 	contract.Why
 	Source string `json:"source"`         // workflow, api, or temporal for a closed workflow
 	Note   string `json:"note,omitempty"` // why the source is not the workflow
+	// Attempts are the activities that the workflow retries. The workflow itself learns of an activity only when the activity has ended.
+	Attempts []attempts `json:"attempts,omitempty"`
 	// Agents are the agents that block the port, or the warning that the L2 agent of an ACTIVE port is silent.
 	Agents []blockingAgent `json:"agents,omitempty"`
 }
@@ -54,14 +56,17 @@ func whyCommand(*pflag.FlagSet) cli.Action {
 // Temporal is unavailable, explain asks the API.
 func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (explanation, error) {
 	w, queryErr := QueryWhy(ctx, s, resource.WorkflowID(r, id))
-	if queryErr == nil && r == resource.Leases && w.LastError != "" { // the API knows the latest attempt, the workflow knows only the first
-		if o, err := r.Get(ctx, s, id); err == nil {
-			latest := whyFromObject(r, id, o)
-			w.Sentence, w.LastError, w.NextAttempt = latest.Sentence, latest.LastError, latest.NextAttempt
-		}
-	}
 	if queryErr == nil {
-		return explanation{Why: w, Source: "workflow"}, nil
+		e := explanation{Why: w, Source: "workflow"}
+		e.addAttempts(ctx, s, resource.WorkflowID(r, id))
+		if w.LastError == "" || r != resource.Leases && r != resource.JournalEntries {
+			return e, nil
+		}
+		if o, err := r.Get(ctx, s, id); err == nil { // the API knows the latest attempt, the workflow knows only the first
+			latest := whyFromObject(r, id, o)
+			e.State, e.Sentence, e.LastError, e.NextAttempt = latest.State, latest.Sentence, latest.LastError, latest.NextAttempt
+		}
+		return e, nil
 	}
 	o, err := r.Get(ctx, s, id)
 	if err != nil {

@@ -32,11 +32,16 @@ func printWhy(s *cli.Session, e explanation) error {
 			return err
 		}
 	}
-	return printAttempts(s, e.Why)
+	for _, a := range e.Attempts {
+		if err := s.Output.PrintMessage(nil, "%s", a.sentence(s.Now())); err != nil {
+			return err
+		}
+	}
+	return printLastError(s, e.Why)
 }
 
-// printAttempts prints the last error, the next attempt and the number of ignored reports.
-func printAttempts(s *cli.Session, w contract.Why) error {
+// printLastError prints the last error, the next attempt and the number of ignored reports.
+func printLastError(s *cli.Session, w contract.Why) error {
 	var err error
 	if w.LastError != "" {
 		err = errors.Join(err, s.Output.PrintMessage(nil, "last error: %s", w.LastError))

@@ -93,7 +93,9 @@ func explainWorkflow(ctx context.Context, s *cli.Session, workflow string) error
 	case err != nil:
 		return err
 	}
-	return printWhy(s, explanation{Why: w, Source: "workflow"})
+	e := explanation{Why: w, Source: "workflow"}
+	e.addAttempts(ctx, s, workflow)
+	return printWhy(s, e)
 }
 
 // explainSweep explains the running round of the sweep. If no round runs, explainSweep prints when the schedule starts the next one.
