@@ -25,6 +25,7 @@ type apiStub struct {
 	collections map[string]map[string]cli.Object // collection → ID → object
 	consumers   map[string]cli.Object
 	unrecorded  int                   // number of consumers without a consumer record
+	namespace   cli.Object            // Temporal namespace to which the database is bound; nil: none
 	requests    []string              // method, path and OpenStack-API-Version of each request
 	onRequest   func(r *http.Request) // called before each request; may be nil
 }
@@ -97,7 +98,7 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	case parts[0] == "operator" && parts[len(parts)-1] == "history":
 		return s.history(parts[2], parts[3])
 	case parts[0] == "operator" && parts[2] == "projections":
-		return 200, cli.Object{"projections": []cli.Object{{"name": "executions", "compared_at": time.Now()}, {"name": "search attributes", "compared_at": time.Now()},
+		return 200, cli.Object{"namespace": s.namespace, "projections": []cli.Object{{"name": "executions", "compared_at": time.Now()}, {"name": "search attributes", "compared_at": time.Now()},
 			{"name": "usage", "compared_at": time.Now()}}}
 	case parts[0] == "operator" && parts[2] == "overdue":
 		return 200, cli.Object{"overdue": []cli.Object{}}

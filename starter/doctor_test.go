@@ -94,6 +94,9 @@ func TestDoctor_DamageOfDatabaseAndTemporalIsAFailureWithAdvice(t *testing.T) {
 			setting: database(`insert into goose_db_version (version_id, is_applied) values (99999, true)`)},
 		{name: "another database", check: "database", wanted: []string{"FAIL", "not a database of berth", "primary server"},
 			setting: database(`drop schema public cascade; create schema public`)},
+		{name: "database bound to another namespace", check: "namespace", damage: func() {
+			h.stub.namespace = cli.Object{"id": "4711", "name": "earlier", "bound_at": "2030-01-31T10:00:00Z"}
+		}, wanted: []string{"FAIL", "bound since 2030-01-31T10:00:00Z to another Temporal namespace (earlier, ID 4711)", "so no workflow starts", "A process with the role relay binds the database again"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.damage != nil {

@@ -3,6 +3,7 @@
 package namespace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ type Binding struct {
 	name   string // of the namespace
 
 	mu        sync.Mutex
-	id        string // of the namespace to which this process bound the database last; empty before that
+	id        string    // of the namespace to which this process bound the database last; empty before that
+	boundAt   time.Time // when the database was bound to this namespace, by the clock of the database
 	checkedAt time.Time
 }
 
@@ -54,9 +56,10 @@ func (b *Binding) ID() string {
 
 // Bind reports whether the database is bound to the namespace. If the ID of the namespace has changed, for example because the
 // Temporal server was replaced by an empty one, Bind binds the database to the new ID. This also creates a note in the outbox
-// for every row that has a workflow, so that the relays start all workflows in the new namespace. If a process with another
-// Temporal server has bound the database later, Bind returns an error until the ID of this process's namespace changes or the
-// process is restarted, so that two processes do not alternately rebind the database.
+// for every row that has a workflow, so that the relays start all workflows in the new namespace. Bind does the same if the database
+// was restored from a backup that was made before this process bound it. If a process with another Temporal server has bound the
+// database later, Bind returns an error until the ID of this process's namespace changes or the process is restarted, so that two
+// processes do not alternately rebind the database.
 func (b *Binding) Bind(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,13 +79,27 @@ func (b *Binding) Bind(ctx context.Context) (bool, error) {
 	}
 	b.checkedAt = time.Now()
 	if id == b.id {
-		bound, err := b.store.IsBoundTo(ctx, id)
-		if err == nil && !bound {
-			err = fmt.Errorf("the database is now bound to another Temporal namespace than %s (ID %s); restart this process to bind the database again", b.name, id)
+		if bound, err := b.isStillBound(ctx); err != nil || bound {
+			return bound, err
 		}
-		return bound, err
 	}
 	return b.adopt(ctx, id)
+}
+
+// isStillBound reports whether the database is still bound to the namespace to which this process has bound it. The result is false if the
+// database was restored: its binding is older than that of this process. isStillBound returns an error if the binding is newer.
+func (b *Binding) isStillBound(ctx context.Context) (bool, error) {
+	n, err := b.store.BoundNamespace(ctx)
+	switch {
+	case err != nil || n.ID == b.id:
+		return err == nil, err
+	case n.BoundAt.After(b.boundAt):
+		return false, fmt.Errorf("the database was bound at %s to another Temporal namespace (%s, ID %s) than %s (ID %s); restart this process to bind the database again",
+			n.BoundAt.UTC().Format(time.RFC3339), cmp.Or(n.Name, "of unknown name"), n.ID, b.name, b.id)
+	}
+	slog.WarnContext(ctx, "the database was restored from a backup that belongs to another Temporal namespace; binding the database again",
+		"namespace", b.name, "restored_id", n.ID, "restored_bound_at", n.BoundAt)
+	return false, nil
 }
 
 // IsBound reports whether the database is bound to the current ID of the namespace. IsBound does not bind the database.
@@ -118,7 +135,11 @@ func (b *Binding) adopt(ctx context.Context, id string) (bool, error) {
 	if err := b.store.NameNamespace(ctx, id, b.name); err != nil {
 		return false, err
 	}
-	b.id = id
+	bound, err := b.store.BoundNamespace(ctx)
+	if err != nil || bound.ID != id { // another process has bound the database since
+		return false, err
+	}
+	b.id, b.boundAt = id, bound.BoundAt
 	if n > 0 {
 		slog.InfoContext(ctx, "database bound to a new Temporal namespace; restarting all workflows", "namespace", b.name, "notes", n)
 	}

@@ -114,17 +114,22 @@ func checkVirtualHosts(unreachable func() []string) func(context.Context) error 
 	}
 }
 
-// checkNamespace returns an error if Temporal does not answer, or if it does not have the process's namespace. A Temporal server without
-// this namespace is healthy, but cannot start any workflow of berth.
+// checkNamespace returns an error if Temporal does not answer, if it does not have the process's namespace, or if the database is bound to
+// another namespace. A Temporal server without this namespace is healthy, but cannot start any workflow of berth.
 func (a *App) checkNamespace(ctx context.Context) error {
 	d, err := a.Temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.namespace})
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", a.namespace, err)
 	}
-	if state := d.GetNamespaceInfo().GetState(); state == enums.NAMESPACE_STATE_DELETED {
+	info := d.GetNamespaceInfo()
+	if info.GetState() == enums.NAMESPACE_STATE_DELETED {
 		return fmt.Errorf("namespace %s is deleted", a.namespace)
 	}
-	return nil
+	bound, err := a.store.Outbox.BoundNamespace(ctx)
+	if err == nil && bound.ID != "" && bound.ID != info.GetId() {
+		return fmt.Errorf("the database is bound to another Temporal namespace (ID %s) than %s (ID %s), so no note is delivered", bound.ID, a.namespace, info.GetId())
+	}
+	return nil // the check of the database shows why the binding cannot be read
 }
 
 // checkNotes returns an error if a due note of the outbox has waited longer than maxNoteAge for its delivery to Temporal.

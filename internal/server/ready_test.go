@@ -193,3 +193,19 @@ func TestHealthPaths_MatchOnlyThemselves(t *testing.T) {
 		}
 	}
 }
+
+func TestReadiness_RelayBindsARestoredDatabaseAgain(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	relay := servertest.StartApp(t, config.Relay, "BERTH_DATABASE_URL="+url)
+	servertest.AwaitReady(t, relay)
+
+	storetest.Exec(t, url, `update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`)
+	body := awaitReadiness(t, relay, http.StatusServiceUnavailable, "temporal", "the database is bound to another Temporal namespace (ID other)")
+	if got := failures(body); !slices.Contains(got, "temporal") || slices.Contains(body.Informational, "temporal") {
+		t.Errorf("/readyz of a relay while another process has bound the database: got %+v, want the check temporal to fail, and to count", body)
+	}
+
+	storetest.Exec(t, url, `update temporal_namespace set id = 'earlier', adopted_at = now() - interval '1 hour'`)
+	servertest.AwaitReady(t, relay)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
@@ -26,7 +27,8 @@ func checkTemporal(ctx context.Context, s *cli.Session) (string, error) {
 	return s.TemporalAddress + " is healthy", nil
 }
 
-// checkNamespace checks that Temporal answers for berth's namespace. A server without the namespace is healthy, but starts no workflow.
+// checkNamespace checks that Temporal answers for berth's namespace, and that the database is bound to this namespace. A server without the
+// namespace is healthy, but starts no workflow.
 func checkNamespace(ctx context.Context, s *cli.Session) (string, error) {
 	c, err := s.Temporal(ctx)
 	if err != nil {
@@ -39,7 +41,28 @@ func checkNamespace(ctx context.Context, s *cli.Session) (string, error) {
 	if state := d.GetNamespaceInfo().GetState(); state == enums.NAMESPACE_STATE_DELETED {
 		return "", cli.Errorf(cli.ExitUnavailable, "Create the namespace again; berth then restarts every workflow.", "namespace %s is deleted", s.TemporalNamespace)
 	}
+	if err := checkBinding(ctx, s, d.GetNamespaceInfo().GetId()); err != nil {
+		return "", err
+	}
 	return fmt.Sprintf("%s answers, keeps closed workflows for %s", s.TemporalNamespace, d.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()), nil
+}
+
+// checkBinding checks that the database is bound to the namespace with the given ID. If the API does not show the binding, checkBinding
+// returns no error.
+func checkBinding(ctx context.Context, s *cli.Session, id string) error {
+	var o struct {
+		Namespace *struct {
+			ID, Name string
+			BoundAt  time.Time `json:"bound_at"`
+		}
+	}
+	if err := readAPI(ctx, s, "/operator/v1/projections", &o); err != nil || o.Namespace == nil || o.Namespace.ID == id {
+		return nil //nolint:nilerr // the check API shows the error
+	}
+	return cli.Errorf(cli.ExitUnavailable, "A process with the role relay binds the database again within seconds after a restore from a backup or a change of Temporal. If this stays, a process "+
+		"with another Temporal uses the same database: stop it, then restart the processes with the role relay.",
+		"the database is bound since %s to another Temporal namespace (%s, ID %s) than %s (ID %s), so no workflow starts",
+		o.Namespace.BoundAt.UTC().Format(time.RFC3339), o.Namespace.Name, o.Namespace.ID, s.TemporalNamespace, id)
 }
 
 // checkPollers checks that each task queue has workers for workflows and for activities.

@@ -230,6 +230,19 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 		}
 		return answer["projections"].([]any)
 	}
+	bound := func() any {
+		_, answer := send(t, h, "admin", "GET", "/operator/v1/projections", "")
+		return answer["namespace"]
+	}
+	if got := bound(); got != nil {
+		t.Errorf("namespace before a relay has bound the database: got %v, want null", got)
+	}
+	if _, err := s.Outbox.Adopt(t.Context(), "4711"); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := bound().(map[string]any); got["id"] != "4711" || got["name"] != "" || got["bound_at"] == "" {
+		t.Errorf("namespace after a relay has bound the database: got %v, want the ID 4711", got)
+	}
 	want := []any{
 		map[string]any{"name": "executions", "compared_at": nil, "rows": 0.0, "unattended": 0.0, "orphans": 0.0, "late_seconds": 0.0, "examples": []any{}},
 		map[string]any{"name": "search attributes", "compared_at": nil, "rows": 0.0, "different": 0.0, "examples": []any{}},

@@ -29,6 +29,19 @@ type projection struct {
 	Examples    []string   `json:"examples"`
 }
 
+// projectionList is the JSON format of the list of projections.
+type projectionList struct {
+	Namespace   *boundNamespace `json:"namespace"` // null: the database is bound to none yet
+	Projections []projection    `json:"projections"`
+}
+
+// boundNamespace is the JSON format of the Temporal namespace to which the database is bound.
+type boundNamespace struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	BoundAt time.Time `json:"bound_at"`
+}
+
 // projections lists the projections in Temporal and at the controller, each with the result of its last comparison.
 func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
@@ -54,7 +67,15 @@ func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 				list[i].Different = &p.Different
 			}
 		}
-		return http.StatusOK, map[string]any{"projections": append(list, controller)}, nil
+		bound, err := s.BoundNamespace(r.Context())
+		if err != nil {
+			return 0, nil, err
+		}
+		answer := projectionList{Projections: append(list, controller)}
+		if bound.ID != "" {
+			answer.Namespace = &boundNamespace{bound.ID, bound.Name, bound.BoundAt}
+		}
+		return http.StatusOK, answer, nil
 	}
 }
 

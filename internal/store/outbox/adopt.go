@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,14 +51,26 @@ func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 // none.
 const unlessBoundElsewhere = `not exists (select from temporal_namespace where id <> $3)`
 
+// Namespace is the Temporal namespace to which the database is bound.
+type Namespace struct {
+	ID      string // empty: the database is bound to none
+	Name    string // empty: not stored yet
+	BoundAt time.Time
+}
+
+// BoundNamespace returns the Temporal namespace to which the database is bound.
+func (s *Store) BoundNamespace(ctx context.Context) (Namespace, error) {
+	n, err := db.QueryOne(ctx, s.db, pgx.RowToStructByPos[Namespace], nil, `select id, name, adopted_at from temporal_namespace`)
+	if err != nil {
+		return Namespace{}, fmt.Errorf("read the Temporal namespace that the database is bound to: %w", err)
+	}
+	return n, nil
+}
+
 // IsBoundTo reports whether the database is bound to the Temporal namespace with the given ID.
 func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
-	var bound bool
-	err := s.db.QueryRow(ctx, `select exists (select from temporal_namespace where id = $1)`, namespace).Scan(&bound)
-	if err != nil {
-		return false, fmt.Errorf("read the Temporal namespace that the database is bound to: %w", err)
-	}
-	return bound, nil
+	n, err := s.BoundNamespace(ctx)
+	return err == nil && n.ID == namespace, err
 }
 
 // RestartWorkflows enqueues a note, which starts the workflow if it does not run, for each of the workflow IDs that
