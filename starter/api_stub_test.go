@@ -144,20 +144,22 @@ func (s *apiStub) pause(r *http.Request, action string, body cli.Object) (int, a
 }
 
 // run answers requests for runs: full syncs, recoveries, audits and repairs. When a client reads a run for the second time, the
-// answer of the stub says that the run is done. Every audit of the stub has two findings.
+// answer of the stub says that the run is done, unless its reason is `stalled`. Every audit of the stub has two findings.
 func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any) {
 	all := s.collections["runs"]
 	switch {
 	case len(rest) == 0 && r.Method == "POST":
 		id := fmt.Sprint(len(all) + 1)
-		all[id] = cli.Object{"id": len(all) + 1, "kind": body["kind"], "plan": body["plan"], "state": "running", "sentence": fmt.Sprintf("The %v %s is running.", body["kind"], id)}
+		all[id] = cli.Object{"id": len(all) + 1, "kind": body["kind"], "plan": body["plan"], "reason": body["reason"], "state": "running", "sentence": fmt.Sprintf("The %v %s is running.", body["kind"], id)}
 		return 202, cli.Object{"run": maps.Clone(all[id])}
 	case len(rest) == 0:
 		return 200, cli.Object{"runs": s.named(all, "")}
 	case all[rest[0]] == nil:
 		return missing(rest[0])
 	case len(rest) == 1:
-		all[rest[0]]["state"] = "done"
+		if all[rest[0]]["reason"] != "stalled" {
+			all[rest[0]]["state"] = "done"
+		}
 		return 200, cli.Object{"run": all[rest[0]]}
 	case r.URL.Query().Get("after") == "":
 		return 200, cli.Object{"findings": []cli.Object{{"object_type": "network", "object_id": "n1", "kind": "missing", "operation": "create", "outcome": ""}}}

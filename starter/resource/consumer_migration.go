@@ -20,7 +20,9 @@ const migrationPause = 200 * time.Millisecond
 
 func migrateConsumers(f *pflag.FlagSet) cli.Action {
 	batch := f.Int("batch", 1000, "number of consumers in one batch")
+	limit := cli.TimeoutFlag(f, 2*time.Minute, "give up if no consumer can be migrated for this time")
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
+		progressed := time.Now()
 		for done := int64(0); ; {
 			var answer cli.Object
 			if err := s.API.Do(ctx, "POST", "/operator/v1/consumers/migrate", cli.Object{"limit": *batch}, &answer); err != nil {
@@ -33,7 +35,11 @@ func migrateConsumers(f *pflag.FlagSet) cli.Action {
 			}
 			fmt.Fprintf(s.Stderr, "%d migrated, %d remaining\n", done, remaining)
 			if migrated > 0 {
+				progressed = time.Now()
 				continue
+			}
+			if time.Since(progressed) > *limit {
+				return cli.Errorf(cli.ExitWait, "Other transactions have locked them; run the command again.", "no consumer could be migrated for %s; %d remain", *limit, remaining)
 			}
 			select {
 			case <-ctx.Done():

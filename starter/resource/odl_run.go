@@ -26,13 +26,22 @@ its number. A repair does exactly what the plan says; it skips and lists objects
 // runPollInterval is the interval between two reads of a run's state.
 const runPollInterval = 500 * time.Millisecond
 
+// followLimits limit how long a command follows a run.
+type followLimits struct{ total, stall *time.Duration }
+
+// followFlags declares the flags of followLimits. The parameter `run` names the run.
+func followFlags(f *pflag.FlagSet, run string) followLimits {
+	return followLimits{cli.TimeoutFlag(f, 30*time.Minute, "stop following after this time; the "+run+" continues"),
+		f.Duration("stall-timeout", 2*time.Minute, "stop following if the "+run+" makes no progress for this time")}
+}
+
 // startRunCommand makes the command that starts a run, for example a full sync, and waits until the run ends.
 func startRunCommand(kind string) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		reason := f.String("reason", "", "reason, stored with the run")
-		limit := cli.TimeoutFlag(f, 30*time.Minute, "stop following after this time; the run continues")
+		limits := followFlags(f, "run")
 		return func(ctx context.Context, s *cli.Session, _ []string) error {
-			o, err := followRun(ctx, s, cli.Object{"kind": kind, "reason": *reason}, *limit)
+			o, err := followRun(ctx, s, cli.Object{"kind": kind, "reason": *reason}, limits)
 			if err != nil {
 				return err
 			}
@@ -41,19 +50,20 @@ func startRunCommand(kind string) func(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// followRun starts a run, for example a full sync, and prints the progress of the run to stderr until the run ends.
-func followRun(ctx context.Context, s *cli.Session, body cli.Object, limit time.Duration) (cli.Object, error) {
+// followRun starts a run, for example a full sync, and prints the progress of the run to stderr until the run ends. A run makes no progress
+// if, for example, no workflows run.
+func followRun(ctx context.Context, s *cli.Session, body cli.Object, limits followLimits) (cli.Object, error) {
 	var o cli.Object
 	if err := s.API.Do(ctx, "POST", Runs.Path, body, &o); err != nil {
 		return nil, err
 	}
 	o = Runs.Unwrap(o)
 	id := fmt.Sprint(o["id"])
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, *limits.total)
 	defer cancel()
 	tick := time.NewTicker(runPollInterval)
 	defer tick.Stop()
-	printed := ""
+	printed, progressed := "", time.Now()
 	for {
 		if sentence := cli.Cell(o["sentence"]); sentence != printed {
 			printed = sentence
@@ -73,6 +83,13 @@ func followRun(ctx context.Context, s *cli.Session, body cli.Object, limit time.
 		next, err := Runs.Get(ctx, s, id)
 		if err != nil && ctx.Err() == nil {
 			return nil, err
+		}
+		switch {
+		case err == nil && next["updated_at"] != o["updated_at"]:
+			progressed = time.Now()
+		case time.Since(progressed) > *limits.stall:
+			return nil, cli.Errorf(cli.ExitWait, "`starter doctor` shows what keeps it. It continues; `starter odl show "+id+"` shows its progress.",
+				"run %s has made no progress for %s", id, *limits.stall)
 		}
 		if err == nil {
 			o = next
@@ -105,8 +122,8 @@ func listFindings(ctx context.Context, s *cli.Session, id string) ([]cli.Object,
 var findingColumns = []string{"operation", "object_type", "object_id", "kind", "attributes", "outcome"}
 
 // runAudit runs an audit, and returns the number and the findings of the audit.
-func runAudit(ctx context.Context, s *cli.Session, limit time.Duration) (string, []cli.Object, error) {
-	o, err := followRun(ctx, s, cli.Object{"kind": "audit"}, limit)
+func runAudit(ctx context.Context, s *cli.Session, limits followLimits) (string, []cli.Object, error) {
+	o, err := followRun(ctx, s, cli.Object{"kind": "audit"}, limits)
 	if err != nil {
 		return "", nil, err
 	}
@@ -116,9 +133,9 @@ func runAudit(ctx context.Context, s *cli.Session, limit time.Duration) (string,
 }
 
 func auditCommand(f *pflag.FlagSet) cli.Action {
-	limit := cli.TimeoutFlag(f, 30*time.Minute, "stop following after this time; the audit continues")
+	limits := followFlags(f, "audit")
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
-		_, found, err := runAudit(ctx, s, *limit)
+		_, found, err := runAudit(ctx, s, limits)
 		if err != nil {
 			return err
 		}
@@ -130,7 +147,7 @@ func repairCommand(f *pflag.FlagSet) cli.Action {
 	plan := f.Int64("plan", 0, "number of the audit whose findings are repaired (default: a new audit)")
 	dryRun := f.Bool("dry-run", false, "print the plan and change nothing")
 	yes := f.Bool("yes", false, "confirm that the command changes the controller's data")
-	limit := cli.TimeoutFlag(f, 30*time.Minute, "stop following after this time; the repair continues")
+	limits := followFlags(f, "repair")
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
 		if !*dryRun && !*yes {
 			return cli.Errorf(cli.ExitUsage, "Print the plan with --dry-run; repeat with --yes to confirm.", "this changes the controller")
@@ -140,7 +157,7 @@ func repairCommand(f *pflag.FlagSet) cli.Action {
 		if *plan != 0 {
 			found, err = listFindings(ctx, s, id)
 		} else {
-			id, found, err = runAudit(ctx, s, *limit)
+			id, found, err = runAudit(ctx, s, limits)
 		}
 		if err != nil || *dryRun || len(found) == 0 {
 			if err == nil {
@@ -153,7 +170,7 @@ func repairCommand(f *pflag.FlagSet) cli.Action {
 		if err != nil {
 			return fmt.Errorf("parse the number of the audit run: %w", err)
 		}
-		if _, err = followRun(ctx, s, cli.Object{"kind": "repair", "plan": number}, *limit); err != nil {
+		if _, err = followRun(ctx, s, cli.Object{"kind": "repair", "plan": number}, limits); err != nil {
 			return err
 		}
 		if found, err = listFindings(ctx, s, id); err != nil {
