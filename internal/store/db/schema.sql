@@ -573,6 +573,7 @@ create table note (
     traceparent text,
     request_id text,
     global_request_id text,
+    first_due_at timestamp with time zone,
     constraint note_pkey PRIMARY KEY (workflow_id),
     constraint note_priority_check CHECK (((priority >= 0) AND (priority <= 2)))
 );

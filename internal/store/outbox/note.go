@@ -87,7 +87,7 @@ func (s *Store) ClaimShares(ctx context.Context, namespace string, limit int, le
 		normal as materialized (`+selectDue(normal, "greatest($1 - (select count(*) from urgent), $4)")+`),
 		bulk as materialized (`+selectDue(bulk, "greatest($1 - (select count(*) from urgent) - (select count(*) from normal), $5)")+`)
 		update note
-		set attempts = attempts + 1, due_at = now() + $2::interval
+		set attempts = attempts + 1, first_due_at = coalesce(first_due_at, due_at), due_at = now() + $2::interval
 		where workflow_id in (select workflow_id from urgent union all select workflow_id from normal union all select workflow_id from bulk)
 		returning `+noteColumns, limit, claim, namespace, least.Normal, least.Bulk)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) Settle(ctx context.Context, namespace string, delivered []contra
 			where note.workflow_id = d.workflow_id and note.version = d.version and `+unlessBoundElsewhere, ids, versions, namespace)
 		batch.Queue(`
 			update note
-			set due_at = now(), refusals = 0, set_aside_at = null
+			set due_at = now(), first_due_at = null, refusals = 0, set_aside_at = null
 			where workflow_id = any($1)`, ids)
 	})
 	if err != nil {

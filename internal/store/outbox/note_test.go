@@ -107,3 +107,45 @@ func TestNote_PortStatusIsDroppedByASecondNudge(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestNote_IsDueSinceTheSameTimeUntilItIsDelivered(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	overdue := func() (found []string) {
+		t.Helper()
+		all, err := s.Report.Overdue(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all {
+			found = append(found, o.Object+" for "+o.For.Truncate(time.Hour).String())
+		}
+		return found
+	}
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
+	storetest.Exec(t, url, `update note set due_at = due_at - interval '1 hour'`)
+	want := []string{"port/1 for 1h0m0s"}
+	if d := cmp.Diff(want, overdue()); d != "" {
+		t.Errorf("before the first attempt (-want +got):\n%s", d)
+	}
+
+	notes := storetest.ClaimNotes(t, s)
+	if d := cmp.Diff(want, overdue()); d != "" {
+		t.Errorf("during an attempt (-want +got):\n%s", d)
+	}
+	if err := s.Outbox.Defer(t.Context(), notes[0], time.Hour, "Temporal is away"); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, overdue()); d != "" {
+		t.Errorf("after a failed attempt (-want +got):\n%s", d)
+	}
+
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"}) // the delivered note stays, because this nudge is newer
+	if err := s.Outbox.Settle(t.Context(), "", notes); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string(nil), overdue()); d != "" {
+		t.Errorf("after the delivery (-want +got):\n%s", d)
+	}
+}

@@ -31,12 +31,12 @@ func insertSelected(rows, workflow, delay string) string {
 // notes in the form that ScanNote reads. A note that already waits gets the attributes that the select returns.
 func SelectEnqueueClaimed(rows, workflow, claim string) string {
 	return `
-		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, attempts, priority)
-		select w.id, ` + workflow + `, false, w.summary, w.attributes, now() + ` + claim + `, 1, ` + prioritySQL(workflow) + `
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, first_due_at, attempts, priority)
+		select w.id, ` + workflow + `, false, w.summary, w.attributes, now() + ` + claim + `, now(), 1, ` + prioritySQL(workflow) + `
 		from (` + rows + `) as w (id, summary, attributes)
 		on conflict (workflow_id) do update
 		set version = note.version + (note.attempts > 0)::int, fresh = note.fresh and note.attempts = 0, attempts = note.attempts + 1,
-			attributes = excluded.attributes, due_at = excluded.due_at
+			attributes = excluded.attributes, first_due_at = least(note.first_due_at, note.due_at, excluded.first_due_at), due_at = excluded.due_at
 		returning ` + noteColumns
 }
 

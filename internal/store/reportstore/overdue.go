@@ -67,9 +67,9 @@ var overdueSQL = `
 	where finished_at is null and updated_at < now() - $5::interval and not exists (select from journal_pause)
 	limit $1)
 	union all
-	(select 'note', workflow_id, last_error, due_at
+	(select 'note', workflow_id, last_error, coalesce(first_due_at, due_at)
 	from note
-	where set_aside_at is null and due_at < now() - $6::interval
+	where set_aside_at is null and coalesce(first_due_at, due_at) < now() - $6::interval
 	limit $1)`
 
 // Overdue returns the objects of each kind that are overdue for the longest time, the worst of each kind first, and how many objects of the

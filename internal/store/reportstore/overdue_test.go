@@ -2,6 +2,7 @@ package reportstore_test
 
 import (
 	"crypto/md5"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,10 +36,12 @@ const overdueRows = `
 		('port', 'd', 'create', '{}', '{}', 'p', '', 'pending', now() - interval '1 minute', '', null);
 	insert into mirror_run (kind, actor, reason, note, updated_at) values
 		('full-sync', 'a', 'r', 'controller unavailable', now() - interval '20 minutes'), ('audit', 'a', 'r', '', now() - interval '1 minute');
-	insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, last_error, set_aside_at) values
-		('port/x', 'Port', true, '', '{}', now() - interval '10 minutes', 'deadline exceeded', null),
-		('port/y', 'Port', true, '', '{}', now() - interval '10 minutes', 'invalid', now()),
-		('port/z', 'Port', true, '', '{}', now(), '', null);`
+	insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, first_due_at, last_error, set_aside_at) values
+		('port/w', 'Port', true, '', '{}', now() - interval '9 minutes', null, '', null),
+		('port/x', 'Port', true, '', '{}', now() + interval '1 minute', now() - interval '10 minutes', 'deadline exceeded', null),
+		('port/y', 'Port', true, '', '{}', now() - interval '10 minutes', null, 'invalid', now()),
+		('port/z', 'Port', true, '', '{}', now(), null, '', null),
+		('port/new', 'Port', true, '', '{}', now() + interval '1 minute', now() - interval '1 second', 'deadline exceeded', null);`
 
 // idOf returns the ID that overdueRows makes from a word.
 func idOf(word string) string { return uuid.UUID(md5.Sum([]byte(word))).String() }
@@ -75,14 +78,14 @@ func TestOverdue_NamesTheWorstObjectsOfEachKind(t *testing.T) {
 		{"agent", "DHCP agent on net-1", "it sends no heartbeat", 8, 1},
 		{"lease", "lease/" + idOf("late"), "start_lease", 10, 1}}
 	journal := []row{{"entry", "journal/1", "connection refused", 10, 1}, {"run", "odl/full-sync", "controller unavailable", 10, 1}}
-	note := row{"note", "port/x", "deadline exceeded", 10, 1}
-	if d := cmp.Diff(append(append(blocked[:len(blocked):len(blocked)], journal...), note), read()); d != "" {
+	notes := []row{{"note", "port/x", "deadline exceeded", 10, 2}, {"note", "port/w", "", 9, 2}}
+	if d := cmp.Diff(slices.Concat(blocked, journal, notes), read()); d != "" {
 		t.Errorf("what is overdue (-want +got):\n%s", d)
 	}
 
 	storetest.ExecScript(t, url, `insert into journal_pause (actor, reason) values ('a', 'maintenance')`)
 
-	if d := cmp.Diff(append(blocked[:len(blocked):len(blocked)], note), read()); d != "" {
+	if d := cmp.Diff(slices.Concat(blocked, notes), read()); d != "" {
 		t.Errorf("what is overdue while the journal is paused (-want +got):\n%s", d)
 	}
 }
