@@ -41,7 +41,7 @@ func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, er
 			insert into mirror_run (kind, plan, actor, reason)
 			values ($1, nullif($2::bigint, 0), $3, $4)
 			on conflict (kind) where finished_at is null do update
-			set updated_at = now()
+			set kind = excluded.kind -- changes nothing, so that a run without progress does not look as if it had some
 			returning `+runColumns, want.Kind, want.Plan, want.Actor, want.Reason)
 		if err != nil {
 			return err
