@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"berth/internal/contract"
+	"berth/internal/identity"
 	"berth/internal/odl/odltest"
 	"berth/internal/server"
 	"berth/internal/server/servertest"
@@ -200,6 +201,51 @@ func missingChains(spans []*otlp.Span, chains []string, client string) (missing 
 		}
 	}
 	return missing
+}
+
+func TestTraces_EveryAPIContinuesTheTraceAndTheRequestIDOfItsCaller(t *testing.T) {
+	t.Parallel()
+	receiver := &spanReceiver{}
+	collectorServer := httptest.NewServer(receiver)
+	t.Cleanup(collectorServer.Close)
+	a, _, _ := startTraced(t, collectorServer.URL)
+	requests := map[string]string{"/placement": "GET /placement/resource_providers", "/networking": "GET /networking/v2.0/networks",
+		"/reservation": "GET /reservation/v1/leases", "/agent/v1": "POST /agent/v1/state", "/journal/v1": "GET /journal/v1/entries",
+		"/operator/v1": "GET /operator/v1/overdue", "/console": "GET /console/login"}
+	for i, api := range a.APIs(identity.Noauth{}) {
+		t.Run(api.Prefix, func(t *testing.T) {
+			method, path, found := strings.Cut(requests[api.Prefix], " ")
+			if !found {
+				t.Fatalf("this test has no request for the API %s, want one", api.Prefix)
+			}
+			trace, parent, global := fmt.Sprintf("%032x", 0xabc000+i), strings.Repeat("b", 16), fmt.Sprintf("req-11111111-1111-4111-8111-%012d", i)
+			r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(`{}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header = http.Header{"X-Auth-Token": {"admin"}, "Traceparent": {"00-" + trace + "-" + parent + "-01"}, "X-Openstack-Request-Id": {global}}
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+
+			servertest.Await(t, "the receiver has the span of the request", func() bool { return len(receiver.of(trace)) > 0 })
+
+			got := map[string]string{}
+			for _, span := range receiver.of(trace) {
+				if hex.EncodeToString(span.ParentSpanId) == parent {
+					for _, attribute := range span.Attributes {
+						got[attribute.Key] = attribute.Value.GetStringValue()
+					}
+				}
+			}
+			id := answer.Header.Get("X-Openstack-Request-Id")
+			if id == "" || id == global || got["openstack.request_id"] != id || got["openstack.global_request_id"] != global {
+				t.Errorf("%s %s with the request ID %s: got the ID %q in the answer and %v in the span; want an own ID, and both IDs in the span", method, path, global, id, got)
+			}
+		})
+	}
 }
 
 func TestTraces_MissingReceiverDelaysNothing(t *testing.T) {

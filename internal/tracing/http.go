@@ -10,11 +10,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// StartRequest starts the span of an HTTP request to this process. The span continues the trace of the request's traceparent.
+// StartRequest starts the span of an HTTP request to this process. The span continues the trace of the request's traceparent, and names the
+// request ID of the caller.
 func (t *Traces) StartRequest(r *http.Request) (*http.Request, trace.Span) {
 	ctx := w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := t.Tracer().Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("url.path", r.URL.Path)))
+	if global := ValidRequestID(r.Header.Get("X-Openstack-Request-Id")); global != "" {
+		span.SetAttributes(attribute.String("openstack.global_request_id", global))
+	}
 	return r.WithContext(ctx), span
 }
 
