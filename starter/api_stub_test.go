@@ -45,8 +45,11 @@ func newAPIStub(t testing.TB) (*apiStub, string) {
 }
 
 func (s *apiStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.onRequest != nil {
-		s.onRequest(r)
+	s.mu.Lock()
+	onRequest := s.onRequest
+	s.mu.Unlock()
+	if onRequest != nil {
+		onRequest(r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

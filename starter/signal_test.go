@@ -29,9 +29,10 @@ func TestSignal_EndsACommandThatWaitsWithItsOwnExitCode(t *testing.T) {
 		t.Run(c.command+" "+c.signal.String(), func(t *testing.T) {
 			t.Parallel()
 			s, url := newAPIStub(t)
+			reads := make(chan bool, 1)
+			s.mu.Lock() // so that the goroutines of the stub see the changes
 			s.add("ports", cli.Object{"name": "web-1"})
 			s.add("leases", cli.Object{"name": "gold"})
-			reads := make(chan bool, 1)
 			s.onRequest = func(r *http.Request) {
 				if !strings.HasPrefix(r.Method+" "+r.URL.Path, c.read) {
 					return
@@ -42,6 +43,7 @@ func TestSignal_EndsACommandThatWaitsWithItsOwnExitCode(t *testing.T) {
 				}
 				<-r.Context().Done()
 			}
+			s.mu.Unlock()
 			cmd := exec.Command("starter", strings.Fields(c.command)...)
 			cmd.Env = append(cmd.Environ(), "BERTH_DATA="+t.TempDir(), "BERTH_URL="+url, "TEMPORAL_ADDRESS=127.0.0.1:1")
 			var stderr bytes.Buffer
