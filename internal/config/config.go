@@ -45,6 +45,7 @@ type Config struct {
 	OperatorListen     string // host:port of a separate listener for operators; empty: Listen serves everything
 	TLS                TLS
 	DatabaseURL        string
+	AnswerTimeout      time.Duration // after which the database counts as hung; 0: never
 	RequestTimeout     time.Duration
 	TrustedProxies     []netip.Prefix // reverse proxies whose X-Forwarded headers count
 	TemporalUI         string         // URL of Temporal's UI, to which the console links; empty: no links

@@ -38,7 +38,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
 		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
-		Listen: "127.0.0.1:8778", LogLevel: slog.LevelInfo, LogFormat: config.LogText, RequestTimeout: 30 * time.Second, ProjectRate: config.Rate{Burst: 100},
+		Listen: "127.0.0.1:8778", LogLevel: slog.LevelInfo, LogFormat: config.LogText, AnswerTimeout: 3 * time.Second, RequestTimeout: 30 * time.Second, ProjectRate: config.Rate{Burst: 100},
 		AgentRate:   config.Rate{PerSecond: 50, Burst: 1000},
 		Connections: config.Connections{Total: 2000, PerAddress: 250, Streams: 100},
 		Traces:      config.Traces{Exporter: "otlp", Protocol: "http/protobuf", Sampler: "parentbased_always_on", Ratio: 1, Service: "berth"},

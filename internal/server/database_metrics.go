@@ -10,7 +10,7 @@ import (
 type databaseCollector struct {
 	db                                           *db.DB
 	connections, limit, waiting, waits, waitTime *prometheus.Desc
-	retries                                      *prometheus.Desc
+	retries, hung                                *prometheus.Desc
 }
 
 func newDatabaseCollector(d *db.DB) *databaseCollector {
@@ -23,12 +23,13 @@ func newDatabaseCollector(d *db.DB) *databaseCollector {
 		waitTime:    newGauge("berth_db_connection_wait_seconds_total", "Time for which transactions and statements have waited for a connection, in seconds, by pool.", "pool"),
 		retries: newGauge("berth_db_transaction_retries_total",
 			"Transactions that were repeated, by reason: deadlock, serialization (both reported by PostgreSQL), overtaken (another writer has created the same row first).", "reason"),
+		hung: newGauge("berth_db_hung", "1 while PostgreSQL answers neither operations nor probes, so that every API request is answered with 503."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *databaseCollector) Describe(all chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.connections, c.limit, c.waiting, c.waits, c.waitTime, c.retries} {
+	for _, d := range []*prometheus.Desc{c.connections, c.limit, c.waiting, c.waits, c.waitTime, c.retries, c.hung} {
 		all <- d
 	}
 }
@@ -46,6 +47,11 @@ func (c *databaseCollector) Collect(all chan<- prometheus.Metric) {
 		send(c.waits, prometheus.CounterValue, float64(p.Waits), p.Name)
 		send(c.waitTime, prometheus.CounterValue, p.WaitTime.Seconds(), p.Name)
 	}
+	hung := 0.0
+	if c.db.Hangs() {
+		hung = 1
+	}
+	send(c.hung, prometheus.GaugeValue, hung)
 	for reason, n := range c.db.Retries() {
 		send(c.retries, prometheus.CounterValue, float64(n), reason)
 	}

@@ -13,6 +13,7 @@ import (
 	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/internal/store/leasestore"
 	"berth/internal/store/networkstore"
 )
@@ -29,6 +30,7 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 		vlans = append(vlans, network.VLANRange(r))
 	}
 	return store.Config{
+		Answers: answerLimits(cfg.AnswerTimeout),
 		Network: networkstore.Config{
 			Policy:           blockPolicy(cfg.Port),
 			Quota:            cfg.Networking.Quota,
@@ -58,6 +60,12 @@ func checkQuota(setting string, limits map[string]int64, resources []string) err
 		}
 	}
 	return nil
+}
+
+// answerLimits divides the time after which a database without an answer counts as hung. The probe gets the larger part, because the answer
+// to the probe decides.
+func answerLimits(total time.Duration) db.AnswerLimits {
+	return db.AnswerLimits{ProbeAfter: total / 3, ProbeTimeout: total - total/3}
 }
 
 // blockPolicy returns how long a port waits for each provisioning block, and whether the port's status becomes ERROR afterwards.

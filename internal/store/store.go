@@ -45,6 +45,7 @@ type Store struct {
 
 // Config contains the operator's settings of the stores.
 type Config struct {
+	Answers db.AnswerLimits
 	Network networkstore.Config
 	Journal journalstore.Config
 	Lease   leasestore.Config
@@ -52,7 +53,7 @@ type Config struct {
 
 // Open connects to the database with the given URL. Open does not migrate the schema of the database; db.Migrate does.
 func Open(ctx context.Context, url string, c Config) (*Store, error) {
-	d, err := db.Open(ctx, url)
+	d, err := db.Open(ctx, url, c.Answers)
 	if err != nil {
 		return nil, err
 	}

@@ -41,9 +41,9 @@ var requiredQueries = map[string]string{"/placement/allocation_candidates": "?re
 	"/operator/v1/candidates/explain": "?resources=VCPU:1", "/console/find": "?id=1"}
 
 // expectUnavailable sends an example request to each route or, if onlyWrites is true, to each route whose method is not GET. Each route
-// must answer 503 in the format of its API; the answer must have the header Retry-After, or say that the change may have been made.
-// expectUnavailable returns the routes that gave another answer, each with the status of that answer.
-func expectUnavailable(h *hostileClient, onlyWrites bool) (others []string) {
+// must answer 503 in the format of its API, with the given reason in its message; the answer must have the header Retry-After, or say that
+// the change may have been made. expectUnavailable returns the routes that gave another answer, each with the status of that answer.
+func expectUnavailable(h *hostileClient, onlyWrites bool, reason db.Reason) (others []string) {
 	h.t.Helper()
 	var mu sync.Mutex
 	var requests sync.WaitGroup
@@ -69,6 +69,9 @@ func expectUnavailable(h *hostileClient, onlyWrites bool) (others []string) {
 			}
 			if err := checkErrorBody(a.path, status, header, body); err != nil {
 				h.t.Errorf("%s: got the body %.300s; want an error in the format of the API: %v", route, body, err)
+			}
+			if !bytes.Contains(body, []byte(reason)) {
+				h.t.Errorf("%s: got the body %.300s; want an error with the reason %q", route, body, reason)
 			}
 			repeatable := r.Method != http.MethodPost && r.Method != http.MethodPatch || r.Repeatable
 			unknown := bytes.Contains(body, []byte("may have been made"))
@@ -111,7 +114,7 @@ func checkOutage(t *testing.T, h *hostileClient, outage storetest.Outage) {
 	end := sync.OnceFunc(outage.End)
 	defer end()
 	outage.Begin()
-	others := expectUnavailable(h, outage.Reads)
+	others := expectUnavailable(h, outage.Reads, "")
 	servertest.Await(t, "a write names the reason", func() bool {
 		status, body, header, err := h.send(t.Context(), attack{method: http.MethodPost, path: "/networking/v2.0/networks", body: `{"network":{"name":"green"}}`})
 		if err != nil || status != http.StatusServiceUnavailable {
@@ -260,4 +263,24 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 			rival.Do(`rollback`)
 		})
 	}
+}
+
+func TestHungDatabase_EveryRouteAnswers503AtOnce(t *testing.T) {
+	t.Parallel()
+	postgres := storetest.NewServer(t)
+	h := newHostileClientOn(t, postgres.URL, "api", "BERTH_REQUEST_TIMEOUT=50s", "BERTH_DATABASE_ANSWER_TIMEOUT=15s")
+	hang := postgres.Outages()[0]
+	end := sync.OnceFunc(hang.End)
+	defer end()
+	hang.Begin()
+	for _, requests := range []string{"that run when the hang is detected", "that arrive later"} {
+		if d := cmp.Diff(slices.Sorted(slices.Values(routesWithoutDatabase)), expectUnavailable(h, false, db.Hung)); d != "" {
+			t.Errorf("routes that answer requests %s (-want +got):\n%s", requests, d)
+		}
+	}
+	end()
+	servertest.Await(t, "the APIs answer after the hang", func() bool {
+		status, _, _, err := h.send(t.Context(), attack{method: http.MethodGet, path: "/networking/v2.0/ports"})
+		return err == nil && status == http.StatusOK
+	})
 }

@@ -46,7 +46,7 @@ func OpenError(t *testing.T, settings ...string) error {
 func open(t *testing.T, roles string, settings []string) (*server.App, error) {
 	t.Helper()
 	n := temporaltest.New(t)
-	environ := append([]string{"BERTH_AUTH=noauth", "BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + storetest.URL(t), "BERTH_ROLES=" + roles,
+	environ := append([]string{"BERTH_AUTH=noauth", "BERTH_LISTEN=127.0.0.1:0", answersUnwatched, "BERTH_DATABASE_URL=" + storetest.URL(t), "BERTH_ROLES=" + roles,
 		"TEMPORAL_NAMESPACE=" + n.Name, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}, settings...)
 	cfg, err := config.Load(environ)
 	if err != nil {

@@ -55,7 +55,7 @@ func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 		}
 		s.Controller.ServeHTTP(w, r)
 	}))
-	s.Settings = append([]string{"BERTH_AUTH=noauth", "BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + db, "BERTH_ODL_URL=" + controller + odltest.BasePath,
+	s.Settings = append([]string{"BERTH_AUTH=noauth", "BERTH_LISTEN=127.0.0.1:0", answersUnwatched, "BERTH_DATABASE_URL=" + db, "BERTH_ODL_URL=" + controller + odltest.BasePath,
 		"BERTH_NOVA_URL=" + Serve(t, s.Nova), "TEMPORAL_CONFIG_FILE=" + os.DevNull}, temporal...)
 	return s
 }

@@ -41,8 +41,11 @@ func (r *Process) Output() string {
 // StartDev starts `worker --dev` without the demo.
 func StartDev(t *testing.T, settings ...string) *Process {
 	t.Helper()
-	return StartProgram(t, os.Args[0], []string{"--dev"}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)
+	return StartProgram(t, os.Args[0], []string{"--dev"}, append([]string{answersUnwatched}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)...)
 }
+
+// answersUnwatched is a setting for tests on machines that may be so slow that the database seems to hang.
+const answersUnwatched = "BERTH_DATABASE_ANSWER_TIMEOUT=off"
 
 // StartProgram starts a program; the parameter `settings` is added to the program's environment.
 func StartProgram(t *testing.T, program string, args []string, settings ...string) *Process {

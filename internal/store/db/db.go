@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,9 +21,10 @@ type DB struct {
 	reserve    *pgxpool.Pool // for contexts that WithReserve returned
 	admissions map[*pgxpool.Pool]*admission
 	retried    [len(retryReasons)]atomic.Int64 // repeated transactions, in the order of retryReasons
-	hasNotes   chan struct{}                   // receives a value after a transaction with due notes is committed
+	answers    *answerWatch
+	hasNotes   chan struct{} // receives a value after a transaction with due notes is committed
 	stop       context.CancelFunc
-	stopped    chan struct{}
+	loops      sync.WaitGroup
 }
 
 // reservedConnections is the size of the pool for readiness checks, metrics and the APIs of operators.
@@ -35,7 +37,7 @@ const minPoolSize = 8
 const NoteChannel = "berth_note"
 
 // Open connects to the database with the given URL. Open does not migrate the schema; Migrate does.
-func Open(ctx context.Context, url string) (*DB, error) {
+func Open(ctx context.Context, url string, limits AnswerLimits) (*DB, error) {
 	cfg, err := poolConfig(url)
 	if err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	reserve := cfg.Copy()
 	reserve.MaxConns, reserve.MinConns, reserve.MinIdleConns = reservedConnections, 1, 0
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d := &DB{admissions: map[*pgxpool.Pool]*admission{}, hasNotes: make(chan struct{}, 1), stop: stop, stopped: make(chan struct{})}
+	d := &DB{admissions: map[*pgxpool.Pool]*admission{}, answers: newAnswerWatch(limits, cfg.ConnConfig), hasNotes: make(chan struct{}, 1), stop: stop}
 	for _, p := range []struct {
 		pool **pgxpool.Pool
 		cfg  *pgxpool.Config
@@ -61,7 +63,8 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		}
 		d.admissions[*p.pool] = newAdmission(p.cfg.MaxConns)
 	}
-	go d.notifyRelays(background)
+	d.loops.Go(func() { d.notifyRelays(background) })
+	d.loops.Go(func() { d.answers.run(background) })
 	return d, nil
 }
 
@@ -75,7 +78,7 @@ func (d *DB) Close() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		<-d.stopped
+		d.loops.Wait()
 		d.closePools()
 	}()
 	select {
@@ -116,7 +119,6 @@ func (d *DB) NotifyRelays() {
 // that contain a NOTIFY only one after another. If the process crashes between the commit and the NOTIFY, the relays find the notes when
 // they poll the outbox.
 func (d *DB) notifyRelays(ctx context.Context) {
-	defer close(d.stopped)
 	for {
 		select {
 		case <-ctx.Done():

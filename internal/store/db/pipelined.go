@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,40 +38,16 @@ func (d *DB) TryBatch(ctx context.Context, batch *pgx.Batch) error {
 	})
 }
 
-// withPreparedConn calls f with a connection that uses one generic plan for each prepared statement. When ctx ends, all calls on this
-// connection fail. The result `committing` of f says whether f has sent a commit.
+// withPreparedConn calls f with a connection that uses one generic plan for each prepared statement. The context of f never ends: when ctx
+// ends, the connection fails.
 func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxpool.Conn) (committing bool, err error)) error {
-	ctx, cancel := withDeadline(ctx)
-	defer cancel()
-	admitted, err := d.admit(ctx, d.prepared)
-	if err != nil {
-		return err
-	}
-	defer admitted()
-	conn, err := d.prepared.Acquire(ctx)
-	if err != nil {
-		return classify(err, false)
-	}
-	release := failWhenDone(ctx, conn)
-	defer release()
-	committing, err := f(context.WithoutCancel(ctx), conn)
-	if ctx.Err() != nil && err != nil {
-		err = ctx.Err()
-	}
-	return classify(err, committing)
-}
-
-// failWhenDone ensures that, when ctx ends, every call that waits on the connection fails; the returned function `release` ends this
-// effect. With failWhenDone, pgx needs no goroutine that watches the context of each statement.
-func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
-	socket := conn.Conn().PgConn().Conn() // read here, because the function below may run after the release of conn
-	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
-	return func() {
-		if !stop() { // ctx has ended, so the connection cannot be used again
-			_ = conn.Conn().Close(context.WithoutCancel(ctx))
+	return d.withConn(ctx, d.prepared, func(ctx context.Context, conn *pgxpool.Conn) (bool, error) {
+		committing, err := f(context.WithoutCancel(ctx), conn)
+		if ctx.Err() != nil && err != nil {
+			err = ctx.Err()
 		}
-		conn.Release() // Release closes a connection that is still in a transaction
-	}
+		return committing, err
+	})
 }
 
 func runPipelined(ctx context.Context, conn *pgxpool.Conn, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) (committing bool, err error) {

@@ -64,35 +64,25 @@ func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 
 // runTx runs f in a transaction. If the answer to the commit is missing, runTx returns an *UnavailableError with an unknown outcome.
 func (d *DB) runTx(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, audit *auditState, f func(pgx.Tx) error) error {
-	ctx, cancel := withDeadline(ctx)
-	defer cancel()
-	release, err := d.admit(ctx, pool)
-	if err != nil {
-		return err
-	}
-	defer release()
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return classify(err, false)
-	}
-	defer conn.Release() // closes a connection that is still in a transaction
-	tx, err := conn.Conn().BeginTx(ctx, options)
-	if err != nil {
-		return classify(err, false)
-	}
-	if err = f(tx); err != nil {
-		_ = tx.Rollback(ctx)
-		return classify(err, false)
-	}
-	records := audit.records()
-	if records == nil {
-		return classify(tx.Commit(ctx), true)
-	}
-	records.Queue(`commit`)
-	if err = conn.SendBatch(ctx, records).Close(); err != nil {
-		_ = tx.Rollback(ctx)
-	}
-	return classify(err, true)
+	return d.withConn(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) (committing bool, err error) {
+		tx, err := conn.Conn().BeginTx(ctx, options)
+		if err != nil {
+			return false, err
+		}
+		if err = f(tx); err != nil {
+			_ = tx.Rollback(ctx)
+			return false, err
+		}
+		records := audit.records()
+		if records == nil {
+			return true, tx.Commit(ctx)
+		}
+		records.Queue(`commit`)
+		if err = conn.SendBatch(ctx, records).Close(); err != nil {
+			_ = tx.Rollback(ctx)
+		}
+		return true, err
+	})
 }
 
 // Savepoint runs f in a savepoint. If f returns an error, Savepoint rolls the writes of f back, and the caller can continue the

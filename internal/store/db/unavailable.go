@@ -23,6 +23,7 @@ type Reason string
 const (
 	Unreachable   Reason = "cannot be reached"
 	NoAnswer      Reason = "has not answered in time"
+	Hung          Reason = "does not answer"
 	ShuttingDown  Reason = "is starting or shutting down"
 	ReadOnly      Reason = "accepts no writes"
 	NoConnection  Reason = "has no free connection"

@@ -47,7 +47,7 @@ func openProxied(t *testing.T, parameters string) proxied {
 	}
 	t.Cleanup(p.Stop)
 	u.Host, u.RawQuery = p.Listen, "connect_timeout=300&"+parameters // the machine that runs the tests may be slow
-	d, err := db.Open(t.Context(), u.String())
+	d, err := db.Open(t.Context(), u.String(), db.AnswerLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestCancelledCaller_StopsTheStatement(t *testing.T) {
 func TestOutage_EveryOperationNamesTheReason(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewServer(t)
-	d, err := db.Open(t.Context(), server.URL+"?connect_timeout=300") // the machine that runs the tests may be slow
+	d, err := db.Open(t.Context(), server.URL+"?connect_timeout=300", db.AnswerLimits{}) // the machine that runs the tests may be slow
 	if err != nil {
 		t.Fatal(err)
 	}
