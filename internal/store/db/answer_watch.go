@@ -40,7 +40,7 @@ type answerWatch struct {
 
 func newAnswerWatch(limits AnswerLimits, cfg *pgx.ConnConfig) *answerWatch {
 	cfg = cfg.Copy()
-	cfg.Tracer = nil
+	cfg.Tracer, cfg.ConnectTimeout, cfg.DialFunc = nil, 0, dialer(0).DialContext // only ProbeTimeout limits the time to connect
 	return &answerWatch{limits: limits, cfg: cfg}
 }
 
