@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -268,7 +269,14 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 func TestHungDatabase_EveryRouteAnswers503AtOnce(t *testing.T) {
 	t.Parallel()
 	postgres := storetest.NewServer(t)
-	h := newHostileClientOn(t, postgres.URL, "api", "BERTH_REQUEST_TIMEOUT=50s", "BERTH_DATABASE_ANSWER_TIMEOUT=15s")
+	u, err := url.Parse(postgres.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("connect_timeout", "600") // no request must fail before the hang is detected
+	u.RawQuery = query.Encode()
+	h := newHostileClientOn(t, u.String(), "api", "BERTH_REQUEST_TIMEOUT=50s", "BERTH_DATABASE_ANSWER_TIMEOUT=15s")
 	hang := postgres.Outages()[0]
 	end := sync.OnceFunc(hang.End)
 	defer end()

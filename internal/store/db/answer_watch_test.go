@@ -106,7 +106,7 @@ func TestHungDatabase_EndsATransactionBetweenItsStatements(t *testing.T) {
 func TestStatementThatWaitsForALock_IsNotAHang(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	d := openWatched(t, url+"?lock_timeout=0&statement_timeout=0&connect_timeout=300", db.AnswerLimits{ProbeAfter: time.Millisecond, ProbeTimeout: 10 * time.Minute})
+	d := openWatched(t, url, db.AnswerLimits{ProbeAfter: time.Millisecond, ProbeTimeout: 10 * time.Minute})
 	rival := storetest.NewRival(t, url)
 	rival.Do(`begin`)
 	rival.Do(`lock table port`)
