@@ -200,8 +200,13 @@ func TestReadiness_RelayBindsARestoredDatabaseAgain(t *testing.T) {
 	relay := servertest.StartApp(t, config.Relay, "BERTH_DATABASE_URL="+url)
 	servertest.AwaitReady(t, relay)
 
-	storetest.Exec(t, url, `update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`)
-	body := awaitReadiness(t, relay, http.StatusServiceUnavailable, "temporal", "the database is bound to another Temporal namespace (ID other)")
+	var body servertest.Readiness
+	servertest.Await(t, "/readyz answers 503 because the database is bound to another Temporal namespace", func() bool {
+		storetest.Exec(t, url, `update temporal_namespace set id = 'other', adopted_at = now() + interval '1 hour'`) // has no effect before the relay has bound the database
+		var code int
+		code, body = servertest.ReadReadiness(t, relay)
+		return code == http.StatusServiceUnavailable && strings.Contains(body.Checks["temporal"], "the database is bound to another Temporal namespace (ID other)")
+	})
 	if got := failures(body); !slices.Contains(got, "temporal") || slices.Contains(body.Informational, "temporal") {
 		t.Errorf("/readyz of a relay while another process has bound the database: got %+v, want the check temporal to fail, and to count", body)
 	}

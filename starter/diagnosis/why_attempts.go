@@ -49,7 +49,7 @@ func (e *explanation) addAttempts(ctx context.Context, s *cli.Session, id string
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := s.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {

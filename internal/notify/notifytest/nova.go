@@ -47,7 +47,7 @@ func (n *Nova) Events() []ReceivedEvent {
 // InjectFaults adds faults to the stub. The stub answers each request with the first fault that matches the request.
 func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, GET …/os-availability-zone/detail, the part of the
+// ServeHTTP serves GET / (the version), POST …/os-server-external-events, GET …/os-hypervisors/detail, GET …/os-availability-zone/detail, the part of the
 // compute API that berth uses, and the control API for tests in other processes:
 //
 //	GET    /_control/events   {"events": [ReceivedEvent…]}
@@ -60,6 +60,8 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
+	case r.Method == http.MethodGet && r.URL.Path == "/":
+		writeJSON(w, http.StatusOK, map[string]any{"version": map[string]any{"id": "v2.1", "status": "CURRENT"}})
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/os-server-external-events"):
 		n.serveEvents(w, r, raw)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/os-hypervisors/detail"):
