@@ -17,9 +17,10 @@ const (
 	recoveryInterval   = 5 * time.Minute
 )
 
-// StartDueRuns starts a full sync if there was none yet, if the controller has lost its data, if a scheduled full sync is due, or (with the option AuditRepair)
-// if the last audit was automatic and has found missing or different objects. StartDueRuns starts an audit if one is due, and a recovery
-// if journal entries have failed. StartDueRuns does nothing while the controller is unavailable or the journal is paused.
+// StartDueRuns starts a full sync if there was none yet, if the controller has lost its data, if a scheduled full sync is due, or (with the
+// option AuditRepair) if the last audit was automatic and has found missing or different objects. StartDueRuns starts an audit if one is
+// due, and a recovery if journal entries have failed. StartDueRuns does nothing while the controller is unavailable or the journal is
+// paused.
 func (a *Activities) StartDueRuns(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	if !a.ODL.Readable() {

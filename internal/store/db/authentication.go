@@ -21,7 +21,7 @@ type Authentication struct {
 // ReadAuthentication returns how the processes of the database with the given URL authenticate callers. If no process has started yet,
 // ReadAuthentication returns the zero value.
 func ReadAuthentication(ctx context.Context, url string) (found Authentication, err error) {
-	err = withConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
 		found, err = readAuthentication(ctx, conn)
 		return err
 	})
@@ -39,7 +39,7 @@ func readAuthentication(ctx context.Context, conn *pgx.Conn) (found Authenticati
 // BindAuthentication stores how the processes of the database with the given URL authenticate callers, unless the database has a value. If
 // the database has another value, BindAuthentication returns ErrOtherAuthentication.
 func BindAuthentication(ctx context.Context, url, mode string) error {
-	return withConn(ctx, url, func(conn *pgx.Conn) error {
+	return withOneConn(ctx, url, func(conn *pgx.Conn) error {
 		found, err := readAuthentication(ctx, conn)
 		if err == nil && found.Mode == "" {
 			// A concurrent process may have stored its value since the read. The update, which changes nothing, returns that value.
@@ -64,7 +64,7 @@ func BindAuthentication(ctx context.Context, url, mode string) error {
 // SetAuthentication changes how the processes of the database with the given URL authenticate callers, and returns the value before. Running
 // processes keep their own value until they are restarted.
 func SetAuthentication(ctx context.Context, url, mode string) (before Authentication, err error) {
-	err = withConn(ctx, url, func(conn *pgx.Conn) error {
+	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
 		if before, err = readAuthentication(ctx, conn); err != nil || before.Mode == mode {
 			return err
 		}
@@ -76,14 +76,4 @@ func SetAuthentication(ctx context.Context, url, mode string) (before Authentica
 		return err
 	})
 	return before, err
-}
-
-// withConn calls a function with a connection to the database with the given URL.
-func withConn(ctx context.Context, url string, f func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return f(conn)
 }

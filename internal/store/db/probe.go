@@ -90,13 +90,9 @@ func probe(ctx context.Context, q rowQuerier) (ProbeResult, error) {
 }
 
 // Clock reads the clock of the database server with the given URL, on a new connection.
-func Clock(ctx context.Context, url string) (time.Time, error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var at time.Time
-	err = conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&at)
+func Clock(ctx context.Context, url string) (at time.Time, err error) {
+	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&at)
+	})
 	return at, err
 }

@@ -85,26 +85,24 @@ func CheckSchema(ctx context.Context, url string) error {
 }
 
 // ReadSchema returns the schema of the database with the given URL.
-func ReadSchema(ctx context.Context, url string) (Schema, error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return Schema{}, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var migrated, restricted bool
-	err = conn.QueryRow(ctx, `select to_regclass('goose_db_version') is not null, to_regclass('schema_support') is not null`).Scan(&migrated, &restricted)
-	versions, _ := programVersions()
-	if err != nil || !migrated {
-		return Schema{missing: len(versions)}, err
-	}
-	var s Schema
-	var applied int
-	err = conn.QueryRow(ctx, `
-		select coalesce(max(version_id), 0), count(distinct version_id) filter (where version_id = any($1)), `+oldestProgram(restricted)+`
-		from goose_db_version
-		where is_applied`, versions).Scan(&s.Version, &applied, &s.OldestProgram)
-	s.missing = len(versions) - applied
-	return s, err
+func ReadSchema(ctx context.Context, url string) (found Schema, err error) {
+	err = withOneConn(ctx, url, func(conn *pgx.Conn) error {
+		var migrated, restricted bool
+		err := conn.QueryRow(ctx, `select to_regclass('goose_db_version') is not null, to_regclass('schema_support') is not null`).Scan(&migrated, &restricted)
+		versions, _ := programVersions()
+		if err != nil || !migrated {
+			found.missing = len(versions)
+			return err
+		}
+		var applied int
+		err = conn.QueryRow(ctx, `
+			select coalesce(max(version_id), 0), count(distinct version_id) filter (where version_id = any($1)), `+oldestProgram(restricted)+`
+			from goose_db_version
+			where is_applied`, versions).Scan(&found.Version, &applied, &found.OldestProgram)
+		found.missing = len(versions) - applied
+		return err
+	})
+	return found, err
 }
 
 // oldestProgram returns the SQL expression of Schema.OldestProgram. Schemas before the table schema_support support all programs.
