@@ -228,13 +228,6 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 	database := storetest.URL(t)
 	h := newHostileClientOn(t, database, "api")
 	rival := storetest.NewRival(t, database)
-	watch := storetest.Connect(t, database)
-	waiting := func() (n int) {
-		if err := watch.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	lock := `lock table ` + strings.Join([]string{"network", "port", "provider", "consumer", "lease", "agent", "journal_entry", "generation_change"}, ", ")
 	for _, a := range []attack{
 		{method: http.MethodGet, path: "/networking/v2.0/ports"},
@@ -260,7 +253,7 @@ func TestGoneClient_StopsItsWork(t *testing.T) {
 			rival.AwaitWaiter()
 			cancel()
 			clients.Wait()
-			servertest.Await(t, "no statement waits for a lock", func() bool { return waiting() == 0 })
+			rival.AwaitNoWaiter()
 			rival.Do(`rollback`)
 		})
 	}

@@ -23,6 +23,10 @@ const (
 	idleTimeout      = 15 * time.Second
 )
 
+// goneClientCheck is the interval at which PostgreSQL checks, while it runs a statement, whether the client is still there. A request to
+// cancel the statement may be lost, or may arrive before the statement begins; a process that was killed sends none.
+const goneClientCheck = time.Second
+
 // connectTimeout is the maximum time to connect to the database, including the authentication.
 const connectTimeout = 5 * time.Second
 
@@ -39,6 +43,7 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 		"statement_timeout":                   milliseconds(StatementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTimeout),
+		"client_connection_check_interval":    milliseconds(goneClientCheck),
 		// A connection keeps the plans of its statements. The default of random_page_cost is for rotating disks: with this default, a plan
 		// that PostgreSQL makes for a small table reads the table sequentially, even after the table has grown.
 		"random_page_cost": "1.1",

@@ -274,16 +274,28 @@ func TestCancelledCaller_StopsTheStatement(t *testing.T) {
 			if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, db.ErrUnavailable) {
 				t.Errorf("statement of a cancelled caller: got error %v, want context.Canceled", err)
 			}
-			watch := storetest.Connect(t, p.direct)
-			for waiting := true; waiting; {
-				if err := watch.QueryRow(t.Context(), `
-					select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
-					from pg_sleep(0.01)`).Scan(&waiting); err != nil {
-					t.Fatal(err)
-				}
-			}
+			rival.AwaitNoWaiter()
 		})
 	}
+}
+
+// The process of the statement is lost without a request to cancel the statement.
+func TestLostConnection_StopsTheStatement(t *testing.T) {
+	t.Parallel()
+	p := openProxied(t, "lock_timeout=0&statement_timeout=0")
+	t.Cleanup(p.Close)
+	rival := storetest.NewRival(t, p.direct)
+	rival.Do(`begin`)
+	rival.Do(`lock table port`)
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Exec(t.Context(), `delete from port`)
+		done <- err
+	}()
+	rival.AwaitWaiter()
+	p.proxy.Stop()
+	expectUnavailable(t, <-done, db.Unreachable)
+	rival.AwaitNoWaiter()
 }
 
 func TestOutage_EveryOperationNamesTheReason(t *testing.T) {

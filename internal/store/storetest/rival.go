@@ -59,6 +59,14 @@ func (r Rival) AwaitWaiter() {
 	}
 }
 
+// AwaitNoWaiter blocks until no session of the test's database waits for a lock.
+func (r Rival) AwaitNoWaiter() {
+	r.T.Helper()
+	watch := Connect(r.T, r.DB.Config().ConnString())
+	for r.isAwaited(watch) {
+	}
+}
+
 func (r Rival) isAwaited(watch *pgx.Conn) (waiting bool) {
 	r.T.Helper()
 	err := watch.QueryRow(r.T.Context(), `
