@@ -2,7 +2,6 @@ package network
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 	"time"
 
@@ -48,14 +47,6 @@ type AgentNotification struct {
 type PortSideEffects struct {
 	PreviousHost   string      `json:"from,omitempty"`   // the port's previous host; set only if the port still has a binding to that host
 	AffectedGroups []uuid.UUID `json:"groups,omitempty"` // security groups whose members changed
-}
-
-// UpdateEvent returns the event of the update of a port.
-func (p Port) UpdateEvent(before Port) string {
-	if before.MAC != p.MAC || !slices.Equal(before.Addresses, p.Addresses) || !reflect.DeepEqual(before.DHCPOptions, p.DHCPOptions) {
-		return EventDHCPUpdated
-	}
-	return EventUpdated
 }
 
 // SideEffectsOf compares a port before and after an update.

@@ -11,7 +11,6 @@ import (
 	"berth/internal/network"
 	"berth/internal/store/db"
 	"berth/internal/store/notificationstore"
-	"berth/internal/store/outbox"
 )
 
 // Object identifies a row that entities can block. As in Neutron's provisioning blocks, an entity is the name of a
@@ -37,14 +36,8 @@ var blockableTypes = map[string]blockableType{
 	"port": {
 		table: "port",
 		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
-			_, after, _, err := updatePortStatus(ctx, tx, id, nil, entity)
-			if err != nil {
-				return err
-			}
-			if err := enqueueProvisioned(ctx, tx, !blocked, after, entity); err != nil {
-				return err
-			}
-			return outbox.Enqueue(ctx, tx, portNudge(after, false))
+			_, _, _, err := updatePortStatus(ctx, tx, id, nil, network.PortCause{Entity: entity, BlocksChanged: true})
+			return err
 		},
 	},
 	"trunk": {

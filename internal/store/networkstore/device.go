@@ -10,10 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/outbox"
 )
 
 // ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port. The result of
@@ -29,54 +27,19 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 			return err
 		}
 		views = map[uuid.UUID]network.StatusView{}
-		batch := &pgx.Batch{}
-		after, entities := make([]network.Port, len(ports)), make([]string, len(ports))
+		writes := make([]*portWrite, len(ports))
 		for i, h := range ports {
-			p, accepted, entity := h.applyReports(reports[h.ID], "")
-			queuePortUpdate(batch, h.Port, p, entity)
-			view := p.StatusView()
+			after, accepted, entity := h.applyReports(reports[h.ID])
+			view := after.StatusView()
 			view.Accepted = accepted
-			after[i], entities[i], views[h.ID] = p, entity, view
+			views[h.ID] = view
+			writes[i] = tx.config.portWrite(h.Port, after, network.PortCause{Entity: entity,
+				DetailsAgain: slices.ContainsFunc(reports[h.ID], h.NeedsDetailsAgain)})
 		}
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("report ports: %w", err)
-		}
-		for i, h := range ports {
-			if err := enqueueProvisioned(ctx, tx, len(h.Blocks) > 0, after[i], entities[i]); err != nil {
-				return err
-			}
-		}
-		return enqueuePortChanges(ctx, tx, ports, after, reports)
+		_, err = writePorts(ctx, tx, writes)
+		return err
 	})
 	return views, err
-}
-
-// enqueuePortChanges records the effects of reports. A port whose binding changed gets a journal entry. A port whose
-// client-visible fields changed, or whose agent must request the port's details again, gets an agent notification. The
-// workflow of every changed port gets a nudge.
-func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPort, after []network.Port, reports map[uuid.UUID][]network.Report) error {
-	var notifications []network.AgentNotification
-	var nudges []contract.Nudge
-	var bound []uuid.UUID
-	for i, h := range before {
-		if equal(h.Port, after[i]) {
-			continue
-		}
-		nudges = append(nudges, portNudge(after[i], false))
-		if !equal(clientView(h.Port), clientView(after[i])) || slices.ContainsFunc(reports[h.ID], h.NeedsDetailsAgain) {
-			notifications = append(notifications, portNotification(h.Port, after[i]))
-		}
-		if h.VIF != after[i].VIF {
-			bound = append(bound, h.ID)
-		}
-	}
-	if err := recordReboundPorts(ctx, tx, bound...); err != nil {
-		return err
-	}
-	if err := enqueueNotifications(ctx, tx, notifications...); err != nil {
-		return err
-	}
-	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
 // Device is an agent's name for a port. Name is the port's ID, the beginning of the ID (optionally after a prefix such as "tap"), or the

@@ -23,13 +23,6 @@ func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 	return mirrored("port", p.ID, op, attribute.PortController(p), p.Project, p.Name)
 }
 
-// mirrorPortUpdate returns the journal change of a port update. The change names the objects to which the port refers before
-// or after the update.
-func mirrorPortUpdate(before, after network.Port) journal.Change {
-	was := mirrorPort(before, journal.Update)
-	return referring(mirrorPort(after, journal.Update), &was)
-}
-
 func mirrorTrunk(t network.Trunk, op journal.Operation) journal.Change {
 	return mirrored("trunk", t.ID, op, attribute.TrunkController(t), t.Project, t.Name)
 }

@@ -23,18 +23,18 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.A
 	return notificationstore.Append(ctx, tx, all...)
 }
 
-// enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for port updates:
-// the notifications of port updates are enqueued by writePort.
+// enqueueChangeNotifications enqueues agent notifications about the objects of journal changes, except for ports: what follows from the write
+// of a port includes its notification.
 func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []journal.Change) error {
 	if !tx.config.NotifyAgents {
 		return nil
 	}
 	events := map[journal.Operation]string{journal.Create: network.EventCreated, journal.Update: network.EventUpdated, journal.Delete: network.EventDeleted}
-	kinds := []string{network.ResourceNetwork, network.ResourceSubnet, network.ResourcePort, network.ResourceSecurityGroup, network.ResourceSecurityGroupRule}
+	kinds := []string{network.ResourceNetwork, network.ResourceSubnet, network.ResourceSecurityGroup, network.ResourceSecurityGroupRule}
 	var all []network.AgentNotification
 	for _, c := range changes {
 		id, err := uuid.Parse(c.Object.ID)
-		if err != nil || !slices.Contains(kinds, c.Object.Type) || c.Object.Type == network.ResourcePort && c.Operation == journal.Update {
+		if err != nil || !slices.Contains(kinds, c.Object.Type) {
 			continue
 		}
 		var parent struct {
@@ -53,21 +53,6 @@ func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []
 		all = append(all, a)
 	}
 	return enqueueNotifications(ctx, tx, all...)
-}
-
-// portNotification returns the notification of a port update.
-func portNotification(before, after network.Port) network.AgentNotification {
-	return network.AgentNotification{Network: after.Network, Resource: network.ResourcePort, Event: after.UpdateEvent(before), ResourceID: after.ID,
-		Data: encoded(network.SideEffectsOf(before, after))}
-}
-
-// enqueueProvisioned enqueues the provisioning notification of a port that had blocks before a change, if nothing blocks the port any more.
-func enqueueProvisioned(ctx context.Context, tx *transaction, hadBlocks bool, p network.Port, entity string) error {
-	n, ok := p.ProvisioningNotification(entity)
-	if !ok || !tx.config.NotifyWebhook || !hadBlocks {
-		return nil
-	}
-	return notificationstore.AppendProvisioning(ctx, tx, n)
 }
 
 // enqueueHostingNotifications runs a statement that changes DHCP bindings, and enqueues a notification for each changed

@@ -13,11 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/contract"
-	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/notificationstore"
-	"berth/internal/store/outbox"
 )
 
 var portSelect = `
@@ -129,6 +126,17 @@ func scanPort(row pgx.CollectableRow) (network.Port, error) {
 		return p, err
 	}
 	return p, done()
+}
+
+// queuePortRead queues the query of a port, which reads it into `found`.
+func queuePortRead(batch *pgx.Batch, id uuid.UUID, found *network.Port) {
+	batch.Queue(portSelect+portFrom+` where id = $1`, id).QueryRow(func(row pgx.Row) error {
+		fields, done := portFields(found)
+		if err := row.Scan(fields...); err != nil {
+			return err
+		}
+		return done()
+	})
 }
 
 // Ports lists ports.
@@ -314,31 +322,6 @@ func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) err
 }
 
 func deletePort(ctx context.Context, tx *transaction, p lockedPort) error {
-	batch := &pgx.Batch{}
-	if e, ok := p.NovaEventForDelete(); ok {
-		notificationstore.QueueNovaEvent(batch, p.ID, e)
-	}
-	var undelivered bool
-	batch.Queue(`select exists (select from nova_event where port_id = $1)`, p.ID).QueryRow(func(r pgx.Row) error { return r.Scan(&undelivered) })
-	batch.Queue(`delete from block where object_id = $1`, p.ID)
-	batch.Queue(`delete from port where id = $1`, p.ID)
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return portDeleteError(err, p.ID)
-	}
-	if err := recordChanges(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
-		return err
-	}
-	return outbox.EnqueueLast(ctx, tx, portNudge(p.Port, false), undelivered)
-}
-
-// portDeleteError converts the constraint violations of a port deletion to faults.
-func portDeleteError(err error, port uuid.UUID) error {
-	switch {
-	case db.Violates(err, "trunk_parent"):
-		return network.Faultf(network.PortIsParent, "Port %s is currently a parent port for a trunk.", port)
-	case db.Violates(err, "subport_member"):
-		return network.Faultf(network.PortIsSubport, "Port %s is currently a subport for a trunk.", port)
-	default:
-		return fmt.Errorf("delete port: %w", err)
-	}
+	_, err := writePort(ctx, tx, p.Port, network.Port{}, network.PortCause{Event: network.EventDeleted})
+	return err
 }

@@ -97,12 +97,8 @@ func writeBindings(ctx context.Context, tx *transaction, h lockedPort, change fu
 	if err != nil {
 		return p, err
 	}
-	if err := writePort(ctx, tx, h.Port, p.UpdateStatus(h.now), ""); err != nil {
+	if _, err := writePort(ctx, tx, h.Port, p.UpdateStatus(h.now), network.PortCause{}); err != nil {
 		return p, err
 	}
-	after, err := portByID(ctx, tx, h.ID)
-	if err != nil || after.Host == h.Host {
-		return after, err
-	}
-	return after, recordPortChange(ctx, tx, h.Port, after)
+	return portByID(ctx, tx, h.ID)
 }

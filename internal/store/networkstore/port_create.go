@@ -9,10 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/outbox"
 )
 
 // CreatePorts creates ports in one transaction. No port gets by chance the address or the MAC that the draft of another port names.
@@ -164,37 +162,12 @@ func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.
 	return p, now, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
 }
 
-// provisionPort adds the provisioning blocks of a new port, updates the port's status, writes the port's journal entry
-// and enqueues the nudge for the port's workflow.
+// provisionPort adds the provisioning blocks of a new port, updates the port's status, and writes everything that follows from the creation.
 func provisionPort(ctx context.Context, tx *transaction, before network.Port, now time.Time) (network.Port, error) {
 	dependencies, err := readDependencies(ctx, tx, before)
 	if err != nil {
 		return before, err
 	}
 	p := before.UpdateBlocks(dependencies, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}, now).UpdateStatus(now)
-	batch := &pgx.Batch{}
-	queueBlocks(batch, before, p)
-	if p.Status != before.Status {
-		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, p.ID, p.Status, before.Status)
-		queueStatusEvents(batch, before, p, "")
-	}
-	recorded := p.NovaEvents(before, "")
-	var created network.Port
-	batch.Queue(portSelect+portFrom+` where id = $1`, p.ID).QueryRow(func(row pgx.Row) error { // the query of a later read of the port
-		fields, done := portFields(&created)
-		if err := row.Scan(fields...); err != nil {
-			return err
-		}
-		return done()
-	})
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return p, fmt.Errorf("add the blocks of the port: %w", err)
-	}
-	if err := recordChanges(ctx, tx, mirrorPort(created, journal.Create)); err != nil {
-		return created, err
-	}
-	n, view := portNudge(created, true), created.StatusView()
-	view.Events = recorded
-	n.PortStatus = new(WorkflowPortStatus(p.ID.String(), view))
-	return created, outbox.Enqueue(ctx, tx, n)
+	return writePort(ctx, tx, before, p, network.PortCause{Event: network.EventCreated})
 }

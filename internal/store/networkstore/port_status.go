@@ -8,11 +8,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store/db"
 	"berth/internal/store/notificationstore"
-	"berth/internal/store/outbox"
 )
 
 // UpdatePortStatus applies reports to a port's blocks, updates the port's binding and status, and writes the result under the
@@ -30,13 +28,11 @@ func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []ne
 	return view, nil
 }
 
-// errNeedsTx means that the change needs a full transaction: the binding changed, so the journal gets an entry, or
-// agents or the webhook are notified.
+// errNeedsTx means that not everything that follows from the change is stored in rows of the port itself.
 var errNeedsTx = errors.New("port change needs a full transaction")
 
 // updatePortStatusPipelined does the same as UpdatePortStatus in two round trips to the database, but only for changes
-// that need no journal entries and no notifications. The update of the port's row requires the revision and
-// status that were read, and always finds them, because the row stays locked after the read.
+// whose effects are stored in rows of the port itself.
 func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var h lockedPort
 	var events []network.NovaEvent
@@ -45,14 +41,14 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 		notificationstore.QueueNovaEventsRead(reads, id, &events)
 		h.queueLock(reads, id, s.config)
 	}, func(_ pgx.Tx, writes *pgx.Batch) error {
-		after, accepted, entity := h.applyReports(reports, "")
-		if after.VIF != h.VIF || s.config.NotifyAgents && !equal(clientView(h.Port), clientView(after)) ||
-			s.config.NotifyWebhook && len(h.Blocks) > 0 && len(after.Blocks) == 0 {
+		after, accepted, entity := h.applyReports(reports)
+		w := s.config.portWrite(h.Port, after, network.PortCause{Entity: entity, OwnWorkflow: true})
+		if !w.effects.InOwnRows() {
 			return errNeedsTx
 		}
 		view = after.StatusView()
 		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
-		if queuePortUpdate(writes, h.Port, after, entity); writes.Len() > 0 {
+		if w.queue(writes); writes.Len() > 0 {
 			notificationstore.QueueNovaEventsRead(writes, id, &events) // including the events queued above
 		}
 		return nil
@@ -69,7 +65,7 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
-		_, after, accepted, err := updatePortStatus(ctx, tx, id, reports, "")
+		_, after, accepted, err := updatePortStatus(ctx, tx, id, reports, network.PortCause{OwnWorkflow: true})
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			view = network.StatusView{Deleted: true}
@@ -90,41 +86,42 @@ func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports 
 func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
-		before, after, accepted, err := updatePortStatus(ctx, tx, id, reports, "")
+		before, after, accepted, err := updatePortStatus(ctx, tx, id, reports, network.PortCause{})
 		if err != nil {
 			return err
 		}
 		view = after.StatusView()
 		view.Accepted, view.Stale = accepted, after.StaleReports(reports, accepted)
-		if equal(before, after) {
-			return nil
+		if !equal(before, after) {
+			tx.changed(before, after)
 		}
-		tx.changed(before, after)
-		return outbox.Enqueue(ctx, tx, portNudge(after, false))
+		return nil
 	})
 	return view, err
 }
 
-// updatePortStatus applies reports to a port and updates the port's status. The parameter `entity` is the entity whose
-// block the caller has just removed; it is empty if the caller has removed none.
-func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, reports []network.Report, entity string) (before, after network.Port, accepted []bool, err error) {
+// updatePortStatus applies reports to a port and updates the port's status. If a report is accepted, its entity becomes the entity of the
+// cause.
+func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, reports []network.Report, cause network.PortCause) (
+	before, after network.Port, accepted []bool, err error) {
 	h, err := lockPort(ctx, tx, id)
 	if err != nil {
 		return h.Port, h.Port, nil, err
 	}
-	after, accepted, entity = h.applyReports(reports, entity)
-	if err := writePort(ctx, tx, h.Port, after, entity); err != nil || h.Port.VIF == after.VIF {
-		return h.Port, after, accepted, err
+	after, accepted, entity := h.applyReports(reports)
+	if entity != "" {
+		cause.Entity = entity
 	}
-	return h.Port, after, accepted, recordReboundPorts(ctx, tx, id)
+	_, err = writePort(ctx, tx, h.Port, after, cause)
+	return h.Port, after, accepted, err
 }
 
 // applyReports returns the port after the reports, a list that says for each report whether it was accepted, and the
-// entity of the last accepted report, or the parameter `last` if no report was accepted.
-func (h lockedPort) applyReports(reports []network.Report, last string) (after network.Port, accepted []bool, entity string) {
+// entity of the last accepted report, or "" if no report was accepted.
+func (h lockedPort) applyReports(reports []network.Report) (after network.Port, accepted []bool, entity string) {
 	after = h.Port.RetryBinding(h.dependencies, h.Revision+1, h.now).UpdateBlocks(h.dependencies, network.BlockTrigger{}, h.now)
 	after, accepted = after.ApplyReports(h.dependencies, reports, h.now)
-	after, entity = after.UpdateStatus(h.now), last
+	after = after.UpdateStatus(h.now)
 	for i, ok := range accepted {
 		if ok {
 			entity = reports[i].Entity
@@ -135,37 +132,13 @@ func (h lockedPort) applyReports(reports []network.Report, last string) (after n
 	return after, accepted, entity
 }
 
-// recordReboundPorts writes journal entries for ports that were bound without a client request.
-func recordReboundPorts(ctx context.Context, tx *transaction, ids ...uuid.UUID) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, err := tx.Query(ctx, portSelect+portFrom+` where id = any($1) order by id`, ids)
-	if err != nil {
-		return fmt.Errorf("read rebound ports: %w", err)
-	}
-	ports, err := pgx.CollectRows(rows, scanPort)
-	if err != nil {
-		return fmt.Errorf("read rebound ports: %w", err)
-	}
-	changes := make([]journal.Change, len(ports))
-	for i, p := range ports {
-		changes[i] = mirrorPort(p, journal.Update)
-	}
-	return recordChanges(ctx, tx, changes...)
-}
-
-// recheckPort updates the status of a port after a change of the agents that the port depends on, and nudges the port's
-// workflow if the port changed.
+// recheckPort updates the status of a port after a change of the agents that the port depends on.
 func recheckPort(ctx context.Context, tx *transaction, id uuid.UUID) error {
-	before, after, _, err := updatePortStatus(ctx, tx, id, nil, "")
-	if errors.Is(err, db.ErrNotFound) || err == nil && equal(before, after) {
+	_, _, _, err := updatePortStatus(ctx, tx, id, nil, network.PortCause{})
+	if errors.Is(err, db.ErrNotFound) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return outbox.Enqueue(ctx, tx, portNudge(after, false))
+	return err
 }
 
 // recheckDHCPPorts rechecks every port of a network that waits for DHCP. The caller of recheckDHCPPorts must hold the

@@ -105,10 +105,8 @@ func setAddresses(ctx context.Context, tx *transaction, h lockedPort, addresses 
 	if err != nil {
 		return err
 	}
-	if err := writePort(ctx, tx, h.Port, p.UpdateBlocks(dependencies, network.BlockTrigger{}, h.now).UpdateStatus(h.now), ""); err != nil {
-		return err
-	}
-	_, err = finishPortUpdate(ctx, tx, h.Port)
+	p = p.UpdateBlocks(dependencies, network.BlockTrigger{}, h.now).UpdateStatus(h.now)
+	_, err = writePort(ctx, tx, h.Port, p, network.PortCause{Request: true})
 	return err
 }
 
