@@ -3,13 +3,13 @@ package activities
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 
 	"berth/internal/lease"
 	"berth/internal/store/db"
+	"berth/internal/text"
 )
 
 // Types of errors that no retry can fix. A workflow decides by the type what it does after the error.
@@ -63,17 +63,12 @@ func backendError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return temporal.NewApplicationErrorWithOptions(shorten(err.Error()), BackendError, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	return temporal.NewApplicationErrorWithOptions(text.Excerpt(err.Error(), maxErrorText), BackendError,
+		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 }
 
-// shorten limits the length of an error text, because the text may quote a long response body.
-func shorten(text string) string {
-	const maxLength = 1000
-	if len(text) > maxLength {
-		return strings.ToValidUTF8(text[:maxLength], "") + "…"
-	}
-	return text
-}
+// maxErrorText is the maximum number of characters of the text of an error, which may quote a long response body.
+const maxErrorText = 1000
 
 func objectError(format string, args ...any) error {
 	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf(format, args...), objectErrorType, temporal.ApplicationErrorOptions{

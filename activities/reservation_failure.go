@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/lease"
 	"berth/internal/store/db"
+	"berth/internal/text"
 )
 
 // inventoryError names Placement as the party of an error with which the inventory refused a reservation.
@@ -40,10 +41,11 @@ func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) er
 		return backendError(err)
 	}
 	retries := activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity
-	delay, failed := a.Store.Lease.RecordCallFailure(record, id, lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(shorten(err.Error()))}, retries)
+	reason := text.Excerpt(err.Error(), maxErrorText)
+	delay, failed := a.Store.Lease.RecordCallFailure(record, id, lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(reason)}, retries)
 	if failed != nil {
 		slog.WarnContext(ctx, "could not record the failure of a reservation's call", "reservation", id, "error", failed)
 	}
-	return temporal.NewApplicationErrorWithOptions(shorten(err.Error()), BackendError, temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions(reason, BackendError, temporal.ApplicationErrorOptions{
 		Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay, Details: []any{call.Party}})
 }

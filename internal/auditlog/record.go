@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"berth/internal/text"
 )
 
 // Outcomes of an audit record.
@@ -38,7 +40,7 @@ type Record struct {
 	Omitted    int64     `json:"omitted,omitempty"`
 }
 
-// maxText is the maximum length of a text in a record, in bytes.
+// maxText is the maximum length of a text in a record, in characters.
 const maxText = 255
 
 // TimeLayout is the format of the time in the JSON text of a record, in UTC. All these texts have the same length, so their alphabetical order
@@ -54,11 +56,11 @@ type encodedRecord struct {
 	Record
 }
 
-// Encode returns the JSON text of a record. Texts that are longer than 255 bytes are cut; NUL characters, which PostgreSQL cannot store, are
+// Encode returns the JSON text of a record. Longer texts than maxText are cut; NUL characters, which PostgreSQL cannot store, are
 // removed.
 func (r Record) Encode() []byte {
-	for _, text := range []*string{&r.User, &r.Project, &r.AgentHost, &r.RequestID, &r.Address, &r.API, &r.Method, &r.Route, &r.ObjectType, &r.ObjectID} {
-		*text = storable(*text)
+	for _, field := range []*string{&r.User, &r.Project, &r.AgentHost, &r.RequestID, &r.Address, &r.API, &r.Method, &r.Route, &r.ObjectType, &r.ObjectID} {
+		*field = storable(*field)
 	}
 	roles := make([]string, len(r.Roles))
 	for i, role := range r.Roles {
@@ -74,8 +76,5 @@ func (r Record) Encode() []byte {
 
 // storable returns a text as PostgreSQL can store it.
 func storable(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText]
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
+	return strings.ReplaceAll(text.Excerpt(s, maxText), "\x00", "")
 }

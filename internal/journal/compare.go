@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/big"
 	"regexp"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"berth/internal/text"
 )
 
 // SameObject reports whether the controller has the object that berth has sent; both arguments include the JSON envelope.
@@ -149,9 +152,9 @@ func sameUUID(a, b string) bool {
 	return strings.EqualFold(a, b) && hexID.MatchString(a)
 }
 
-// printable returns at most `limit` bytes of a text that another system sent, as one printable line.
+// printable returns at most `limit` characters of a text that another system sent, as one printable line.
 func printable(raw []byte, limit int) string {
-	text := strings.Map(func(r rune) rune {
+	line := strings.Map(func(r rune) rune {
 		switch {
 		case r == utf8.RuneError:
 			return '?'
@@ -162,10 +165,6 @@ func printable(raw []byte, limit int) string {
 		default:
 			return r
 		}
-	}, string(raw[:min(len(raw), limit)]))
-	text = strings.TrimSpace(text)
-	if text != "" && len(raw) > limit {
-		text += "…"
-	}
-	return text
+	}, text.Excerpt(bytes.TrimSpace(raw), limit))
+	return strings.TrimSpace(line)
 }

@@ -161,7 +161,7 @@ func rejected(e Entry, reason string, maxFailures int) Outcome {
 	return Outcome{Kind: OutcomeRejected, RetryAfter: backoff(e, rejectedBackoff, e.Failures+1), Reason: reason}
 }
 
-// maxQuote is the maximum number of bytes of a response that an error text quotes.
+// maxQuote is the maximum number of characters of a response that an error text quotes.
 const maxQuote = 200
 
 func quoteFailure(a Response) string {

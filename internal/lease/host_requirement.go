@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"berth/internal/text"
 )
 
 // Requirement is a condition on one property of a host.
@@ -79,12 +81,8 @@ func parseTriple(raw []byte) (Requirement, bool) {
 	return Requirement{Op: op, Key: key, Value: *parts[2]}, true
 }
 
-func malformedFault(text string) error {
-	const shown = 200
-	if len(text) > shown {
-		text = text[:shown] + "…"
-	}
-	return Faultf(MalformedRequirements, "Malformed requirements %q", text)
+func malformedFault(requirements string) error {
+	return Faultf(MalformedRequirements, "Malformed requirements %q", text.Excerpt(requirements, 200))
 }
 
 // NormalizeRequirements returns requirements in the form in which berth stores them: the same JSON without blanks between its tokens and

@@ -56,6 +56,14 @@ func TestParseRequirements_Grammar(t *testing.T) {
 	}
 }
 
+func TestParseRequirements_FaultQuotesAnExcerpt(t *testing.T) {
+	t.Parallel()
+	_, err := ParseRequirements("x" + strings.Repeat("é", 300))
+	if want := `Malformed requirements "x` + strings.Repeat("é", 198) + `…"`; err == nil || err.Error() != want {
+		t.Errorf("parse long requirements that are no JSON: got error %v, want %s", err, want)
+	}
+}
+
 func TestNormalizeRequirements_KeepsMeaningWithoutBlanks(t *testing.T) {
 	t.Parallel()
 	blanks := strings.Repeat(" \t\n", 5000)

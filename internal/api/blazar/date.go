@@ -41,11 +41,7 @@ func moment(value string) (lease.RequestedDate, error) {
 }
 
 func invalidDate(value string) error {
-	const leaseResponse = 100
-	if len(value) > leaseResponse {
-		value = value[:leaseResponse] + "…"
-	}
-	return lease.Faultf(lease.InvalidInput, "%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M", value)
+	return lease.Faultf(lease.InvalidInput, "%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M", excerpt(value))
 }
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }

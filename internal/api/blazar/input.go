@@ -13,6 +13,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/lease"
+	"berth/internal/text"
 )
 
 // object is a JSON object of a request. Each method of object reads one field, so that an error can name the field that is wrong.
@@ -138,13 +139,8 @@ func (o object) list(name string) ([]object, error) {
 	return all, nil
 }
 
-func excerpt(s string) string {
-	const leaseResponse = 100
-	if len(s) > leaseResponse {
-		return s[:leaseResponse] + "…"
-	}
-	return s
-}
+// excerpt shortens a text from the client for an error message.
+func excerpt(s string) string { return text.Excerpt(s, 100) }
 
 // draftOf reads the body of POST /leases.
 func (b *handler) draftOf(r *http.Request, o object) (d lease.Draft, err error) {

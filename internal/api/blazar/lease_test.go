@@ -310,6 +310,8 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 		{"ISO without a zone", `{"name":"l","start_date":"2040-01-01T10:00:00","end_date":"now"}`, 400, "2040-01-01T10:00:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
 		{"seconds", `{"name":"l","start_date":"2040-01-01 10:00:00","end_date":"now"}`, 400, "2040-01-01 10:00:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
 		{"a number as date", `{"name":"l","start_date":1,"end_date":"now"}`, 400, "1 is an invalid date. Required format: %Y-%m-%d %H:%M"},
+		{"a long word as date", `{"name":"l","start_date":"x` + strings.Repeat("é", 120) + `","end_date":"now"}`, 400,
+			"x" + strings.Repeat("é", 98) + "… is an invalid date. Required format: %Y-%m-%d %H:%M"},
 		{"the year 10000", `{"name":"l","start_date":"now","end_date":"9999-12-31T23:59:59-01:00"}`, 400, "9999-12-31T23:59:59-01:00 is an invalid date…"},
 		{"past", `{"name":"l","start_date":"2020-01-01 10:00","end_date":"` + in(1) + `"}`, 400, "Start date must be later than current date."},
 		{"end before start", `{"name":"l","start_date":"` + in(2) + `","end_date":"` + in(1) + `"}`, 400, "End date must be later than start date."},

@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/store/leasestore"
+	"berth/internal/text"
 )
 
 // The size of the calendar, in the units of the SVG.
@@ -193,7 +194,7 @@ func (v *calendarView) draw(h leasestore.CalendarHost) calendarHost {
 // barText returns as much of a name as a bar has room for.
 func barText(name string, width int) string {
 	if n := (width - 8) / 7; n >= 3 {
-		return shorten(name, n)
+		return text.Excerpt(name, n)
 	}
 	return ""
 }

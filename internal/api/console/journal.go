@@ -13,6 +13,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/journal"
 	"berth/internal/store/journalstore"
+	"berth/internal/text"
 )
 
 const (
@@ -107,7 +108,7 @@ func (v *journalView) draw(entries []journalstore.OpenEntry, now time.Time) {
 	}
 	for i, e := range entries {
 		n := &v.Entries[i]
-		*n = journalEntry{OpenEntry: e, Name: shorten(e.Object.Type+" "+named(e.Name, e.Object.ID), 24), Age: age(now.Sub(e.CreatedAt))}
+		*n = journalEntry{OpenEntry: e, Name: text.Excerpt(e.Object.Type+" "+named(e.Name, e.Object.ID), 24), Age: age(now.Sub(e.CreatedAt))}
 		for _, w := range e.WaitsFor {
 			if place[w] == nil {
 				n.Outside++
@@ -127,13 +128,4 @@ func (v *journalView) draw(entries []journalstore.OpenEntry, now time.Time) {
 			}
 		}
 	}
-}
-
-// shorten returns at most n characters of a text.
-func shorten(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return string(r[:n-1]) + "…"
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"berth/internal/api/osapi"
+
+	"berth/internal/text"
 )
 
 //go:embed static
@@ -22,7 +24,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"date":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"add":   func(a, b int) int { return a + b },
-	"short": shorten,
+	"short": text.Excerpt[string],
 }).ParseFS(templateFiles, "templates/*.html"))
 
 // assets maps the name of each static file to the hash of its content.

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"strings"
 
 	"berth/internal/identity"
 	"berth/internal/store/db"
+	"berth/internal/text"
 )
 
 // Error holds the values of an error response. Each API encodes an Error in its own JSON format.
@@ -30,18 +30,15 @@ func Fault(status int, typ, format string, args ...any) *Error {
 	return &Error{Status: status, Type: typ, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxMessage is the maximum length of an error message, in bytes. maxMessage is necessary because some error messages repeat client input
-// of any length.
+// maxMessage is the maximum length of an error message, in characters. It is necessary because some error messages repeat client input of any
+// length.
 const maxMessage = 2048
 
 // shorten removes the middle of a message that is too long. shorten keeps the beginning and the end of the message, because both describe
 // the error.
 func shorten(e *Error) *Error {
-	if len(e.Message) <= maxMessage {
-		return e
-	}
-	short, end := *e, len(e.Message)-maxMessage/2
-	short.Message = strings.ToValidUTF8(e.Message[:maxMessage/2], "") + "…" + strings.ToValidUTF8(e.Message[end:], "")
+	short := *e
+	short.Message = text.WithoutMiddle(e.Message, maxMessage)
 	return &short
 }
 

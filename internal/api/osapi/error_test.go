@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
@@ -28,8 +29,9 @@ func TestError_LongMessageIsShortened(t *testing.T) {
 	api.ServeHTTP(w, r)
 
 	var message string
-	if err := json.Unmarshal(w.Body.Bytes(), &message); err != nil || w.Code != 400 || len(message) > 2100 || !strings.HasPrefix(message, "Invalid input: unknown field") {
-		t.Errorf("error with a long message: got status %d, %d bytes: %.60s, decoding error %v; want 400 and a shortened message",
-			w.Code, len(message), message, err)
+	if err := json.Unmarshal(w.Body.Bytes(), &message); err != nil || w.Code != 400 || utf8.RuneCountInString(message) != 2048 ||
+		!strings.HasPrefix(message, "Invalid input: unknown field \"☃") || !strings.Contains(message, "☃…☃") {
+		t.Errorf("error with a long message: got status %d, %d characters: %.60s, decoding error %v; want 400 and 2048 characters of the message",
+			w.Code, utf8.RuneCountInString(message), message, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/inventory"
+	"berth/internal/text"
 )
 
 // Error codes, which responses contain from microversion 1.23 on.
@@ -99,7 +100,7 @@ func changeKind(err error, from, to inventory.Kind) error {
 // explain returns the explanation of a status. The explanations of the statuses 406 and 415 contain the media type that berth refused or
 // requires.
 func explain(r *http.Request, status int) string {
-	const long = 100 // limit for the name of a media type, in bytes
+	const maxMediaType = 100 // maximum length of the name of a media type, in characters
 	media := mediaType(r)
 	switch {
 	case status == http.StatusNotAcceptable && r.Header.Get("Accept") == "":
@@ -109,7 +110,7 @@ func explain(r *http.Request, status int) string {
 	case status != http.StatusUnsupportedMediaType:
 		return explanations[status]
 	}
-	return fmt.Sprintf(explanations[status], media[:min(len(media), long)])
+	return fmt.Sprintf(explanations[status], text.Excerpt(media, maxMediaType))
 }
 
 // fail writes an error as JSON, HTML or plain text, depending on what the client accepts. A 401 is always JSON.

@@ -183,7 +183,7 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 		}
 		var err error
 		if fixed[i].IP, err = netip.ParseAddr(f.IP); err != nil || fixed[i].IP.Zone() != "" {
-			return c, oslomsg.NewTypeError("'%s' is not an IP address", oslomsg.Truncate(f.IP))
+			return c, oslomsg.NewTypeError("'%s' is not an IP address", oslomsg.Excerpt(f.IP))
 		}
 	}
 	c.FixedIPs = &fixed

@@ -37,7 +37,7 @@ const maxName = oslomsg.MaxName
 func checkNames(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > maxName || !network.IsSingleLine(text) {
-			return oslomsg.NewTypeError("%q is longer than %d bytes or contains a control character", oslomsg.Truncate(text), maxName)
+			return oslomsg.NewTypeError("%q is longer than %d bytes or contains a control character", oslomsg.Excerpt(text), maxName)
 		}
 	}
 	return nil

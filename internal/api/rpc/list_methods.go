@@ -28,14 +28,14 @@ func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 	for name, raw := range f {
 		field, ok := fieldOf[name]
 		if !ok {
-			return nil, oslomsg.NewTypeError("filter '%s' is not supported", oslomsg.Truncate(name))
+			return nil, oslomsg.NewTypeError("filter '%s' is not supported", oslomsg.Excerpt(name))
 		}
 		values := []string{}
 		var list []any
 		if json.Unmarshal(raw, &list) != nil {
 			var single any
 			if err := json.Unmarshal(raw, &single); err != nil {
-				return nil, oslomsg.NewTypeError("filter '%s' has no valid value", oslomsg.Truncate(name))
+				return nil, oslomsg.NewTypeError("filter '%s' has no valid value", oslomsg.Excerpt(name))
 			}
 			list = []any{single}
 		}
@@ -48,7 +48,7 @@ func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 				continue // no object has this ID
 			}
 			if field == "admin_up" && text != "true" && text != "false" {
-				return nil, oslomsg.NewTypeError("filter '%s' must be true or false", oslomsg.Truncate(name))
+				return nil, oslomsg.NewTypeError("filter '%s' must be true or false", oslomsg.Excerpt(name))
 			}
 			values = append(values, text)
 		}

@@ -54,7 +54,7 @@ type pullArgs struct {
 func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	fieldOf, ok := objectFilters[a.Type]
 	if !ok && !emptyTypes[a.Type] {
-		return nil, oslomsg.NewFailure("neutron.api.rpc.callbacks.exceptions", "CallbackNotFound", "Callback for %s not found", oslomsg.Truncate(a.Type))
+		return nil, oslomsg.NewFailure("neutron.api.rpc.callbacks.exceptions", "CallbackNotFound", "Callback for %s not found", oslomsg.Excerpt(a.Type))
 	}
 	if !ok {
 		return []object{}, nil

@@ -83,11 +83,11 @@ func (s *sender) check(ctx context.Context, method string, a senderArgs) error {
 	}
 	for _, host := range named {
 		if host != "" && host != s.Host {
-			return s.refuse(ctx, refusedHost, "%s names the host %s", method, oslomsg.Truncate(host))
+			return s.refuse(ctx, refusedHost, "%s names the host %s", method, oslomsg.Excerpt(host))
 		}
 	}
 	if state.Type != "" && len(s.AgentTypes) > 0 && !slices.Contains(s.AgentTypes, state.Type) {
-		return s.refuse(ctx, refusedAgentType, "%s names the agent type %s", method, oslomsg.Truncate(state.Type))
+		return s.refuse(ctx, refusedAgentType, "%s names the agent type %s", method, oslomsg.Excerpt(state.Type))
 	}
 	return nil
 }

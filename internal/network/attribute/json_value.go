@@ -1,6 +1,7 @@
 package attribute
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/network"
+	"berth/internal/text"
 )
 
 // The functions of this file read the values of attributes from the JSON of a request. The error of a function in this file says what is
@@ -49,13 +51,7 @@ func Text(limit int) func(json.RawMessage) (string, error) {
 func IsNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 // Excerpt shortens a JSON value for an error message.
-func Excerpt(raw json.RawMessage) string {
-	s := strings.Trim(string(raw), `"`)
-	if len(s) > 80 {
-		s = strings.ToValidUTF8(s[:80], "") + "…"
-	}
-	return s
-}
+func Excerpt(raw json.RawMessage) string { return text.Excerpt(bytes.Trim(raw, `"`), 80) }
 
 // Booleans are the words that clients send for true and false, in lower case.
 var Booleans = map[string]bool{"true": true, "1": true, "false": false, "0": false}

@@ -8,9 +8,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"berth/internal/text"
 )
 
-// maxTracedSQL is the maximum number of bytes of an SQL statement in a span.
+// maxTracedSQL is the maximum number of characters of an SQL statement in a span.
 const maxTracedSQL = 1000
 
 // sqlTracer makes a span of each SQL statement and of each batch that belongs to a sampled trace. The spans contain the text of a statement,
@@ -75,11 +77,10 @@ func endSQLSpan(ctx context.Context, err error) {
 // firstWord returns the first word of an SQL statement, such as select.
 func firstWord(sql string) string {
 	word, _, _ := strings.Cut(strings.TrimLeft(sql, " \t\n"), " ")
-	return strings.TrimSpace(word[:min(len(word), 20)])
+	return strings.TrimSpace(text.Excerpt(word, 20))
 }
 
-// shortSQL returns an SQL statement without line breaks and indentation, and at most its first maxTracedSQL bytes.
+// shortSQL returns an SQL statement without line breaks and indentation, and at most maxTracedSQL characters of it.
 func shortSQL(sql string) string {
-	sql = strings.Join(strings.Fields(sql), " ")
-	return strings.ToValidUTF8(sql[:min(len(sql), maxTracedSQL)], "")
+	return text.Excerpt(strings.Join(strings.Fields(sql), " "), maxTracedSQL)
 }

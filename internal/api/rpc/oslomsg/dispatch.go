@@ -25,7 +25,7 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 		var args T
 		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
 			if err := json.Unmarshal(raw, &args); err != nil {
-				return nil, NewTypeError("the method does not accept these arguments: %s", Truncate(err.Error()))
+				return nil, NewTypeError("the method does not accept these arguments: %s", Excerpt(err.Error()))
 			}
 		}
 		return f(ctx, args)
@@ -35,8 +35,8 @@ func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 // findMethod returns the method that a request names. If the server has no method with the requested name, findMethod returns the same
 // failure as the dispatcher of oslo.messaging.
 func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
-	unsupported := NewFailure(dispatcherModule, "UnsupportedVersion", "Endpoint does not support RPC version %s. Attempted method: %s", Truncate(r.Version), Truncate(r.Method))
-	unknown := NewFailure(dispatcherModule, "NoSuchMethod", "Endpoint does not support RPC method %s", Truncate(r.Method))
+	unsupported := NewFailure(dispatcherModule, "UnsupportedVersion", "Endpoint does not support RPC version %s. Attempted method: %s", Excerpt(r.Version), Excerpt(r.Method))
+	unknown := NewFailure(dispatcherModule, "NoSuchMethod", "Endpoint does not support RPC method %s", Excerpt(r.Method))
 	major, minor, ok := ParseVersion(r.Version)
 	if !ok || major != 1 || r.Namespace != "" {
 		return nil, unsupported

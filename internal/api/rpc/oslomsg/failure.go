@@ -2,7 +2,8 @@ package oslomsg
 
 import (
 	"fmt"
-	"strings"
+
+	"berth/internal/text"
 )
 
 // The Python modules of the exceptions that a server written with oslo.messaging raises.
@@ -44,10 +45,5 @@ func NewTypeError(format string, args ...any) *Failure {
 	return NewFailure(builtinsModule, "TypeError", format, args...)
 }
 
-// Truncate shortens a text from a client to 100 bytes, for use in a failure's message.
-func Truncate(s string) string {
-	if len(s) > 100 {
-		return strings.ToValidUTF8(s[:100], "") + "…"
-	}
-	return s
-}
+// Excerpt shortens a text from a client for a failure's message.
+func Excerpt(s string) string { return text.Excerpt(s, 100) }

@@ -190,7 +190,7 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 		s.metrics.countDrop(dropMalformed)
 		slog.WarnContext(ctx, "malformed RPC message dropped", "error", err, "routing_key", call.RoutingKey)
 		if r.wantsReply() {
-			s.reply(ctx, ch, r, nil, NewTypeError("%s", Truncate(err.Error())))
+			s.reply(ctx, ch, r, nil, NewTypeError("%s", Excerpt(err.Error())))
 		}
 		s.acknowledge(call)
 		return
