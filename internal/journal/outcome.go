@@ -15,10 +15,18 @@ const (
 	OutcomeFailed   OutcomeKind = "given-up" // the last allowed failure, or an entry that cannot be sent
 )
 
+// ErrorCode says why an attempt failed, for the decisions of programs. It is empty if no decision depends on the reason.
+type ErrorCode string
+
+// MissingParent means that the controller lacks an object to which the entry's object refers. A retry can succeed only when the controller
+// has that object.
+const MissingParent ErrorCode = "missing_parent"
+
 // Outcome is the result of an attempt to send a journal entry.
 type Outcome struct {
 	Kind           OutcomeKind
 	RetryAfter     time.Duration // back-off before the next attempt
+	Code           ErrorCode     // for programs
 	Reason         string        // for human readers; empty if done
 	MaybeApplied   bool          // the controller may have applied the change although the attempt failed
 	ControllerDown bool          // the controller was not available; the entry may be sent as soon as the controller is available again

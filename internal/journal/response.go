@@ -45,10 +45,6 @@ const (
 	maxRetryAfter   = 10 * time.Minute // upper bound of a requested Retry-After
 )
 
-// ReasonMissingParent is the reason of an outcome if the controller lacks an object to which the entry's object refers. A retry can succeed
-// only when the controller has that object.
-const ReasonMissingParent = "the controller does not know an object that this one refers to (442)"
-
 // missingDependency is the HTTP status that OpenDaylight defines for an object whose parent it does not know.
 const missingDependency = 442
 
@@ -123,7 +119,7 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 		o.MaybeApplied = true
 		return o, true
 	case missingDependency:
-		o.Reason = ReasonMissingParent
+		o.Code, o.Reason = MissingParent, "the controller does not know an object that this one refers to (442)"
 		return o, true
 	}
 	if a.Status >= 400 && a.Status < 500 {

@@ -70,6 +70,9 @@ func TestEvaluate_OutcomeByResponse(t *testing.T) {
 				if got.Kind != OutcomeDone && got.RetryAfter <= 0 {
 					t.Errorf("Evaluate: got outcome %s without a back-off, want one", got.Kind)
 				}
+				if missing := tt.answer.Status == 442; missing != (got.Code == MissingParent) {
+					t.Errorf("Evaluate: got the code %q, want %q exactly after 442", got.Code, MissingParent)
+				}
 			})
 		}
 	}

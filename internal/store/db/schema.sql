@@ -368,10 +368,12 @@ create table journal_entry (
     retry_at timestamp with time zone,
     away boolean not null default false,
     carrier bigint,
+    error_code text not null default ''::text,
     constraint journal_entry_pkey PRIMARY KEY (seq),
     constraint journal_entry_attempt_check CHECK ((attempt >= 0)),
     constraint journal_entry_check CHECK (((state = 'completed'::text) = (finished_at IS NOT NULL))),
     constraint journal_entry_check1 CHECK (((state <> 'processing'::text) OR ((attempt > 0) AND (taken_at IS NOT NULL)))),
+    constraint journal_entry_error_code_check CHECK ((error_code = ANY (ARRAY[''::text, 'missing_parent'::text]))),
     constraint journal_entry_failures_check CHECK ((failures >= 0)),
     constraint journal_entry_object_id_check CHECK ((object_id <> ''::text)),
     constraint journal_entry_object_type_check CHECK ((object_type <> ''::text)),
@@ -1108,6 +1110,19 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.derive_error_code()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    new.error_code := case new.last_error
+        when 'the controller does not know an object that this one refers to (442)' then 'missing_parent'
+        else ''
+    end;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.host_capacity(its_type text, its_host bigint, its_class text)
  RETURNS numeric
  LANGUAGE sql
@@ -1201,6 +1216,8 @@ CREATE CONSTRAINT TRIGGER event_agrees AFTER UPDATE ON public.event DEFERRABLE I
 CREATE CONSTRAINT TRIGGER event_kept AFTER DELETE ON public.event DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((old.event_type <> 'before_end_lease'::text)) EXECUTE FUNCTION lease_agrees();
 
 CREATE TRIGGER host_allocation_room AFTER INSERT OR UPDATE ON public.host_allocation FOR EACH ROW WHEN ((new.owner <> new.reservation_id)) EXECUTE FUNCTION host_has_room();
+
+CREATE TRIGGER journal_entry_error_code BEFORE UPDATE OF last_error ON public.journal_entry FOR EACH ROW WHEN (((new.last_error <> old.last_error) AND (new.error_code = old.error_code))) EXECUTE FUNCTION derive_error_code();
 
 CREATE CONSTRAINT TRIGGER lease_agrees AFTER UPDATE ON public.lease DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION lease_agrees();
 

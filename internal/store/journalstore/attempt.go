@@ -213,14 +213,14 @@ func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, n
 	batch.Queue(`
 		with e as (
 			update journal_entry
-			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, away = $9, looked_at = clock_timestamp(),
+			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, error_code = $10, away = $9, looked_at = clock_timestamp(),
 				finished_at = case when $3 = 'completed' then clock_timestamp() end,
 				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'
 			returning `+EntryColumns+`),
 		`+n.sql+`
 		select `+n.due+` as due, `+EntryColumns+`
-		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown,
+		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown, o.Code,
 	).Query(func(rows pgx.Rows) error {
 		results, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
 			entryRow

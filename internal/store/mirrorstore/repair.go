@@ -124,12 +124,12 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	err := s.db.QueryRow(ctx, `
 		select exists (
 			select from journal_entry e
-			where e.finished_at is null and (e.state = 'failed' or e.state = 'pending' and e.attempt >= 3 and e.last_error = $3)
+			where e.finished_at is null and (e.state = 'failed' or e.state = 'pending' and e.attempt >= 3 and e.error_code = $3)
 				and not exists (
 					select from mirror_run r
 					where r.kind = 'recovery' and r.created_at > clock_timestamp() - case
 						when exists (select from mirror_run_entry m where m.seq = e.seq) then $2::interval else $1::interval end))`,
-		soon, otherwise, journal.ReasonMissingParent).Scan(&due)
+		soon, otherwise, journal.MissingParent).Scan(&due)
 	if err != nil {
 		return false, fmt.Errorf("check whether a recovery is due: %w", err)
 	}
@@ -143,10 +143,10 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`
 		from journal_entry
-		where finished_at is null and seq > $1 and (state = 'failed' or state = 'pending' and attempt >= 3 and last_error = $3)
+		where finished_at is null and seq > $1 and (state = 'failed' or state = 'pending' and attempt >= 3 and error_code = $3)
 			and not exists (select from mirror_run_entry m where m.run = $4 and m.seq = journal_entry.seq)
 		order by seq
-		limit $2`, after, limit, journal.ReasonMissingParent, run)
+		limit $2`, after, limit, journal.MissingParent, run)
 	if err != nil {
 		return nil, fmt.Errorf("list journal entries to recover: %w", err)
 	}
