@@ -58,8 +58,15 @@ func continueDrain(after time.Duration) error {
 		retryRequested, temporal.ApplicationErrorOptions{NextRetryDelay: max(after, time.Millisecond), Category: temporal.ApplicationErrorCategoryBenign})
 }
 
-// mirrorEntry claims an entry, so that no other process sends it at the same time, and makes one attempt to send it. If the
-// entry cannot be claimed, mirrorEntry makes no attempt, and the outcome contains only the time of the next attempt.
+// mirrorEntry claims an entry, which gives the attempt its number, and makes one attempt to send the entry. If the entry cannot be claimed,
+// mirrorEntry makes no attempt, and the outcome contains only the time of the next attempt.
+//
+// A claim does not lock the entry: an entry in processing can be claimed again, because its sender may be dead. What protects the controller:
+//   - Temporal runs one execution per entry, and this execution runs one activity at a time. If another workflow sends the entry (see
+//     drainBacklog), ClaimEntry makes the entry's own workflow wait.
+//   - An attempt after one that may have written reads the controller's object first. It also reads the object if the controller answers that
+//     the object exists.
+//   - Only the outcome of the newest attempt is saved, so the entry is completed once.
 func (a *Activities) mirrorEntry(ctx context.Context, key string) (p contract.EntryProgress, o journal.Outcome, err error) {
 	seq, err := parseSequence(key)
 	if err != nil {
