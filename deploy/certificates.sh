@@ -1,7 +1,8 @@
 #!/bin/sh
 # Creates the certificates and the tokens with which the services of docker-compose.yml authenticate each other, in the folder deploy/private or
 # in $BERTH_PRIVATE. It is safe to run this script again: it keeps the certificate authorities and the key of the tokens, and renews the
-# certificates and the tokens. Create the services again afterwards: docker compose up --force-recreate. The arguments are further names and addresses of the RabbitMQ broker, under which agents on other machines reach it.
+# certificates and the tokens. Create the services again afterwards: docker compose up --force-recreate. The arguments are further names and
+# addresses of the RabbitMQ broker, under which agents on other machines reach it.
 set -eu
 umask 077
 days=825 # how long certificates and tokens are valid
@@ -65,13 +66,15 @@ publish_key() {
 	publish "$1" tokens.json "$work/tokens.json"
 }
 
-# token FOLDER PERMISSION: creates a JSON Web Token with which the service with the folder has a permission in Temporal.
+# token FOLDER PERMISSION: creates a JSON Web Token with which the service with the folder has a permission in Temporal. The token is in a
+# file with settings of Temporal's clients, which TEMPORAL_CONFIG_FILE names.
 token() {
 	header=$(printf '{"alg":"RS256","typ":"JWT","kid":"berth"}' | base64url)
 	claims=$(printf '{"sub":"%s","permissions":["%s"],"exp":%s}' "$1" "$2" $(($(date +%s) + days * 86400)) | base64url)
 	signature=$(printf %s "$header.$claims" | openssl dgst -sha256 -sign "$private/authorities/tokens.key" -binary | base64url)
-	printf 'TEMPORAL_API_KEY=%s\n' "$header.$claims.$signature" >"$work/temporal.env"
-	publish "$1" temporal.env "$work/temporal.env"
+	printf '[profile.default]\napi_key = "%s"\n' "$header.$claims.$signature" >"$work/temporal.toml"
+	publish "$1" temporal.toml "$work/temporal.toml"
+	rm -f "$private/$1/temporal.env" # of a previous version of this script
 }
 
 brokers=DNS:rabbitmq,DNS:localhost,IP:127.0.0.1
@@ -85,6 +88,7 @@ done
 authority temporal-servers
 authority temporal-clients
 authority rabbitmq
+authority postgres
 certificate temporal temporal-servers serverAuth,clientAuth DNS:temporal,DNS:localhost,IP:127.0.0.1
 trust temporal temporal-servers
 trust temporal temporal-clients
@@ -102,5 +106,9 @@ token operator temporal-system:admin
 certificate rabbitmq rabbitmq serverAuth "$brokers"
 for client in rabbitmq api worker rpc agents; do
 	trust "$client" rabbitmq
+done
+certificate postgres postgres serverAuth DNS:postgres,DNS:localhost,IP:127.0.0.1
+for client in temporal temporal-schema migrate api worker rpc; do
+	trust "$client" postgres
 done
 echo "certificates.sh: wrote the certificates and tokens into $private"

@@ -59,7 +59,7 @@ func findProblems(f files) []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
 		for _, problem := range slices.Concat(checkSettings(f, s), checkCommands(f, s), checkPorts(f, s), checkMounts(f, c, s), checkDependencies(c, s),
-			checkHardening(s), checkNetworks(c, name), checkTemporalTLS(s)) {
+			checkHardening(s), checkNetworks(c, name), checkTemporalTLS(s), checkSecrets(s), checkDatabaseTLS(f, s)) {
 			found = append(found, name+": "+problem)
 		}
 		if !s.isOneShot() && len(s.Healthcheck.Test) == 0 {
@@ -89,14 +89,16 @@ func checkVariables(f files) (found []string) {
 // entrypoint script reads. The variables of Temporal's images are those that the server's configuration template, temporal-sql-tool, the
 // temporal CLI and the UI's configuration read.
 var imageVariables = map[string][]string{
-	"postgres": {"POSTGRES_USER", "POSTGRES_PASSWORD"},
-	"rabbitmq": {"RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_NODENAME", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "ERL_EPMD_ADDRESS"},
+	"postgres": {"POSTGRES_USER", "POSTGRES_PASSWORD_FILE"},
+	"rabbitmq": {"RABBITMQ_NODENAME", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "ERL_EPMD_ADDRESS"},
 	"temporalio/server": {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "TEMPORAL_BROADCAST_ADDRESS", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL",
+		"SQL_TLS_ENABLED", "SQL_HOST_VERIFICATION", "SQL_CA",
 		"TEMPORAL_TLS_REQUIRE_CLIENT_AUTH", "TEMPORAL_TLS_FRONTEND_CERT", "TEMPORAL_TLS_FRONTEND_KEY", "TEMPORAL_TLS_FRONTEND_SERVER_NAME",
 		"TEMPORAL_TLS_CLIENT1_CA_CERT", "TEMPORAL_TLS_CLIENT2_CA_CERT", "TEMPORAL_TLS_SERVER_CERT", "TEMPORAL_TLS_SERVER_KEY",
 		"TEMPORAL_TLS_SERVER_CA_CERT", "TEMPORAL_TLS_INTERNODE_SERVER_NAME", "TEMPORAL_AUTH_AUTHORIZER", "TEMPORAL_AUTH_CLAIM_MAPPER",
 		"TEMPORAL_JWT_KEY_SOURCE1", "TEMPORAL_JWT_KEY_SOURCE2", "TEMPORAL_SERVICES", "USE_INTERNAL_FRONTEND"},
-	"temporalio/admin-tools": {"SQL_PLUGIN", "SQL_HOST", "SQL_PORT", "SQL_USER", "SQL_PASSWORD"},
+	"temporalio/admin-tools": {"SQL_PLUGIN", "SQL_HOST", "SQL_PORT", "SQL_USER", "SQL_PASSWORD",
+		"SQL_TLS", "SQL_TLS_CA_FILE", "SQL_TLS_DISABLE_HOST_VERIFICATION"},
 	"temporalio/ui": {"TEMPORAL_ADDRESS", "TEMPORAL_DEFAULT_NAMESPACE", "TEMPORAL_DISABLE_WRITE_ACTIONS", "TEMPORAL_TLS_CA", "TEMPORAL_TLS_CERT", "TEMPORAL_TLS_KEY",
 		"TEMPORAL_TLS_ENABLE_HOST_VERIFICATION", "TEMPORAL_TLS_SERVER_NAME", "TEMPORAL_AUTH_ENABLED", "TEMPORAL_AUTH_PROVIDER_URL", "TEMPORAL_AUTH_CLIENT_ID",
 		"TEMPORAL_AUTH_CLIENT_SECRET", "TEMPORAL_AUTH_CALLBACK_URL", "TEMPORAL_AUTH_USE_ID_TOKEN_AS_BEARER", "TEMPORAL_AUTH_SCOPES"},
@@ -130,14 +132,14 @@ func checkImages(f files, c compose) (found []string) {
 func checkSettings(f files, s service) (found []string) {
 	var read []string
 	if s.isBerth() {
-		read = append(temporalVariables(s), config.Variables()...)
-		read = append(read, "PGPASSWORD", "GOMEMLIMIT") // read by pgx if the URL has no password, and by Go
+		read = slices.Concat(temporalVariables(s), config.Variables(), config.SecretFileVariables())
+		read = append(read, "PGSSLMODE", "PGSSLROOTCERT", "GOMEMLIMIT") // read by pgx if the URL does not name them, and by Go
 		if _, err := config.Load(s.environ()); err != nil {
 			found = append(found, err.Error())
 		}
 	} else {
 		name, _, _ := strings.Cut(s.Image, ":")
-		read = append(scriptVariables(f, s), imageVariables[name]...)
+		read = slices.Concat(scriptVariables(f, s), imageVariables[name], wrappedVariables(s))
 		if name == "temporalio/admin-tools" {
 			read = append(read, temporalVariables(s)...) // the temporal CLI loads its options with the same package as the SDK
 		}

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"berth/internal/config"
 	"berth/internal/devstack"
 	"berth/internal/devstack/temporaltest"
 	"berth/internal/store/storetest"
@@ -45,6 +47,10 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if err := createSecrets(private); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return temporaltest.Main(m, storetest.Main)
 }
 
@@ -56,6 +62,7 @@ const (
 	dockerfile  = "Dockerfile"
 	envExample  = "deploy/env.example"
 	rabbitConf  = "deploy/rabbitmq.conf"
+	hbaConf     = "deploy/pg_hba.conf"
 )
 
 // readRepository reads the deployment files from the repository.
@@ -69,7 +76,8 @@ func readRepository(t *testing.T) files {
 	for i, name := range names {
 		names[i] = "deploy/" + name
 	}
-	for _, name := range append(names, composeYAML, dockerfile, ".dockerignore", envExample, rabbitConf, "go.mod", "tools/temporal/go.mod") {
+	names = append(names, composeYAML, dockerfile, ".dockerignore", envExample, rabbitConf, hbaConf, "go.mod", "tools/temporal/go.mod")
+	for _, name := range names {
 		raw, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)
@@ -83,17 +91,20 @@ func readRepository(t *testing.T) files {
 type compose struct {
 	Services map[string]service
 	Volumes  map[string]any
+	Secrets  map[string]struct{ File string }
 	Networks map[string]struct{ Internal bool }
 }
 
 type service struct {
 	Image       string
 	Build       string
+	Entrypoint  []string
 	Command     []string
 	Environment map[string]string
 	EnvFile     []string `yaml:"env_file"`
 	Ports       []string
-	Volumes     []string
+	Volumes     []string // with the secrets
+	Secrets     []mountedSecret
 	Restart     string
 	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
 	Grace       string                                `yaml:"stop_grace_period"`
@@ -112,17 +123,21 @@ func (s service) isOneShot() bool {
 	return strings.HasPrefix(s.Restart, "on-failure") || s.Restart == "no"
 }
 
-// environ returns the environment of the service as a list of NAME=value.
+// environ returns the environment of the service as a list of NAME=value. The files with secrets are files of this machine.
 func (s service) environ() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
-		all = append(all, name+"="+s.Environment[name])
+		value := s.Environment[name]
+		if slices.Contains(config.SecretFileVariables(), name) {
+			value = cmp.Or(hostPath(s, value), value)
+		}
+		all = append(all, name+"="+value)
 	}
 	return all
 }
 
 // variablePattern matches ${NAME}, ${NAME:-default} and ${NAME:?error}.
-var variablePattern = regexp.MustCompile(`\$\{([A-Za-z_]+)(?::([-?])([^}]*))?\}`)
+var variablePattern = regexp.MustCompile(`\$\{([A-Za-z0-9_]+)(?::([-?])([^}]*))?\}`)
 
 // usedVariables returns the names of the environment variables that the Compose file uses.
 func (f files) usedVariables() []string {
@@ -151,8 +166,16 @@ func (f files) compose(environment map[string]string) (compose, error) {
 		}
 	})
 	var c compose
-	err := yaml.Unmarshal([]byte(text), &c)
-	return c, err
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		return c, err
+	}
+	for name, s := range c.Services {
+		for _, secret := range s.Secrets {
+			s.Volumes = append(slices.Clone(s.Volumes), c.Secrets[secret.Source].File+":"+secret.Target+":ro")
+		}
+		c.Services[name] = s
+	}
+	return c, nil
 }
 
 // documentedVariables returns the names of the variables in env.example.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"berth/internal/config"
 )
 
 // hardening is the part of a service that limits what the processes of its container can do.
@@ -17,6 +19,7 @@ type hardening struct {
 	ReadOnly    bool     `yaml:"read_only"`
 	CapDrop     []string `yaml:"cap_drop"`
 	CapAdd      []string `yaml:"cap_add"`
+	GroupAdd    []string `yaml:"group_add"`
 	SecurityOpt []string `yaml:"security_opt"`
 	NetworkMode string   `yaml:"network_mode"`
 	Networks    []string
@@ -89,7 +92,11 @@ func checkNetworks(c compose, name string) (found []string) {
 	case len(s.Ports) > 0 && !reachesOthers:
 		found = append(found, name+" publishes a port, but is in internal networks only")
 	}
-	for _, value := range s.Environment {
+	for variable, value := range s.Environment {
+		if slices.Contains(config.SecretFileVariables(), variable) {
+			raw, _ := os.ReadFile(hostPath(s, value)) // checkMounts reports an error
+			value = strings.TrimSpace(string(raw))
+		}
 		other, exists := c.Services[hostOf(value)]
 		// The API only records notifications for agents, and does not connect to the broker that it names.
 		if exists && hostOf(value) != name && !(name == "api" && hostOf(value) == "rabbitmq") && !sharesNetwork(s, other) {
@@ -162,6 +169,9 @@ func hostPath(s service, path string) string {
 	}
 	for _, volume := range s.Volumes {
 		parts := strings.Split(volume, ":")
+		if path == parts[1] {
+			return mountSource(parts[0])
+		}
 		if inside, ok := strings.CutPrefix(path, parts[1]+"/"); ok {
 			return filepath.Join(mountSource(parts[0]), inside)
 		}

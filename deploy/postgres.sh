@@ -1,10 +1,12 @@
 #!/bin/sh
 # Creates the roles of berth and Temporal and their databases. The postgres image runs this script when the volume with its data is new.
-# Neither role can connect to the databases of the other.
+# Neither role can connect to the databases of the other. psql reads the passwords from the files, so that no command line contains them.
 set -eu
+: "$DATABASE_PASSWORD_BERTH_FILE" "$DATABASE_PASSWORD_TEMPORAL_FILE"
 
-psql --username "$POSTGRES_USER" --dbname postgres --no-psqlrc --quiet \
-	--set ON_ERROR_STOP=1 --set berth="$DATABASE_PASSWORD_BERTH" --set temporal="$DATABASE_PASSWORD_TEMPORAL" <<'SQL'
+psql --username "$POSTGRES_USER" --dbname postgres --no-psqlrc --quiet --set ON_ERROR_STOP=1 <<'SQL'
+\set berth `cat "$DATABASE_PASSWORD_BERTH_FILE"`
+\set temporal `cat "$DATABASE_PASSWORD_TEMPORAL_FILE"`
 create role berth login password :'berth';
 create role temporal login password :'temporal';
 create database berth owner berth;

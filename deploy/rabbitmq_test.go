@@ -19,12 +19,16 @@ func startRabbitMQ(t *testing.T, s service) (address string) {
 	t.Helper()
 	dir, port := t.TempDir(), freePort(t)
 	config := strings.NewReplacer("= 5671", "= "+port, "/etc/rabbitmq/private", hostPath(s, "/etc/rabbitmq/private/.")).Replace(readRepository(t)[rabbitConf])
-	for name, text := range map[string]string{"rabbitmq.conf": config, "plugins": "[].\n"} {
+	user, err := os.ReadFile(hostPath(s, "/etc/rabbitmq/conf.d/30-user.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"rabbitmq.conf": config + string(user), "plugins": "[].\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env := hostEnvironment(t, s)
+	env := hostEnvironment(s)
 	maps.Copy(env, map[string]string{"PATH": "/usr/lib/rabbitmq/bin:" + os.Getenv("PATH"), "HOME": dir, "ERL_EPMD_PORT": freePort(t), "RABBITMQ_DIST_PORT": freePort(t),
 		"RABBITMQ_MNESIA_BASE": filepath.Join(dir, "data"), "RABBITMQ_LOG_BASE": filepath.Join(dir, "log"), "RABBITMQ_PID_FILE": filepath.Join(dir, "pid"),
 		"RABBITMQ_CONFIG_FILE": filepath.Join(dir, "rabbitmq.conf"), "RABBITMQ_ENABLED_PLUGINS_FILE": filepath.Join(dir, "plugins"),
@@ -54,20 +58,27 @@ func startRabbitMQ(t *testing.T, s service) (address string) {
 func runServer(t *testing.T, env map[string]string, program string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	startServer(t, cmd, env, syscall.SIGKILL)
+}
+
+// startServer starts a program, which gets a signal when the test ends.
+func startServer(t *testing.T, cmd *exec.Cmd, env map[string]string, stop syscall.Signal) {
+	t.Helper()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-cmd.Process.Pid, stop)
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("output of %s:\n%s", program, &out)
+			t.Logf("output of %s:\n%s", cmd.Path, &out)
 		}
 	})
 }

@@ -24,6 +24,9 @@ func checkPorts(f files, s service) (found []string) {
 	return found
 }
 
+// imageEntrypoint is the entrypoint of the image temporalio/server.
+const imageEntrypoint = "/etc/temporal/entrypoint.sh"
+
 // checkMounts checks that the source of every mount exists, and that every absolute path that a service uses is mounted.
 func checkMounts(f files, c compose, s service) (found []string) {
 	var targets []string
@@ -43,13 +46,9 @@ func checkMounts(f files, c compose, s service) (found []string) {
 			found = append(found, parts[0]+" is not a shell script")
 		}
 	}
-	for _, file := range s.EnvFile {
-		if _, err := os.Stat(mountSource(file)); err != nil {
-			found = append(found, "no file "+file)
-		}
-	}
-	for _, used := range append(slices.Clone(s.Command), slices.Collect(maps.Values(s.Environment))...) {
-		if (strings.HasPrefix(used, "/") || strings.HasPrefix(used, "file://")) && !slices.Contains(targets, used) && !isMounted(s, used) {
+	for _, used := range slices.Concat(s.Entrypoint, s.Command, slices.Collect(maps.Values(s.Environment))) {
+		isPath := strings.HasPrefix(used, "/") || strings.HasPrefix(used, "file://")
+		if isPath && used != imageEntrypoint && !slices.Contains(targets, used) && !isMounted(s, used) {
 			found = append(found, "nothing is mounted at "+used)
 		}
 	}

@@ -2,12 +2,10 @@ package deploy_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +17,6 @@ import (
 	"berth/internal/devstack"
 	"berth/internal/identity/keystonetest"
 	"berth/internal/odl/odltest"
-	"berth/internal/store/storetest"
 )
 
 // serviceHost runs the services of the Compose file as processes on this machine. In the settings of the services, serviceHost replaces
@@ -28,24 +25,22 @@ type serviceHost struct {
 	keystone *keystonetest.Server
 	odl      *odltest.Controller
 	services map[string]service
-	database *url.URL // URL of a database without berth's tables
-	temporal string   // address
-	broker   string   // address of RabbitMQ; nothing listens there unless the test has started the service rabbitmq
+	database string // address of PostgreSQL
+	temporal string // address
+	broker   string // address of RabbitMQ
 }
 
 func newServiceHost(t *testing.T) *serviceHost {
 	t.Helper()
-	h := &serviceHost{keystone: keystonetest.New(t), odl: odltest.New(), database: emptyDatabase(t),
-		temporal: startTemporal(t), broker: "127.0.0.1:1"}
+	nowhere := "127.0.0.1:1" // nothing listens there unless the test has started the service
+	h := &serviceHost{keystone: keystonetest.New(t), odl: odltest.New(), database: nowhere, temporal: startTemporal(t), broker: nowhere}
 	h.keystone.User("berth", "secret", "service", "service")
 	h.odl.User, h.odl.Password = "odl", "hunter2"
 	odl := httptest.NewServer(h.odl)
 	t.Cleanup(odl.Close)
-	password, _ := h.database.User.Password()
-	c, err := readRepository(t).compose(map[string]string{"DATABASE_PASSWORD_BERTH": password, "RABBITMQ_PASSWORD": "letters1", "BERTH_RABBITMQ_IDENTITIES": "off",
-		"OS_AUTH_URL": h.keystone.URL + "/v3", "OS_USERNAME": "berth", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "service",
-		"BERTH_ODL_URL": odl.URL + odltest.BasePath, "BERTH_ODL_USERNAME": "odl", "BERTH_ODL_PASSWORD": "hunter2",
-		"BERTH_NOVA_URL": "http://127.0.0.1:1/v2.1"})
+	c, err := readRepository(t).compose(map[string]string{"BERTH_RABBITMQ_IDENTITIES": "off",
+		"OS_AUTH_URL": h.keystone.URL + "/v3", "OS_USERNAME": "berth", "OS_PROJECT_NAME": "service",
+		"BERTH_ODL_URL": odl.URL + odltest.BasePath, "BERTH_ODL_USERNAME": "odl", "BERTH_NOVA_URL": "http://127.0.0.1:1/v2.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,36 +48,14 @@ func newServiceHost(t *testing.T) *serviceHost {
 	return h
 }
 
-// emptyDatabase creates a database without berth's tables.
-func emptyDatabase(t *testing.T) *url.URL {
-	t.Helper()
-	migrated := storetest.URL(t)
-	u, err := url.Parse(migrated)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := strings.TrimPrefix(u.Path, "/") + "_empty"
-	storetest.Exec(t, migrated, "create database "+name)
-	c := storetest.Connect(t, migrated)
-	t.Cleanup(func() { _, _ = c.Exec(context.Background(), "drop database "+name+" with (force)") })
-	u.Path = "/" + name
-	return u
-}
-
 // environment returns the environment variables of a service. In their values, environment replaces the host names of containers by
 // addresses of this machine, and the paths in mounted folders by paths of this machine.
 func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]string {
 	t.Helper()
-	env := hostEnvironment(t, h.services[name])
+	env := hostEnvironment(h.services[name])
 	env["PATH"], env["HOME"] = os.Getenv("PATH"), t.TempDir()
-	if given := env["BERTH_DATABASE_URL"]; given != "" {
-		u, err := url.Parse(given)
-		if err != nil || u.Host != "postgres:5432" || u.User.Username() != h.database.User.Username() {
-			t.Fatalf("service %s: got BERTH_DATABASE_URL=%s (parse error: %v); want the host postgres:5432 and berth's role", name, given, err)
-		}
-		u.Host, u.Path = h.database.Host, h.database.Path
-		env["BERTH_DATABASE_URL"] = u.String()
-	}
+	h.replaceHost(t, env, "BERTH_DATABASE_URL_FILE", "@postgres:5432/", h.database)
+	h.replaceHost(t, env, "BERTH_RABBITMQ_URL_FILE", "@rabbitmq:5671/", h.broker)
 	if env["TEMPORAL_ADDRESS"] == "temporal:7233" {
 		env["TEMPORAL_ADDRESS"] = h.temporal
 	}
@@ -94,6 +67,25 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	}
 	env["BERTH_RABBITMQ_URL"] = strings.Replace(env["BERTH_RABBITMQ_URL"], "rabbitmq:5671", h.broker, 1)
 	return env
+}
+
+// replaceHost replaces the host in a file with a URL by an address of this machine. The variable names a copy of the file afterwards.
+func (h *serviceHost) replaceHost(t *testing.T, env map[string]string, variable, host, address string) {
+	t.Helper()
+	if env[variable] == "" {
+		return
+	}
+	raw, err := os.ReadFile(env[variable])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(raw), host) {
+		t.Fatalf("%s: got a URL without the host %q", variable, host)
+	}
+	env[variable] = filepath.Join(t.TempDir(), variable)
+	if err := os.WriteFile(env[variable], []byte(strings.Replace(string(raw), host, "@"+address+"/", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // command returns the command of a service in a form that runs as a process on this machine. The command is one of berth's programs or a
@@ -213,6 +205,7 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newServiceHost(t)
+	h.database = startPostgres(t, h.services["postgres"])
 	h.broker = startRabbitMQ(t, h.services["rabbitmq"])
 	for _, name := range []string{"temporal-namespace", "temporal-namespace", "migrate", "migrate"} {
 		h.runOneShot(t, name) // twice, because compose runs them at every start

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,12 +31,13 @@ var temporalPorts = []string{"FRONTEND_GRPC_PORT", "FRONTEND_HTTP_PORT", "FRONTE
 // server has the environment of the Compose file, with other ports, and with SQLite in memory instead of PostgreSQL.
 func startTemporal(t *testing.T) string {
 	t.Helper()
-	address, _ := startTemporalService(t)
+	address, _ := startTemporalService(t, nil)
 	return address
 }
 
-// startTemporalService is like startTemporal, and also returns all ports of the server by their variables.
-func startTemporalService(t *testing.T) (address string, ports map[string]string) {
+// startTemporalService is like startTemporal, and also returns all ports of the server by their variables. The variables in `change`
+// replace those of the server.
+func startTemporalService(t *testing.T, change map[string]string) (address string, ports map[string]string) {
 	t.Helper()
 	built, err := devstack.TemporalServer(t.Context(), func(string) {})
 	if err != nil {
@@ -45,15 +47,19 @@ func startTemporalService(t *testing.T) (address string, ports map[string]string
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := hostEnvironment(t, c.Services["temporal"])
+	s := c.Services["temporal"]
+	env := hostEnvironment(s)
 	ports = map[string]string{}
 	for _, name := range temporalPorts {
 		ports[name] = freePort(t)
 	}
 	maps.Copy(env, ports)
 	maps.Copy(env, map[string]string{"DB": "sqlite", "SQLITE_MODE": "memory", "SQLITE_CACHE": "shared", "NUM_HISTORY_SHARDS": "4", "BIND_ON_IP": "127.0.0.1",
-		"DYNAMIC_CONFIG_FILE_PATH": dynamicConfig(t), "HOME": t.TempDir()})
-	runServer(t, env, built.Server, "start")
+		"DYNAMIC_CONFIG_FILE_PATH": dynamicConfig(t), "HOME": t.TempDir(),
+		"PATH": os.Getenv("PATH")})
+	maps.Copy(env, change)
+	words := s.Command[1 : len(s.Command)-1] // read-secrets.sh runs the server instead of the entrypoint of the image
+	runServer(t, env, hostPath(s, s.Command[0]), append(slices.Clone(words), built.Server, "start")...)
 	return "127.0.0.1:" + ports["FRONTEND_GRPC_PORT"], ports
 }
 
@@ -72,32 +78,16 @@ func dynamicConfig(t *testing.T) string {
 	return path
 }
 
-// hostEnvironment returns the environment of a service, with the variables in its files. In the values, the paths of files in mounted folders
-// are paths of this machine.
-func hostEnvironment(t *testing.T, s service) map[string]string {
-	t.Helper()
+// hostEnvironment returns the environment of a service. In the values, the paths of mounted files, and of files in mounted folders, are
+// paths of this machine.
+func hostEnvironment(s service) map[string]string {
 	env := maps.Clone(s.Environment)
 	for name, value := range env {
 		if path := hostPath(s, value); path != "" {
 			env[name] = path
 		}
 	}
-	for _, file := range s.EnvFile {
-		name, value := readVariable(t, mountSource(file))
-		env[name] = value
-	}
 	return env
-}
-
-// readVariable reads a file with one variable.
-func readVariable(t *testing.T, path string) (name, value string) {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, value, _ = strings.Cut(strings.TrimSpace(string(raw)), "=")
-	return name, value
 }
 
 func freePort(t *testing.T) string {
@@ -112,7 +102,7 @@ func freePort(t *testing.T) string {
 // TestTemporal_RefusesStrangers runs Temporal with the environment of the Compose file, and checks which clients reach which of its ports.
 func TestTemporal_RefusesStrangers(t *testing.T) {
 	t.Parallel()
-	address, ports := startTemporalService(t)
+	address, ports := startTemporalService(t, nil)
 	c, err := readRepository(t).compose(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -159,13 +149,13 @@ func TestTemporal_RefusesStrangers(t *testing.T) {
 // connect returns a client of Temporal with the environment of a service, which `change` changes.
 func connect(t *testing.T, s service, address string, change func(map[string]string)) client.Client {
 	t.Helper()
-	env := hostEnvironment(t, s)
+	env := hostEnvironment(s)
 	env["TEMPORAL_ADDRESS"] = address
 	if change != nil {
 		change(env)
 	}
 	var names []string
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{env, &names}, DisableFile: true})
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{env, &names}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,10 +195,9 @@ func TestTemporal_ClientsDoOnlyWhatTheirTokenAllows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noToken := func(env map[string]string) { delete(env, "TEMPORAL_API_KEY") }
+	noToken := func(env map[string]string) { env["TEMPORAL_CONFIG_FILE"] = os.DevNull }
 	foreignToken := func(env map[string]string) {
-		name, value := readVariable(t, filepath.Join(foreign, "worker", "temporal.env"))
-		env[name] = value
+		env["TEMPORAL_CONFIG_FILE"] = filepath.Join(foreign, "worker", "temporal.toml")
 	}
 	for _, c := range []struct {
 		name, service                            string
