@@ -92,36 +92,51 @@ func (r *Reconciler) runAsLeader(ctx context.Context) {
 	defer parts.Wait()
 	defer cancel()
 	ended, late, overdue, compare := newEndedSearch(r), newLateSearch(r), newOverdueLog(r.Overdue), newComparison(r)
-	for _, part := range []struct {
-		what string
-		run  func(context.Context) (pause time.Duration, err error)
-	}{
-		{"restarting the workflows that a person has ended failed", every(endedInterval, ended.restart)},
-		{"nudging the rows for which a step is overdue failed", every(lateInterval, late.nudge)},
+	for _, part := range []part{
+		{"restarting the workflows that a person has ended failed", r.whileBound(cancel, every(endedInterval, ended.restart))},
+		{"nudging the rows for which a step is overdue failed", r.whileBound(cancel, every(lateInterval, late.nudge))},
+		{"creating the schedule of the sweep failed", r.whileBound(cancel, every(ensureInterval, r.EnsureSchedule))},
+		{"creating the search attributes failed", r.whileBound(cancel, every(ensureInterval, r.binding.EnsureSearchAttributes))},
+		{"comparing the rows with Temporal failed", r.whileBound(cancel, compare.run)},
+		// These two need no Temporal. While Temporal is unavailable, objects become overdue.
 		{"looking for overdue objects failed", every(overdueInterval, overdue.search)},
-		{"creating the schedule of the sweep failed", every(ensureInterval, r.EnsureSchedule)},
-		{"creating the search attributes failed", every(ensureInterval, r.binding.EnsureSearchAttributes)},
-		{"comparing the rows with Temporal failed", compare.run},
 		{"comparing the usage of inventories with the allocations failed", r.repairUsage},
 	} {
-		parts.Go(func() {
-			failures := failureLog{what: part.what}
-			for ctx.Err() == nil {
-				bound, err := r.binding.IsBound(ctx)
-				if err == nil && !bound {
-					cancel()
-					return
-				}
-				pause := ensureInterval
-				if err == nil {
-					pause, err = part.run(ctx)
-				}
-				failures.log(ctx, err)
-				sleep(ctx, pause)
-			}
-		})
+		parts.Go(func() { part.repeat(ctx) })
 	}
 	parts.Wait()
+}
+
+// part is one of the parts of the reconciler, which run beside each other.
+type part struct {
+	failure string // what the log says when the part fails
+	run     func(context.Context) (pause time.Duration, err error)
+}
+
+// repeat runs the part again and again until ctx ends.
+func (p part) repeat(ctx context.Context) {
+	failures := failureLog{what: p.failure}
+	for ctx.Err() == nil {
+		pause, err := p.run(ctx)
+		failures.log(ctx, err)
+		sleep(ctx, pause)
+	}
+}
+
+// whileBound returns a part that runs only while the database is bound to the Temporal namespace of this process. If the database is bound to
+// another namespace, the part calls stop instead. If Temporal is unavailable, the part fails.
+func (r *Reconciler) whileBound(stop func(), run func(context.Context) (time.Duration, error)) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		bound, err := r.binding.IsBound(ctx)
+		switch {
+		case err != nil:
+			return ensureInterval, err
+		case !bound:
+			stop()
+			return 0, nil
+		}
+		return run(ctx)
+	}
 }
 
 // every returns a part of the reconciler that pauses for the same time after each call.
