@@ -27,9 +27,11 @@ const signedByHand = "package agentreport runs the commands together and verifie
 var notRun = []struct{ prefix, reason string }{
 	{"make ", "the target takes minutes or runs this test; make -n checks that the target exists"},
 	{"git ", "needs a remote or changes the working tree"},
-	{"for image in $(docker ", "needs a container engine and its registry"},
+	{"sed -n 's/.*image: ", "needs a container engine and its registry"},
 	{"docker ", "needs a container engine; package deploy tests the files"},
 	{"deploy/certificates.sh", "a step of the deployment with Docker Compose; package deploy runs the script into another folder"},
+	{"deploy/secrets.sh", "a step of the deployment with Docker Compose; package deploy runs the script into another folder"},
+	{"(set -a; . ./.env; deploy/secrets.sh)", "needs the file of an earlier version; package deploy runs the script with such variables"},
 	{"install -m 600 deploy/", "a step of the deployment with Docker Compose; package deploy tests the files"},
 	{"go test ", "is a test itself"},
 	{"go install ", "writes into the user's folder of programs"},
