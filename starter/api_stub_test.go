@@ -156,7 +156,7 @@ func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any
 		all[id] = cli.Object{"id": len(all) + 1, "kind": body["kind"], "plan": body["plan"], "reason": body["reason"], "state": "running", "sentence": fmt.Sprintf("The %v %s is running.", body["kind"], id)}
 		return 202, cli.Object{"run": maps.Clone(all[id])}
 	case len(rest) == 0:
-		return 200, cli.Object{"runs": s.named(all, "")}
+		return 200, cli.Object{"runs": runPage(s.named(all, ""), r.URL.Query().Get("before"))}
 	case all[rest[0]] == nil:
 		return missing(rest[0])
 	case len(rest) == 1:
@@ -170,6 +170,15 @@ func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any
 		return 200, cli.Object{"findings": []cli.Object{{"object_type": "port", "object_id": "p1", "kind": "extra", "operation": "delete", "outcome": "recorded"}}}
 	}
 	return 200, cli.Object{"findings": []cli.Object{}}
+}
+
+// runPage returns the page of two runs, newest first, that follows the run with the number `before`.
+func runPage(all []cli.Object, before string) []cli.Object {
+	slices.Reverse(all)
+	if i := slices.IndexFunc(all, func(o cli.Object) bool { return fmt.Sprint(o["id"]) == before }); i >= 0 {
+		all = all[i+1:]
+	}
+	return all[:min(2, len(all))]
 }
 
 // missing returns Neutron's answer for an object that does not exist.

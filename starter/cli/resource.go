@@ -23,8 +23,11 @@ type Resource struct {
 	// IgnoresFilters is true if the API ignores the query parameters of a list, except Parameters. Then List filters the objects itself.
 	IgnoresFilters bool
 	Parameters     []string
-	Columns        []string // columns of the list
-	Fields         []Field
+	// PageParameter is the query parameter for the next page of a list: the ID of the last object on the page before. Empty: an answer
+	// contains the whole list.
+	PageParameter string
+	Columns       []string // columns of the list
+	Fields        []Field
 }
 
 // IsUUID reports whether s is a UUID in the usual form with hyphens.
@@ -72,6 +75,21 @@ func (r *Resource) List(ctx context.Context, s *Session, query url.Values) ([]Ob
 	if err != nil {
 		return nil, err
 	}
+	all, err := r.page(ctx, s, query)
+	if err != nil {
+		return nil, err
+	}
+	for last := all; r.PageParameter != "" && len(ignored) > 0 && len(last) > 0; all = append(all, last...) { // the filters need the whole list
+		query.Set(r.PageParameter, Cell(last[len(last)-1][r.IDKey]))
+		if last, err = r.page(ctx, s, query); err != nil {
+			return nil, err
+		}
+	}
+	return ignored.apply(r, all)
+}
+
+// page reads one page of the collection.
+func (r *Resource) page(ctx context.Context, s *Session, query url.Values) ([]Object, error) {
 	path := r.Path
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -84,7 +102,7 @@ func (r *Resource) List(ctx context.Context, s *Session, query url.Values) ([]Ob
 	if !ok {
 		return nil, Errorf(ExitOther, "Is --url a berth API?", "GET %s answered without %q", path, r.PluralKey)
 	}
-	return ignored.apply(r, all)
+	return all, nil
 }
 
 // Get reads one object.

@@ -17,6 +17,7 @@ import (
 var Runs = &cli.Resource{
 	Name: "odl", Path: "/journal/v1/runs", SingularKey: "run", PluralKey: "runs",
 	IDKey: "id", NameKey: "id", IsID: cli.Digits.MatchString, IgnoresFilters: true,
+	Parameters: []string{"before", "limit"}, PageParameter: "before",
 	Columns: []string{"id", "kind", "state", "actor", "reason", "note", "created_at", "finished_at"},
 }
 

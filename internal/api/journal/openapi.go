@@ -68,7 +68,10 @@ func runOperations() []openapi.Operation {
 	list := openapi.Object(openapi.Fields{"runs": openapi.Array(openapi.Of[run]().With("kind", kinds).Named("Run"))})
 	findings := openapi.Object(openapi.Fields{"findings": openapi.Array(openapi.Of[finding]().With("attributes", openapi.Array(openapi.String()).Nullable()).Named("Finding"))})
 	return []openapi.Operation{
-		{Method: http.MethodGet, Path: "/runs", Summary: "List full syncs, recoveries, audits and repairs, newest first.", Responses: openapi.Returns(http.StatusOK, list)},
+		{Method: http.MethodGet, Path: "/runs", Summary: "List full syncs, recoveries, audits and repairs, newest first.",
+			Query: []openapi.Parameter{{Name: "before", Description: "The number of the last run on the previous page.", Schema: openapi.Integer()},
+				{Name: "limit", Description: "The maximum number of runs; 50 if not given.", Schema: openapi.Integer()}},
+			Responses: openapi.Returns(http.StatusOK, list)},
 		{Method: http.MethodPost, Path: "/runs", Summary: "Start a run. If a run of the kind is active, the answer is this run.",
 			Body: openapi.InputOf[runBody]("kind").With("kind", kinds).With("reason", openapi.Text(maxReason)).
 				With("plan", openapi.Integer().Describe("The audit whose findings a repair repairs; required for a repair only.")),

@@ -22,42 +22,57 @@ const (
 // the number of the last journal entry on the previous page.
 func filter(query string) (journalstore.EntryFilter, error) {
 	f := journalstore.EntryFilter{Limit: defaultLimit, Newest: true}
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return f, osapi.Fault(http.StatusBadRequest, "", "The query string is malformed.")
-	}
-	for name, given := range values {
-		value := given[0]
-		switch {
-		case len(given) > 1:
-			return f, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
-		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-			return f, osapi.Fault(http.StatusBadRequest, "", "The value of '%s' is not UTF-8 text without NUL characters.", name)
-		}
-		ok := true
+	return f, readQuery(query, "state, type, object, limit, order and after", func(name, value string) (known, valid bool) {
+		valid = true
 		switch name {
 		case "state":
-			f.State, ok = stateOf(value)
+			f.State, valid = stateOf(value)
 		case "type":
 			f.Type = value
 		case "object":
 			f.Object = value
 		case "after":
-			f.After, ok = positive(value)
+			f.After, valid = positive(value)
 		case "limit":
-			var n int64
-			n, ok = positive(value)
-			f.Limit = int(min(n, maxLimit))
+			f.Limit, valid = limitOf(value)
 		case "order":
-			f.Newest, ok = value == "desc", value == "asc" || value == "desc"
+			f.Newest, valid = value == "desc", value == "asc" || value == "desc"
 		default:
-			return f, osapi.Fault(http.StatusBadRequest, "", "Unknown query parameter '%s'. The parameters are state, type, object, limit, order and after.", name)
+			return false, false
 		}
-		if !ok {
-			return f, osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.", value, name)
+		return true, valid
+	})
+}
+
+// readQuery calls `set` for each parameter of a query. The function `set` reports whether it knows the parameter, and whether the value is
+// valid. The text `parameters` lists the parameters that `set` knows.
+func readQuery(query, parameters string, set func(name, value string) (known, valid bool)) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return osapi.Fault(http.StatusBadRequest, "", "The query string is malformed.")
+	}
+	for name, given := range values {
+		value := given[0]
+		switch {
+		case len(given) > 1:
+			return osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
+		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+			return osapi.Fault(http.StatusBadRequest, "", "The value of '%s' is not UTF-8 text without NUL characters.", name)
+		}
+		switch known, valid := set(name, value); {
+		case !known:
+			return osapi.Fault(http.StatusBadRequest, "", "Unknown query parameter '%s'. The parameters are %s.", name, parameters)
+		case !valid:
+			return osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.", value, name)
 		}
 	}
-	return f, nil
+	return nil
+}
+
+// limitOf reads the maximum number of items of a page.
+func limitOf(value string) (int, bool) {
+	n, ok := positive(value)
+	return int(min(n, maxLimit)), ok
 }
 
 func stateOf(value string) (journal.State, bool) {

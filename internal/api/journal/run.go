@@ -87,11 +87,27 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	return http.StatusAccepted, map[string]run{"run": runOf(started)}, nil
 }
 
-// maxRuns is the maximum number of runs in a list.
-const maxRuns = 50
+// defaultRuns is the maximum number of runs in a list whose request names no limit.
+const defaultRuns = 50
 
+// listRuns lists runs, newest first. The query parameter `before` is the number of the last run on the previous page.
 func (h handlers) listRuns(r *http.Request) (int, any, error) {
-	runs, err := h.runs.Runs(r.Context(), maxRuns)
+	before, limit := int64(0), defaultRuns
+	err := readQuery(r.URL.RawQuery, "before and limit", func(name, value string) (known, valid bool) {
+		switch name {
+		case "before":
+			before, valid = positive(value)
+		case "limit":
+			limit, valid = limitOf(value)
+		default:
+			return false, false
+		}
+		return true, valid
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	runs, err := h.runs.Runs(r.Context(), before, limit)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -36,6 +36,14 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 	if _, answer := send(t, h, "admin", "GET", "/runs", ""); len(answer["runs"].([]any)) != 1 {
 		t.Errorf("GET /runs: got %v, want one run", answer)
 	}
+	for query, want := range map[string]int{"?before=1": 200, "?limit=5&before=2": 200, "?before=0": 400, "?limit=x": 400, "?state=done": 400, "?limit=1&limit=2": 400} {
+		if status, answer := send(t, h, "admin", "GET", "/runs"+query, ""); status != want {
+			t.Errorf("GET /runs%s: got %d %v, want %d", query, status, answer, want)
+		}
+	}
+	if _, answer := send(t, h, "admin", "GET", "/runs?before=1", ""); len(answer["runs"].([]any)) != 0 {
+		t.Errorf("GET /runs?before=1: got %v, want no run", answer)
+	}
 	if status, answer := send(t, h, "admin", "GET", "/runs/1", ""); status != 200 || !strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
 		t.Errorf("GET /runs/1: got %d %v, want 200 with the sentence that the audit is running", status, answer)
 	}

@@ -107,9 +107,14 @@ func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// Runs lists up to `limit` runs, newest first.
-func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
-	rows, err := s.db.Query(ctx, `select `+runColumns+` from mirror_run order by id desc limit $1`, limit)
+// Runs lists up to `limit` runs, newest first. If `before` is not 0, Runs lists only runs that are older than the run with this number.
+func (s *Store) Runs(ctx context.Context, before int64, limit int) ([]journal.Run, error) {
+	rows, err := s.db.Query(ctx, `
+		select `+runColumns+`
+		from mirror_run
+		where $1 = 0 or id < $1
+		order by id desc
+		limit $2`, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}

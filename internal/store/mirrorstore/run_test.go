@@ -28,7 +28,7 @@ func TestTrimRuns_KeepsOpenRunsAndTheirPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	runs, err := s.Mirror.Runs(t.Context(), 10)
+	runs, err := s.Mirror.Runs(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
