@@ -107,9 +107,6 @@ type Verifier struct {
 	found      bool
 }
 
-// Position returns the position of the last record that the Verifier has checked.
-func (v *Verifier) Position() Position { return v.position }
-
 // Check checks the next page. The records of the page must follow the position of the Verifier.
 func (v *Verifier) Check(p Page) error {
 	if !v.begun || p.Anchor.Sequence > v.position.Sequence { // the retention may delete records while the Verifier reads

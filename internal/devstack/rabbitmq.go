@@ -192,12 +192,6 @@ func (r *RabbitMQ) ready(ctx context.Context) error {
 	return err
 }
 
-// Stop shuts the broker down.
-func (r *RabbitMQ) Stop() {
-	r.proc.stop(syscall.SIGTERM, 20*time.Second)
-	r.epmd.stop(syscall.SIGKILL, time.Second)
-}
-
 // Kill sends SIGKILL to the broker.
 func (r *RabbitMQ) Kill() {
 	r.proc.stop(syscall.SIGKILL, time.Second)

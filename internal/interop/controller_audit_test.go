@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"berth/internal/journal"
 	"berth/internal/server/servertest"
 )
 
@@ -92,7 +91,7 @@ func plantDifferences(s *servertest.Deployment, n int) []string {
 // changedObject returns a copy of an object with another value of one attribute, and the name of this attribute. The name is empty if
 // berth cannot update objects of the type.
 func changedObject(typ string, o map[string]any) (attribute string, changed map[string]any) {
-	if journal.HasNoUpdate(typ) {
+	if typ == typeWithoutUpdate {
 		return "", nil
 	}
 	changed = maps.Clone(o)

@@ -112,9 +112,6 @@ func IsKnownType(typ string) bool { return byType[typ].typ != "" }
 // HasAPI reports whether berth has a Neutron API for the type. Other services must not record changes of a type for which berth has an API.
 func HasAPI(typ string) bool { return byType[typ].hasAPI }
 
-// HasNoUpdate reports whether the controller cannot update objects of the type.
-func HasNoUpdate(typ string) bool { return byType[typ].noUpdate }
-
 // OwnedTypes returns the types whose objects the controller deletes together with an object of this type. The deletion of such owned
 // objects has no journal entry of its own.
 func OwnedTypes(typ string) []string { return byType[typ].owns }

@@ -5,9 +5,9 @@ package lease
 type CloudReservation struct {
 	Reservation
 	Project      string
-	ComputeHosts []ReservedHost         `json:"Servers"`   // hosts of the reservation, or of its instances
-	FloatingIPs  []ReservableFloatingIP `json:"Floating"`  // floating IPs of the reservation
-	Segment      Segment                `json:",omitzero"` // network segment of the reservation
+	ComputeHosts []ReservedHost         // hosts of the reservation, or of its instances
+	FloatingIPs  []ReservableFloatingIP // floating IPs of the reservation
+	Segment      Segment                // network segment of the reservation
 }
 
 // ReservedHost is a reserved host; the field Service is the name of the host's Nova compute service.
@@ -18,8 +18,8 @@ type ReservedHost struct {
 
 // CloudIDs holds the IDs of the objects that were created in Nova or Neutron for a reservation.
 type CloudIDs struct {
-	Revision      int64 `json:"Shape"` // revision of the reservation that Nova and Neutron have
+	Revision      int64 // revision of the reservation that Nova and Neutron have
 	AggregateID   *int64
 	ServerGroupID string
-	NetworkID     string `json:",omitempty"`
+	NetworkID     string
 }

@@ -21,7 +21,7 @@ type Host struct {
 	ID                int64
 	Hostname          string
 	Provider          uuid.UUID // resource provider of the hypervisor
-	NestedProvider    uuid.UUID `json:"Nested"` // child provider that reservations allocate from
+	NestedProvider    uuid.UUID // child provider that reservations allocate from
 	ServiceName       string
 	HypervisorType    string
 	HypervisorVersion int
@@ -34,7 +34,7 @@ type Host struct {
 	Capabilities      map[string]string
 	CreatedAt         time.Time
 	UpdatedAt         *time.Time
-	Quarantine        *Quarantine `json:",omitempty"` // nil: no lease has failed to release the host
+	Quarantine        *Quarantine // nil: no lease has failed to release the host
 }
 
 // Quarantine says which lease has failed to release a host. New reservations do not get the host, and pending reservations move to other

@@ -7,11 +7,11 @@ import (
 
 // Limits are the operator's settings for leases.
 type Limits struct {
-	CleaningTime   time.Duration `json:"Cleaning"` // how long a host stays unavailable after the end of a lease
-	MaxDuration    time.Duration `json:"Longest"`  // maximum duration of a lease; 0: unlimited
-	ExemptProjects []string      `json:"Exempt"`   // projects without a maximum duration
-	BeforeEndLead  time.Duration `json:"Lead"`     // default time between the before_end_lease event and the end; 0: no such event
-	RandomHosts    bool          `json:"Shuffled"` // choose at random among equally suitable hosts
+	CleaningTime   time.Duration // how long a host stays unavailable after the end of a lease
+	MaxDuration    time.Duration // maximum duration of a lease; 0: unlimited
+	ExemptProjects []string      // projects without a maximum duration
+	BeforeEndLead  time.Duration // default time between the before_end_lease event and the end; 0: no such event
+	RandomHosts    bool          // choose at random among equally suitable hosts
 }
 
 // CheckNew returns a fault if a new lease of the project lasts longer than the maximum duration.

@@ -34,9 +34,9 @@ const (
 type AgentNotification struct {
 	ID         int64
 	Network    uuid.UUID
-	Resource   string `json:"Kind"`
+	Resource   string
 	Event      string
-	ResourceID uuid.UUID       `json:"Object"`
+	ResourceID uuid.UUID
 	Data       json.RawMessage // for a deletion the last state, in the format of the Networking API
 	Age        time.Duration
 	Claimed    bool // a process sends the notification now, without Temporal

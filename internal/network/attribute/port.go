@@ -94,11 +94,6 @@ var Ports = []Definition[port, portChange]{
 	{Name: Why},
 }
 
-// PortREST returns the representation of the port in the Networking API, for an administrator or for a member of a project.
-func PortREST(p network.Port, admin bool) map[string]any {
-	return PortView(p, func(string) bool { return admin })
-}
-
 // PortView returns the representation of the port in the Networking API. The function visible says whether the caller sees an attribute
 // that only administrators see by default.
 func PortView(p network.Port, visible func(name string) bool) map[string]any {

@@ -22,8 +22,8 @@ var update = flag.Bool("update", false, "write the golden files in testdata inst
 func TestPort_ViewsEqualGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, view := range map[string]func(network.Port) map[string]any{
-		"rest_admin":     func(p network.Port) map[string]any { return attribute.PortREST(p, true) },
-		"rest_member":    func(p network.Port) map[string]any { return attribute.PortREST(p, false) },
+		"rest_admin":     func(p network.Port) map[string]any { return attribute.PortView(p, func(string) bool { return true }) },
+		"rest_member":    func(p network.Port) map[string]any { return attribute.PortView(p, func(string) bool { return false }) },
 		"rpc":            attribute.PortRPC,
 		"versioned_1_7":  func(p network.Port) map[string]any { return attribute.PortVersioned(p, sampleNetwork(), "1.7") },
 		"versioned_1_10": func(p network.Port) map[string]any { return attribute.PortVersioned(p, sampleNetwork(), "1.10") },

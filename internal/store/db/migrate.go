@@ -18,9 +18,9 @@ var migrations embed.FS
 
 // Migration describes one migration of the schema, and says whether the migration is applied to the database.
 type Migration struct {
-	Version int64  `json:"version"`
-	Name    string `json:"name"`
-	Applied bool   `json:"applied"`
+	Version int64
+	Name    string
+	Applied bool
 }
 
 // Migrate applies all pending migrations to the database with the given URL and returns these migrations. If another process is already
