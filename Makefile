@@ -71,8 +71,9 @@ screenshots: ## draw the pages of the console for the documentation with Chromiu
 	@go test -count 1 ./internal/api/console -run TestScreenshots -screenshots "$(CURDIR)/docs/images"
 
 .PHONY: generate
-generate: ## rewrite docs/settings.md from the table of settings
+generate: ## rewrite docs/settings.md from the table of settings, and the import rules in docs/architecture.md
 	@go test -count 1 ./internal/config -run SettingsPage -update
+	@go test -count 1 ./internal -run ImportTables -update
 
 .PHONY: lint
 lint: ## check the Go toolchain, run gofmt, go vet, staticcheck and workflowcheck, and check the licences of all modules

@@ -98,12 +98,12 @@ func TestDocs_NamesExistInCode(t *testing.T) {
 	}
 }
 
-// TestDocs_ArchitectureNamesEveryPackage checks that docs/architecture.md names every package.
+// TestDocs_ArchitectureNamesEveryPackage checks that docs/architecture.md names every package, not only in the generated tables.
 func TestDocs_ArchitectureNamesEveryPackage(t *testing.T) {
 	t.Parallel()
-	text := prose(t, "docs/architecture.md")
+	before, _, _ := strings.Cut(prose(t, "docs/architecture.md"), tablesBegin)
 	for name := range packages(t) {
-		if !strings.Contains(text, "`"+name+"`") {
+		if !strings.Contains(before, "`"+name+"`") {
 			t.Errorf("docs/architecture.md does not name the package `%s`, want every package named", name)
 		}
 	}

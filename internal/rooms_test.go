@@ -127,7 +127,7 @@ var packageRules = map[string]packageRule{
 		why:    "Temporal replays workflows from their histories, so they are deterministic; activities do all I/O",
 	},
 	"activities": {
-		may: []string{"internal/contract", "internal/coalesce", "internal/delivery", "internal/store", "internal/store/...", "internal/odl",
+		may: []string{"internal/contract", "internal/coalesce", "internal/delivery", "internal/store/...", "internal/odl",
 			"internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory",
 			"internal/text"},
 		never:  []string{"net/http", "go.temporal.io/sdk/client", "go.temporal.io/sdk/workflow"},
