@@ -47,62 +47,89 @@ func WorkflowID(r *cli.Resource, id string) string {
 	}
 }
 
+// signalFlags are the flags of `starter signal`.
+type signalFlags struct {
+	report   contract.Report // without a signature
+	ack      bool
+	key      string
+	lifetime *time.Duration
+	limit    *time.Duration // for the answer
+}
+
 func signalCommand(f *pflag.FlagSet) cli.Action {
-	entity := f.String("entity", "", "provisioning entity: DHCP, L2, or another one that blocks the port")
-	host := f.String("host", "", "host of the agent")
-	event := f.String("event", "complete", "complete: the entity has done its part; begun: the agent works on it and will report again; lost: the device is unplugged, "+
-		"or the agent gave up; block: the port waits for the entity from now on; unblock: the port no longer waits for the entity")
-	owner := f.String("owner", "", "with --event block: who adds the block")
-	seconds := f.Int64("timeout-seconds", 0, "with --event block: the seconds until the block's deadline; the port waits on after the deadline, or gets the status ERROR with --fatal (0: no deadline)")
-	fatal := f.Bool("fatal", false, "with --event block: the port becomes ERROR after --timeout-seconds")
-	revision := f.Int64("revision", 0, "revision_number of the port that the agent provisioned; reports for an earlier binding are ignored (0: not given)")
-	ack := f.Bool("ack", false, "send an update instead of a signal and wait for the answer")
-	key := f.String("key", "", "PEM file with a private key of the host: sign the report")
-	lifetime := f.Duration("expires-in", time.Hour, "with --key: how long the signature is valid, at most 24h")
-	limit := cli.TimeoutFlag(f, 30*time.Second, "how long --ack waits for the answer")
-	return func(ctx context.Context, s *cli.Session, args []string) error {
-		if *entity == "" || *host == "" {
-			return cli.UsageError("--entity and --host are required")
-		}
-		if !slices.Contains(contract.ReportEvents, *event) {
-			return cli.UsageError("--event %q is none of %s", *event, strings.Join(contract.ReportEvents, ", "))
-		}
-		if *event != "block" && (*owner != "" || *seconds != 0 || *fatal) {
-			return cli.UsageError("--owner, --timeout-seconds and --fatal are only for --event block")
-		}
-		if *revision < 0 {
-			return cli.UsageError("--revision %d is not a revision_number", *revision)
-		}
-		r, id, err := ResolveTarget(ctx, s, args[0])
-		if err != nil {
-			return err
-		}
-		if r != Ports {
-			return cli.UsageError("%q is not a port; only ports take provisioning reports", args[0])
-		}
-		report := contract.Report{Entity: *entity, Host: *host, Event: *event, Revision: *revision,
-			Owner: *owner, TimeoutSeconds: *seconds, Fatal: *fatal}
-		if *key != "" {
-			if report, err = signReport(report, *key, contract.PortID(id), s.Now(), *lifetime); err != nil {
-				return err
-			}
-		}
-		if !*ack {
-			if err := retryUntilStarted(ctx, s, id, func() error { return SignalReport(ctx, s, contract.PortID(id), report) }); err != nil {
-				return err
-			}
-			return s.Output.PrintMessage(cli.Object{"object": contract.PortID(id), "sent": true}, "sent the event %s of %s on %s to %s", *event, *entity, *host, contract.PortID(id))
-		}
-		var result contract.ReportResult
-		err = retryUntilStarted(ctx, s, id, func() (err error) {
-			result, err = updateReport(ctx, s, contract.PortID(id), report, *limit)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return s.Output.PrintMessage(result, "%s: %s, %s", contract.PortID(id), result.Status, remainingBlocks(result))
+	var c signalFlags
+	f.StringVar(&c.report.Entity, "entity", "", "provisioning entity: DHCP, L2, or another one that blocks the port")
+	f.StringVar(&c.report.Host, "host", "", "host of the agent")
+	f.StringVar(&c.report.Event, "event", "complete", "complete: the entity has done its part; begun: the agent works on it and will report "+
+		"again; lost: the device is unplugged, or the agent gave up; block: the port waits for the entity from now on; "+
+		"unblock: the port no longer waits for the entity")
+	f.StringVar(&c.report.Owner, "owner", "", "with --event block: who adds the block")
+	f.Int64Var(&c.report.TimeoutSeconds, "timeout-seconds", 0, "with --event block: the seconds until the block's deadline; the port waits on "+
+		"after the deadline, or gets the status ERROR with --fatal (0: no deadline)")
+	f.BoolVar(&c.report.Fatal, "fatal", false, "with --event block: the port becomes ERROR after --timeout-seconds")
+	f.Int64Var(&c.report.Revision, "revision", 0, "revision_number of the port that the agent provisioned; reports for an earlier binding are "+
+		"ignored (0: not given)")
+	f.BoolVar(&c.ack, "ack", false, "send an update instead of a signal and wait for the answer")
+	f.StringVar(&c.key, "key", "", "PEM file with a private key of the host: sign the report")
+	c.lifetime = f.Duration("expires-in", time.Hour, "with --key: how long the signature is valid, at most 24h")
+	c.limit = cli.TimeoutFlag(f, 30*time.Second, "how long --ack waits for the answer")
+	return c.run
+}
+
+// check checks the flags that describe the report.
+func (c *signalFlags) check() error {
+	switch r := c.report; {
+	case r.Entity == "" || r.Host == "":
+		return cli.UsageError("--entity and --host are required")
+	case !slices.Contains(contract.ReportEvents, r.Event):
+		return cli.UsageError("--event %q is none of %s", r.Event, strings.Join(contract.ReportEvents, ", "))
+	case r.Event != "block" && (r.Owner != "" || r.TimeoutSeconds != 0 || r.Fatal):
+		return cli.UsageError("--owner, --timeout-seconds and --fatal are only for --event block")
+	case r.Revision < 0:
+		return cli.UsageError("--revision %d is not a revision_number", r.Revision)
 	}
+	return nil
+}
+
+func (c *signalFlags) run(ctx context.Context, s *cli.Session, args []string) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	r, id, err := ResolveTarget(ctx, s, args[0])
+	if err != nil {
+		return err
+	}
+	if r != Ports {
+		return cli.UsageError("%q is not a port; only ports take provisioning reports", args[0])
+	}
+	report := c.report
+	if c.key != "" {
+		if report, err = signReport(report, c.key, contract.PortID(id), s.Now(), *c.lifetime); err != nil {
+			return err
+		}
+	}
+	if c.ack {
+		return c.update(ctx, s, id, report)
+	}
+	workflow := contract.PortID(id)
+	if err := retryUntilStarted(ctx, s, id, func() error { return SignalReport(ctx, s, workflow, report) }); err != nil {
+		return err
+	}
+	return s.Output.PrintMessage(cli.Object{"object": workflow, "sent": true},
+		"sent the event %s of %s on %s to %s", report.Event, report.Entity, report.Host, workflow)
+}
+
+// update sends the report as an update, and prints the answer.
+func (c *signalFlags) update(ctx context.Context, s *cli.Session, id string, report contract.Report) error {
+	var result contract.ReportResult
+	err := retryUntilStarted(ctx, s, id, func() (err error) {
+		result, err = updateReport(ctx, s, contract.PortID(id), report, *c.limit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.Output.PrintMessage(result, "%s: %s, %s", contract.PortID(id), result.Status, remainingBlocks(result))
 }
 
 // workflowStartTimeout is how long retryUntilStarted waits for the workflow of an existing port to start.

@@ -30,22 +30,8 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 	if err != nil {
 		return p, err
 	}
-	if c.PortSecurity == nil {
-		p.PortSecurity = pc.network.PortSecurity
-	}
-	if p.Trusted() {
-		p.PortSecurity, c.SecurityGroups = false, nil
-	}
-	if p, err = applySecurityGroups(ctx, tx, p, c); err != nil {
+	if p, err = secureNewPort(ctx, tx, p, c, pc); err != nil {
 		return p, err
-	}
-	if err := checkQuotaLimit(ctx, tx, network.QuotaPorts, p.Project, 1, pc.portLimit); err != nil {
-		return p, err
-	}
-	if p.UsesDefaultGroup(c) {
-		if p, err = addDefaultGroup(ctx, tx, p, pc.defaultGroup); err != nil {
-			return p, err
-		}
 	}
 	p.NetworkType = pc.network.Type
 	p = p.BindWith(pc.agents)
@@ -72,6 +58,28 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 		}
 	}
 	return provisionPort(ctx, tx, p, now)
+}
+
+// secureNewPort returns a new port with its port security and its security groups. secureNewPort returns an error if the project has reached
+// its quota of ports.
+func secureNewPort(ctx context.Context, tx *transaction, p network.Port, c network.PortChange, pc portContext) (network.Port, error) {
+	if c.PortSecurity == nil {
+		p.PortSecurity = pc.network.PortSecurity
+	}
+	if p.Trusted() {
+		p.PortSecurity, c.SecurityGroups = false, nil
+	}
+	p, err := applySecurityGroups(ctx, tx, p, c)
+	if err != nil {
+		return p, err
+	}
+	if err := checkQuotaLimit(ctx, tx, network.QuotaPorts, p.Project, 1, pc.portLimit); err != nil {
+		return p, err
+	}
+	if !p.UsesDefaultGroup(c) {
+		return p, nil
+	}
+	return addDefaultGroup(ctx, tx, p, pc.defaultGroup)
 }
 
 // portContext is the state of network, host and project that the creation of a port depends on.
