@@ -21,14 +21,14 @@ const (
 
 // BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease (such as its start
 // or end). A later attempt of a refused step may succeed, so the lease's workflow retries the step and decides for how long.
-const BackendError = "Unwilling"
+const BackendError = "BackendError"
 
 // Types of errors that only package activities uses.
 const (
 	// retryRequested is the type of an error that an activity returns to make Temporal retry the activity later.
-	retryRequested = "Again"
+	retryRequested = "RetryRequested"
 	// objectErrorType is the type of an error that concerns the requested objects and not the whole controller.
-	objectErrorType = "Odd"
+	objectErrorType = "ObjectError"
 )
 
 // classify decides whether Temporal retries an error. Temporal does not retry an error that is a final answer of the database, such as

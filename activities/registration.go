@@ -2,27 +2,27 @@ package activities
 
 import "go.temporal.io/sdk/activity"
 
-// Registered names of the activities. Workflows call activities by their registered names. The registered name of an activity must never
-// change, because the histories of running workflows contain it; only the Go method may be renamed.
+// Registered names of the activities: the names of their methods. The registered name of an activity must never change, because the
+// histories of running workflows contain it; if a method is renamed, it keeps its registered name.
 const (
-	ApplyPortReports     = "SettlePort"
+	ApplyPortReports     = "ApplyPortReports"
 	NotifyNova           = "NotifyNova"
-	NotifyAgents         = "TellAgents"
-	ReadLease            = "Lease"
+	NotifyAgents         = "NotifyAgents"
+	ReadLease            = "ReadLease"
 	AdvanceLeases        = "AdvanceLeases"
 	BeginLease           = "BeginLease"
 	FinishLease          = "FinishLease"
-	ProvisionReservation = "WireReservation"
-	ReleaseReservation   = "UnwireReservation"
-	RunBeforeEndAction   = "PrepareEnd"
-	NotifyWebhook        = "TellLease"
-	SyncFreepoolHost     = "PoolHost"
+	ProvisionReservation = "ProvisionReservation"
+	ReleaseReservation   = "ReleaseReservation"
+	RunBeforeEndAction   = "RunBeforeEndAction"
+	NotifyWebhook        = "NotifyWebhook"
+	SyncFreepoolHost     = "SyncFreepoolHost"
 	TryEntry             = "TryEntry"
 	MirrorEntry          = "MirrorEntry"
 	StepRun              = "StepRun"
 	Sweep                = "Sweep"
-	StartDueRuns         = "WatchController"
-	HealReservations     = "WatchHosts"
+	StartDueRuns         = "StartDueRuns"
+	HealReservations     = "HealReservations"
 )
 
 // Functions returns the activity functions by registered name.

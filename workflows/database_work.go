@@ -22,7 +22,7 @@ func runDatabaseWork(ctx workflow.Context, status *statusReporter, full func() b
 	if err := status.waitForDatabase(ctx, err); err != nil {
 		return err
 	}
-	switch interrupted, err := executeUntil(remoteDatabase(ctx, summary), full, changeFullDatabaseWork, result, activity, args...); {
+	switch interrupted, err := executeUntilFull(remoteDatabase(ctx, summary), full, result, activity, args...); {
 	case interrupted && err != nil:
 		return errInterrupted
 	case err != nil:
@@ -35,9 +35,7 @@ func runDatabaseWork(ctx workflow.Context, status *statusReporter, full func() b
 // the workflow must continue as new.
 var errInterrupted = errors.New("the activity was interrupted")
 
-// databaseMayReturn reports whether a regular activity should repeat database work that failed in a local activity. In
-// runs that began before the change "wait for the database in a regular activity", such a failure ends the workflow.
+// databaseMayReturn reports whether a regular activity should repeat database work that failed in a local activity.
 func databaseMayReturn(ctx workflow.Context, err error) bool {
-	return !isFinal(err) && !hasType(err, activities.BackendError) && ctx.Err() == nil &&
-		workflow.GetVersion(ctx, "wait for the database in a regular activity", workflow.DefaultVersion, 1) == 1
+	return !isFinal(err) && !hasType(err, activities.BackendError) && ctx.Err() == nil
 }

@@ -6,8 +6,8 @@ import (
 	"berth/internal/contract"
 )
 
-// delivery describes a workflow that delivers recorded notifications or changes to another service (Announce, Webhook,
-// Pool).
+// delivery describes a workflow that delivers recorded notifications or changes to another service (AgentNotifications,
+// Webhook, Pool).
 type delivery struct {
 	workflow string // workflow type
 	id       string // workflow ID
@@ -18,9 +18,8 @@ type delivery struct {
 	whyUndelivered func(lastError string) contract.Why
 }
 
-// stateUndelivered is the workflow's state after the first attempt has failed and until the delivery succeeds. The
-// value of stateUndelivered must not change, because the recorded histories in testdata contain this value.
-const stateUndelivered = "untold"
+// stateUndelivered is the workflow's state after the first attempt has failed and until the delivery succeeds.
+const stateUndelivered = "undelivered"
 
 // deliver runs the activity of a delivery until the activity has succeeded and no further nudge (signal `changed`)
 // waits in the channel. The first attempt of a delivery is a local activity. Further attempts of a delivery are
@@ -88,17 +87,11 @@ func deliveryIsFull(ctx workflow.Context, received int) bool {
 // activity has ended, executeUntilFull cancels the activity and returns true as `interrupted`. An attempt that runs at
 // this moment ends first.
 func executeUntilFull(ctx workflow.Context, full func() bool, result any, activity string, args ...any) (interrupted bool, err error) {
-	return executeUntil(ctx, full, changeFullDelivery, result, activity, args...)
-}
-
-// executeUntil does the same as executeUntilFull. The parameter `change` is a change ID for
-// workflow.GetVersion: a run that began before this change does not interrupt the activity.
-func executeUntil(ctx workflow.Context, full func() bool, change string, result any, activity string, args ...any) (interrupted bool, err error) {
 	activityCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	attempts := workflow.ExecuteActivity(activityCtx, activity, args...)
 	err = workflow.Await(ctx, func() bool { return attempts.IsReady() || full() })
-	interrupted = err == nil && !attempts.IsReady() && mayInterrupt(ctx, change)
+	interrupted = err == nil && !attempts.IsReady()
 	if interrupted {
 		cancel()
 	}
@@ -114,22 +107,9 @@ func pauseUntilFull(ctx workflow.Context, full func() bool) (interrupted bool) {
 	if workflow.Await(ctx, func() bool { return timer.IsReady() || full() }) != nil {
 		return false
 	}
-	if full() && mayInterrupt(ctx, changeFullDelivery) {
+	if full() {
 		return true
 	}
 	_ = timer.Get(ctx, nil)
 	return false
-}
-
-// Change IDs for workflow.GetVersion. A run that began before such a change does not interrupt its activity in order to continue as new.
-const (
-	changeFullDelivery     = "interrupt a full delivery"
-	changeFullDatabaseWork = "interrupt full work of the database"
-	changeFullStep         = "interrupt a full step"
-)
-
-// mayInterrupt reports whether the workflow may interrupt an activity. A run that reached this point before the change
-// `change` existed waits for the end of the activity instead.
-func mayInterrupt(ctx workflow.Context, change string) bool {
-	return workflow.GetVersion(ctx, change, workflow.DefaultVersion, 1) == 1
 }

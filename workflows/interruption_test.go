@@ -171,18 +171,18 @@ func TestRealServer_DeletedPortIsNeverFullWhileNovaIsAway(t *testing.T) {
 func TestRealServer_DeliveryIsNeverFullWhileItsReceiverIsAway(t *testing.T) {
 	t.Parallel()
 	w := &fakeRows{receiverFailures: 1 << 30}
-	s := newScenario(t, contract.Announce, contract.AnnounceID(leaseID.String()), w.functions())
-	s.waitForState("untold")
+	s := newScenario(t, contract.AgentNotifications, contract.AgentNotificationsID(leaseID.String()), w.functions())
+	s.waitForState("undelivered")
 	first := s.currentRun()
 
 	s.sendConcurrently(messagesDuringOutage(t), contract.SignalChanged, func(int) any { return nil })
-	if why := s.waitForState("untold"); why.LastError == "" {
+	if why := s.waitForState("undelivered"); why.LastError == "" {
 		t.Errorf("query \"why\" during the outage: got %+v, want the error of the receiver", why)
 	}
 	w.mu.Lock()
 	w.receiverFailures = 0
 	w.mu.Unlock()
-	s.finishAndRecord("announce-full", first)
+	s.finishAndRecord("agentnotifications-full", first)
 
 	if w.delivered == 0 {
 		t.Error("got no delivery after the outage, want one")

@@ -122,10 +122,7 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 		return r.ignoreConflict(ctx, err)
 	}
 	err = r.runDatabaseWork(ctx, fmt.Sprintf("finish %s of %s", step, name), nil, activities.FinishLease, l.ID, step, failed)
-	// Workflows that began before the version "clear a failed start" existed keep the resources of a failed start until
-	// the end of the lease. The history lease-failed.json was recorded before the version "clear a failed start"
-	// existed.
-	if err == nil && step == lease.StepStart && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
+	if err == nil && step == lease.StepStart && len(failed) > 0 { // a failed start must not keep resources until the end of the lease
 		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.StepEnd, workflow.Now(ctx)))
 	}
 	return r.ignoreConflict(ctx, err)
@@ -189,11 +186,10 @@ func whyLease(l lease.Lease, now time.Time) contract.Why {
 }
 
 // leaseAttributes returns the search attributes of the lease. leaseAttributes returns nil if the workflow has them
-// already, or if the run began before the version "write the attributes of the lease" existed.
+// already.
 func leaseAttributes(ctx workflow.Context, l lease.Lease) *contract.Attributes {
 	a := &contract.Attributes{Project: l.Project, Resource: "lease"}
-	if len(objectUpdates(workflow.GetTypedSearchAttributes(ctx), a)) == 0 ||
-		workflow.GetVersion(ctx, "write the attributes of the lease", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if len(objectUpdates(workflow.GetTypedSearchAttributes(ctx), a)) == 0 {
 		return nil
 	}
 	return a

@@ -230,11 +230,6 @@ func (p *port) drain(ctx workflow.Context) error {
 		case !missed:
 			return nil
 		}
-		// Workflows that began before the version "look for what Nova was not told" existed do not read the row again
-		// here. The history port.json is the history of such a workflow.
-		if workflow.GetVersion(ctx, "look for what Nova was not told", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-			continue
-		}
 		if err := p.applyReports(ctx); err != nil {
 			return err
 		}

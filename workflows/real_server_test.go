@@ -355,15 +355,15 @@ func TestRealServer_DeletedLease(t *testing.T) {
 func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 	t.Parallel()
 	for workflow, id := range map[string]string{
-		contract.Webhook:  contract.WebhookID(leaseID.String()),
-		contract.Announce: contract.AnnounceID(leaseID.String()),
-		contract.Pool:     contract.PoolID("cmp-1"),
+		contract.Webhook:            contract.WebhookID(leaseID.String()),
+		contract.AgentNotifications: contract.AgentNotificationsID(leaseID.String()),
+		contract.Pool:               contract.PoolID("cmp-1"),
 	} {
 		t.Run(workflow, func(t *testing.T) {
 			t.Parallel()
 			w := &fakeRows{receiverFailures: 1 << 20}
 			s := newScenario(t, workflow, id, w.functions())
-			if why := s.waitForState("untold"); why.LastError == "" || len(why.Waiting) != 1 {
+			if why := s.waitForState("undelivered"); why.LastError == "" || len(why.Waiting) != 1 {
 				t.Errorf("query \"why\" while the receiver of the delivery is unavailable: got %+v, want an error and one entity to wait for", why)
 			}
 			w.mu.Lock()

@@ -72,12 +72,11 @@ var errSuperseded = errors.New("the step is superseded")
 
 // superseded reports whether the running step must stop. Every step must stop if the deletion of the lease was
 // requested; an optional step must also stop if the next event of the lease was moved to an earlier time.
-func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Lease) bool {
+func (t reservationTask) superseded(before, now lease.Lease) bool {
 	if now.DeleteRequested {
 		return before.Status != lease.Deleting
 	}
-	return !t.optionalUntil.IsZero() && lease.NextEventTime(now, t.optionalUntil).Before(t.optionalUntil) &&
-		workflow.GetVersion(ctx, "begin again when dates move", workflow.DefaultVersion, 1) == 1
+	return !t.optionalUntil.IsZero() && lease.NextEventTime(now, t.optionalUntil).Before(t.optionalUntil)
 }
 
 // runForEach performs a task for all reservations of a lease. runForEach first makes one attempt for each reservation,
@@ -94,9 +93,9 @@ func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservation
 		err := workflow.ExecuteLocalActivity(localFirstTry(ctx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID)), t.activity, reservation.ID).Get(ctx, nil)
 		switch {
 		case err == nil:
-		case hasType(err, activities.BackendError) || !isFinal(err) && workflow.GetVersion(ctx, "ask again after any error", workflow.DefaultVersion, 1) == 1:
+		case hasType(err, activities.BackendError) || !isFinal(err):
 			retry, lastError = append(retry, reservation), err
-		default: // workflows that began before the version "ask again after any error" do not retry after other errors
+		default:
 			failed[reservation.ID.String()] = err.Error()
 		}
 	}
@@ -146,30 +145,26 @@ func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservat
 // awaitRetries waits until `ended` returns true. awaitRetries returns errSuperseded if the step must stop, and
 // errInterrupted if the workflow must continue as new.
 func (r *leaseRun) awaitRetries(ctx workflow.Context, l lease.Lease, t reservationTask, ended func() bool) error {
-	mustWait := false // true in a run that began before the change changeFullStep
 	for reads := 0; !ended(); {
 		// After messagesPerRun reads of the lease, signals cause no further reads, so that the history stays short. If
 		// the lease is deleted afterwards, the step still stops, because each attempt of the activity reads the lease's
 		// row itself.
 		err := workflow.Await(ctx, func() bool {
-			return ended() || r.changed.Len() > 0 && reads < messagesPerRun || !mustWait && r.isFull(ctx)
+			return ended() || r.changed.Len() > 0 && reads < messagesPerRun || r.isFull(ctx)
 		})
 		switch {
 		case err != nil:
 			return err
 		case ended():
 			return nil
-		case !mustWait && r.isFull(ctx):
-			if mustWait = !mayInterrupt(ctx, changeFullStep); mustWait {
-				continue
-			}
+		case r.isFull(ctx):
 			return errInterrupted
 		}
 		reads++
 		r.handledInSteps += discardAll(r.changed)
 		var now lease.Lease
 		err = runDatabaseWork(ctx, r.reporter, func() bool { return r.isFull(ctx) }, "read the lease", &now, activities.ReadLease, l.ID.String())
-		if err == nil && t.superseded(ctx, l, now) {
+		if err == nil && t.superseded(l, now) {
 			err = errSuperseded
 		}
 		if err != nil {

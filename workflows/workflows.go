@@ -20,7 +20,7 @@ func Register(r worker.WorkflowRegistry, queue string) {
 		run  any
 	}{
 		{contract.Port, Port},
-		{contract.Announce, Announce},
+		{contract.AgentNotifications, AgentNotifications},
 		{contract.Lease, Lease},
 		{contract.Webhook, Webhook},
 		{contract.Pool, Pool},

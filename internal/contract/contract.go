@@ -10,13 +10,13 @@ import (
 
 // Workflow types.
 const (
-	Port         = "Port"
-	Lease        = "Lease"
-	JournalEntry = "JournalEntry"
-	Maintenance  = "Maintenance"
-	Announce     = "Announce" // sends the recorded notifications of one network to its agents
-	Webhook      = "Webhook"  // sends the recorded notifications of one lease, port or trunk to the webhook
-	Pool         = "Pool"     // adds one host to Nova's aggregate "freepool", or removes it
+	Port               = "Port"
+	Lease              = "Lease"
+	JournalEntry       = "JournalEntry"
+	Maintenance        = "Maintenance"
+	AgentNotifications = "AgentNotifications" // sends the recorded notifications of one network to its agents
+	Webhook            = "Webhook"            // sends the recorded notifications of one lease, port or trunk to the webhook
+	Pool               = "Pool"               // adds one host to Nova's aggregate "freepool", or removes it
 	// FullSync, Recovery, Audit and Repair compare the OpenDaylight controller with the rows of the database. At any time, at most one
 	// FullSync, one Recovery, one Audit and one Repair run.
 	FullSync = "FullSync"
@@ -26,7 +26,7 @@ const (
 )
 
 // EntityWorkflows lists the workflow types whose workflows each belong to one row of the database.
-var EntityWorkflows = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
+var EntityWorkflows = []string{Port, AgentNotifications, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
 
 // Task queues. By default, one worker polls all task queues; to scale the workers of each task queue separately, run workers that poll only
 // one task queue.
@@ -70,20 +70,19 @@ var SearchAttributes = []struct{ Name, Type string }{
 // A workflow ID is computed from the ID of the workflow's object. Because the workflow ID is computed, a workflow that is started twice
 // runs only once, and every tool can find the workflow of an object.
 const (
-	portPrefix     = "port/"
-	announcePrefix = "announce/"
-	leasePrefix    = "lease/"
-	webhookPrefix  = "webhook/"
-	poolPrefix     = "pool/"
-	journalPrefix  = "journal/"
+	portPrefix               = "port/"
+	agentNotificationsPrefix = "agent-notifications/"
+	leasePrefix              = "lease/"
+	webhookPrefix            = "webhook/"
+	poolPrefix               = "pool/"
+	journalPrefix            = "journal/"
 )
 
 // PortID returns the workflow ID of the port with the given UUID.
 func PortID(id string) string { return portPrefix + id }
 
-// AnnounceID returns the ID of the workflow that notifies the agents of a network; the parameter `network` is the UUID of the
-// network.
-func AnnounceID(network string) string { return announcePrefix + network }
+// AgentNotificationsID returns the ID of the workflow that notifies the agents of the network with the given UUID.
+func AgentNotificationsID(network string) string { return agentNotificationsPrefix + network }
 
 // LeaseID returns the workflow ID of the lease with the given UUID.
 func LeaseID(id string) string { return leasePrefix + id }
@@ -121,8 +120,8 @@ func UUIDPrefix(workflowType string) string {
 	switch workflowType {
 	case Port:
 		return portPrefix
-	case Announce:
-		return announcePrefix
+	case AgentNotifications:
+		return agentNotificationsPrefix
 	case Lease:
 		return leasePrefix
 	case Webhook:
@@ -141,7 +140,7 @@ func Key(workflowID string) string {
 // TaskQueue returns the task queue of a workflow type.
 func TaskQueue(workflowType string) string {
 	switch workflowType {
-	case Port, Announce:
+	case Port, AgentNotifications:
 		return PortQueue
 	case Lease, Webhook, Pool:
 		return LeaseQueue

@@ -74,9 +74,9 @@ type Lease struct {
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
-	Rank            int           `json:"Ahead"` // number of leases that are due at the same instant and ordered before this one
+	Rank            int           // number of leases that are due at the same instant and ordered before this one
 	Blockers        []Blocker     // leases that must release a host before this lease can start
-	CloudRetryTime  time.Duration `json:"Patience"` // how long failed Nova and Neutron calls are retried; 0: the default
+	CloudRetryTime  time.Duration // how long failed Nova and Neutron calls are retried; 0: the default
 }
 
 // Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the host has to wait. A lease that is
@@ -104,8 +104,8 @@ type Reservation struct {
 	AggregateID      *int64        // ID of the Nova aggregate, if it exists
 	ServerGroupID    string        // ID of the Nova server group, if the instances have an affinity
 	NetworkID        string        `json:",omitempty"` // ID of the network that Neutron has for the reservation, if it exists
-	Revision         int64         `json:"Shape"`      // incremented when the resources change
-	CloudRevision    int64         `json:"Shaped"`     // revision that Nova and Neutron have
+	Revision         int64         // incremented when the resources change
+	CloudRevision    int64         // revision that Nova and Neutron have
 	MissingResources bool
 	ResourcesChanged bool
 	LastError        string       // why the reservation is in ERROR; empty if another reservation of the lease failed

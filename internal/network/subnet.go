@@ -14,7 +14,7 @@ type Pool struct {
 	End   netip.Addr `json:"end"`
 }
 
-// Route is a static host route that DHCP announces to the hosts of a subnet.
+// Route is a static host route that DHCP gives to the hosts of a subnet.
 type Route struct {
 	Destination netip.Prefix `json:"destination"`
 	NextHop     netip.Addr   `json:"nexthop"`

@@ -65,7 +65,7 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	c.Create("port", servertest.PortBody(network))
 	s.Await("the workflow waits for rabbitmq", func() string {
 		var why contract.Why
-		v, err := temporal.QueryWorkflow(t.Context(), contract.AnnounceID(network), "", contract.QueryWhy)
+		v, err := temporal.QueryWorkflow(t.Context(), contract.AgentNotificationsID(network), "", contract.QueryWhy)
 		if err == nil {
 			err = v.Get(&why)
 		}

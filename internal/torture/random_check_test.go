@@ -169,7 +169,7 @@ func checkOpenExecutions(_ *ledger, w *observation) (findings []finding) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.executions)) {
 		kind := w.executions[id].kind
-		if _, ok := expected[id]; !ok && slices.Contains([]string{contract.Port, contract.Lease, contract.JournalEntry, contract.Pool, contract.Announce}, kind) {
+		if _, ok := expected[id]; !ok && slices.Contains([]string{contract.Port, contract.Lease, contract.JournalEntry, contract.Pool, contract.AgentNotifications}, kind) {
 			findings = append(findings, finding{drifted, id, "it is an open execution of the type " + kind + ", but no row needs it"})
 		}
 	}

@@ -187,7 +187,7 @@ func TestSignalStorm_NotificationsArriveAfterRabbitMQOutage(t *testing.T) {
 	broker.Kill()
 	network := api.CreateNetwork("blue")
 	api.Create("port", servertest.PortBody(network))
-	id := contract.AnnounceID(network)
+	id := contract.AgentNotificationsID(network)
 	s.Await("the notifications wait for RabbitMQ", func() string {
 		if w, err := why(t, c, id); err != nil || w.LastError == "" {
 			return fmt.Sprint(w, err)

@@ -15,8 +15,9 @@ const whyHelp = `OBJECT is port/NAME, lease/NAME or journal/SEQ; an ID may repla
 workflow is closed or Temporal is unavailable, it asks the API.
 
 OBJECT may also be a workflow without an object in the API: webhook/LEASE (notifications of a lease to the webhook),
-webhook/port/NAME or webhook/ID (the same for a port, or for the trunk with this ID), announce/NETWORK (notifications of a
-network to its agents), pool/HOST (the host in Nova's aggregate freepool), odl/full-sync, odl/recovery, odl/audit, odl/repair, or maintenance/sweep (the job that restarts lost workflows). If such a workflow has
+webhook/port/NAME or webhook/ID (the same for a port, or for the trunk with this ID), agent-notifications/NETWORK
+(notifications of a network to its agents), pool/HOST (the host in Nova's aggregate freepool), odl/full-sync, odl/recovery,
+odl/audit, odl/repair, or maintenance/sweep (the job that restarts lost workflows). If such a workflow has
 ended, the command says what starts it again. If Temporal does not know the workflow, the exit code is 3.`
 
 // explanation is a contract.Why (it says what an object waits for), with the source from which the command has read it.

@@ -32,9 +32,9 @@ func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (st
 	case kind == "webhook":
 		id, err := resolveNotified(ctx, s, name)
 		return contract.WebhookID(id), err
-	case kind == "announce":
+	case kind == "agent-notifications":
 		id, err := resource.Networks.Resolve(ctx, s, name)
-		return contract.AnnounceID(id), err
+		return contract.AgentNotificationsID(id), err
 	case kind == "odl" && contract.RunWorkflows[name] == "":
 		return "", cli.UsageError("%q is none of odl/%s", word, strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"))
 	case kind == "odl":
@@ -58,7 +58,7 @@ func resolveNotified(ctx context.Context, s *cli.Session, name string) (string, 
 // startsWhen returns a sentence about what starts a workflow that has no object in the API.
 func startsWhen(workflow string) string {
 	switch kind, key, _ := strings.Cut(workflow, "/"); {
-	case kind == "announce":
+	case kind == "agent-notifications":
 		return "It starts when agents must be notified of a change of the network."
 	case kind == "webhook":
 		return "It starts when the lease changes, or when nothing blocks the port or trunk any more, if a webhook is configured."

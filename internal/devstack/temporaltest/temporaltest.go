@@ -78,6 +78,7 @@ func New(t testing.TB) Namespace {
 	c, err := Dial(t.Context(), client.Options{
 		HostPort:          n.Address,
 		Namespace:         n.Name,
+		Identity:          "test", // in histories, instead of the name of the machine
 		Logger:            log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
 	})

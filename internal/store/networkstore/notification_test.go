@@ -120,7 +120,7 @@ func TestNotification_Replay(t *testing.T) {
 	want("replay of the last minute", time.Minute, nil, []string{"network created"})
 	want("replay of the last hour", time.Hour, []string{"network created"}, []string{"network created"})
 	var notes int
-	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'Announce'`).Scan(&notes); err != nil || notes != 2 {
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'AgentNotifications'`).Scan(&notes); err != nil || notes != 2 {
 		t.Errorf("nudged workflows after two replays: got %d, error %v; want one for each of the 2 networks", notes, err)
 	}
 	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '2 hours' where network_id = $1`, early)

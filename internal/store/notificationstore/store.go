@@ -32,8 +32,8 @@ func New(d *db.DB) *Store { return &Store{d} }
 
 // Workflows lists the SQL queries for the networks, ports and trunks whose notifications are unsent.
 var Workflows = []outbox.Source{
-	{Workflow: contract.Announce, Rows: `
-		select distinct 'announce/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'announcement')
+	{Workflow: contract.AgentNotifications, Rows: `
+		select distinct 'agent-notifications/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'agent-notification')
 		from announcement
 		where told_at is null`},
 	{Workflow: contract.Webhook, Rows: `
@@ -69,8 +69,8 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 
 // nudge returns the nudge for the workflow that publishes a network's notifications.
 func nudge(id uuid.UUID) contract.Nudge {
-	return contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(id.String()), Summary: "agent notifications about network " + id.String(),
-		Attributes: contract.Attributes{Resource: "announcement"}}
+	return contract.Nudge{Workflow: contract.AgentNotifications, ID: contract.AgentNotificationsID(id.String()), Summary: "agent notifications about network " + id.String(),
+		Attributes: contract.Attributes{Resource: "agent-notification"}}
 }
 
 const unsentSelect = `
@@ -119,7 +119,7 @@ func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) 
 		select network_id
 		from announcement
 		where told_at is null and at < clock_timestamp() - $1::interval and (claimed_until is null or claimed_until < clock_timestamp())
-			and `+outbox.Exists(`'announce/' || network_id`)+`
+			and `+outbox.Exists(`'agent-notifications/' || network_id`)+`
 		group by network_id
 		order by min(id)
 		limit $2`, age, limit)

@@ -16,7 +16,7 @@ const (
 // priority returns the priority of the notes of a workflow type.
 func priority(workflow string) int {
 	switch workflow {
-	case contract.Port, contract.Announce, contract.Lease:
+	case contract.Port, contract.AgentNotifications, contract.Lease:
 		return urgent
 	case contract.JournalEntry:
 		return bulk
