@@ -3,6 +3,7 @@ package console_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -249,5 +250,27 @@ func TestLive_RendersOnceForAllViewers(t *testing.T) {
 	}
 	if n := live.Topics(); n != 0 {
 		t.Errorf("after the last viewer has left: got %d pages that berth renders, want none", n)
+	}
+}
+
+// A browser ends a line of a stream at a carriage return, too. The names of leases and ports are text of members.
+func TestStream_NamesCannotAddEvents(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t)
+	e.live.Interval = 10 * time.Millisecond
+	server := httptest.NewServer(e.console(identity.Noauth{}))
+	t.Cleanup(server.Close)
+	t.Cleanup(e.live.Stop)
+	const hostile = "x\r\revent: content\rdata: Nothing waits.\r\n\revent: end\rdata: expired\r\r"
+	port := e.createPort(hostile, "cmp-1")
+	begin := time.Now().Add(100 * time.Hour)
+	lease := e.createLease(hostile, begin, begin.Add(time.Hour), 1)
+	for _, path := range []string{"/console/waiting/agent?host=cmp-1&name=L2", "/console/calendar?zoom=4+weeks", "/console/leases/" + lease.ID.String(),
+		"/console/journal", fmt.Sprintf("/console/hosts/%d", e.host.ID), "/console/ports/" + port.ID.String()} {
+		_, next := stream(t, t.Context(), server.URL, path)
+		if content := await(t, next, "content"); strings.Contains(content.data, "\r") {
+			t.Errorf("the stream of %s has a carriage return in the data of an event, so a browser reads further events: %.200q",
+				path, content.data[strings.IndexByte(content.data, '\r'):])
+		}
 	}
 }

@@ -86,6 +86,10 @@ type eventWriter struct {
 	control *http.ResponseController
 }
 
+// lineEnds replaces the three ends of a line in a stream by a line feed. A browser ends a line at a carriage return too, so a name with one
+// would otherwise add fields and whole events of its choice to the stream.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // event writes an event with an ID and a text.
 func (w eventWriter) event(name, id, text string) error {
 	var b bytes.Buffer
@@ -93,8 +97,8 @@ func (w eventWriter) event(name, id, text string) error {
 		fmt.Fprintf(&b, "id: %s\n", id)
 	}
 	fmt.Fprintf(&b, "event: %s\n", name)
-	for line := range strings.Lines(text) {
-		fmt.Fprintf(&b, "data: %s\n", strings.TrimRight(line, "\r\n"))
+	for line := range strings.Lines(lineEnds.Replace(text)) {
+		fmt.Fprintf(&b, "data: %s\n", strings.TrimSuffix(line, "\n"))
 	}
 	b.WriteByte('\n')
 	return w.flush(b.Bytes())
