@@ -3,6 +3,7 @@ package blazar
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"net/http"
@@ -22,12 +23,9 @@ type object map[string]json.RawMessage
 // body reads the request's body, which must be a JSON object with at most maxParameters fields.
 func body(r *http.Request) (object, error) {
 	raw, err := osapi.Body(r)
-	if err != nil {
-		var status = http.StatusBadRequest
-		if e, ok := err.(*osapi.Error); ok {
-			status = e.Status
-		}
-		return nil, osapi.Fault(status, framework, "%s", err)
+	if e, ok := errors.AsType[*osapi.Error](err); ok {
+		e.Type = framework
+		return nil, e
 	}
 	if err := osapi.CheckJSON(raw); err != nil {
 		return nil, osapi.Fault(http.StatusBadRequest, framework, "Malformed JSON: %s.", err)

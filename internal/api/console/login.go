@@ -71,7 +71,7 @@ func (c *handler) showLogin(r *http.Request) (int, any, error) {
 // operator wanted to see.
 func (c *handler) login(r *http.Request) (int, any, error) {
 	if err := r.ParseForm(); err != nil {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The form is malformed or too large.")
+		return 0, nil, osapi.BodyError(err, "The form is malformed.")
 	}
 	next, token := localPath(r, r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("token"))
 	refuse := func(status int, problem string) (int, any, error) {

@@ -29,21 +29,33 @@ const maxTokens = 100_000
 // maxItems is the maximum number of items in any array of a JSON body. It protects arrays for which the API has no lower limit of its own.
 const maxItems = 10_000
 
-// Body reads the request's body. If the body is too large, Body returns a 413 error. While the bodies of other requests use the whole
-// memory limit, Body returns a 503 error.
+// Body reads the request's body. If the body cannot be read, Body returns the error of BodyError.
 func Body(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.", tooLarge.Limit)
-	case errors.Is(err, errBodiesFull):
-		Header(r.Context()).Set("Retry-After", "1")
-		return nil, Fault(http.StatusServiceUnavailable, "", "The server reads too many requests at the same time. Try again later.")
-	case err != nil:
-		return nil, Fault(http.StatusBadRequest, "", "The request body could not be read.")
+	if err != nil {
+		return nil, BodyError(err, "The request body could not be read.")
 	}
 	return raw, nil
+}
+
+// BodyError returns the error response for an error of reading the request's body: a 413 if the body is too large, a 503 while the bodies of
+// other requests use the whole memory limit, a 429 while those of the same client use its part of the memory limit, and otherwise a 400 with
+// the given message.
+func BodyError(err error, message string) *Error {
+	var tooLarge *http.MaxBytesError
+	var e *Error
+	switch {
+	case errors.As(err, &tooLarge):
+		return Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.", tooLarge.Limit)
+	case errors.Is(err, errBodiesFull):
+		e = Fault(http.StatusServiceUnavailable, "", "The server reads too many requests at the same time. Try again later.")
+	case errors.Is(err, errShareFull):
+		e = Fault(http.StatusTooManyRequests, "", "The server already reads other large requests of this client. Try again later.")
+	default:
+		return Fault(http.StatusBadRequest, "", "%s", message)
+	}
+	e.RetryAfter = 1
+	return e
 }
 
 // Decode reads the request's body as one JSON value into v, a struct or a map. If the body contains malformed JSON, duplicate keys, deep

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
+
+	"berth/internal/identity"
 )
 
 // maxBodyBytes is the memory, in bytes, that all request bodies of the process may use together. maxBodyBytes is small, because the
@@ -17,17 +20,96 @@ var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
 // errBodiesFull means that the bodies of other requests already use maxBodyBytes of memory.
 var errBodiesFull = errors.New("the bodies of other requests use the whole memory limit")
 
-// limitedBody counts the bytes of a request body against maxBodyBytes while the handler reads the body, and releases the bytes when the
-// request is answered. If a client sends a body slowly, limitedBody counts only the bytes that the client has already sent.
+// Parts of maxBodyBytes. They are small enough that a client that does not end its bodies leaves memory for others.
+const (
+	maxClientBytes  = 4 << 20   // for all bodies of a project, or of the agents of a host
+	maxOpenBytes    = 1 << 20   // for all bodies of requests without credentials
+	maxAddressBytes = 128 << 10 // for all bodies of requests without credentials from one address
+	maxOpenBody     = 16 << 10  // for one body of a request without credentials: the form with a token
+)
+
+// errShareFull means that the bodies of other requests of the same client already use the client's part of the memory.
+var errShareFull = errors.New("the bodies of other requests of the client use its part of the memory limit")
+
+// bodyShare is a part of the memory of all bodies that one client, or one group of clients, may use.
+type bodyShare struct {
+	name  string
+	limit int64
+}
+
+// shareTable counts the memory of the bodies of each share. A share that no body uses is not in the table.
+type shareTable struct {
+	mutex sync.Mutex
+	used  map[string]int64
+}
+
+var shares = shareTable{used: map[string]int64{}}
+
+// tryAcquire counts n bytes for each of the shares, unless one of them has too few bytes left.
+func (t *shareTable) tryAcquire(of []bodyShare, n int64) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for _, share := range of {
+		if t.used[share.name]+n > share.limit {
+			return false
+		}
+	}
+	for _, share := range of {
+		t.used[share.name] += n
+	}
+	return true
+}
+
+func (t *shareTable) release(of []bodyShare, n int64) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for _, share := range of {
+		if t.used[share.name] -= n; t.used[share.name] == 0 {
+			delete(t.used, share.name)
+		}
+	}
+}
+
+// bodySharesOf returns the shares of a request, and the maximum size of its body. Administrators and services have no share, because a
+// service sends the requests of many projects.
+func (a *API) bodySharesOf(r *http.Request, route *Route) (of []bodyShare, limit int64) {
+	limit = MaxBody
+	if route.LargeBody {
+		limit = MaxBatch
+	}
+	c := identity.From(r.Context())
+	switch client := ClientOf(a.clientIP(r)); {
+	case route.Open && client.IsValid():
+		return []bodyShare{{"open", maxOpenBytes}, {"address " + client.String(), maxAddressBytes}}, maxOpenBody
+	case route.Open:
+		return []bodyShare{{"open", maxOpenBytes}}, maxOpenBody
+	case c.AdminOrService():
+		return nil, limit
+	case c.AgentHost != "":
+		return []bodyShare{{"host " + c.AgentHost, maxClientBytes}}, limit
+	default:
+		return []bodyShare{{projectName(c), maxClientBytes}}, limit
+	}
+}
+
+// limitedBody counts the bytes of a request body against maxBodyBytes and against the shares of its client while the handler reads the body,
+// and releases the bytes when the request is answered. If a client sends a body slowly, limitedBody counts only the bytes that the client has
+// already sent.
 type limitedBody struct {
 	io.ReadCloser
-	limit *semaphore.Weighted
-	used  int64
+	shares []bodyShare
+	used   int64
 }
 
 func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 && !b.limit.TryAcquire(int64(n)) {
+	switch {
+	case n == 0:
+		return n, err
+	case !shares.tryAcquire(b.shares, int64(n)):
+		return 0, errShareFull
+	case !bodyMemory.TryAcquire(int64(n)):
+		shares.release(b.shares, int64(n))
 		return 0, errBodiesFull
 	}
 	b.used += int64(n)
@@ -35,12 +117,16 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 }
 
 // release gives the memory of the request's body back to the memory limit of all bodies.
-func (b *limitedBody) release() { b.limit.Release(b.used) }
+func (b *limitedBody) release() {
+	bodyMemory.Release(b.used)
+	shares.release(b.shares, b.used)
+}
 
-// limitBody limits the size of the request's body and of all bodies together. The caller of limitBody must call release when the request
-// is answered.
-func limitBody(w http.ResponseWriter, r *http.Request, limit int64) (release func()) {
-	b := &limitedBody{ReadCloser: http.MaxBytesReader(w, r.Body, limit), limit: bodyMemory}
+// limitBody limits the size of the request's body, of all bodies of its client and of all bodies together. The caller of limitBody must call
+// release when the request is answered.
+func (a *API) limitBody(w http.ResponseWriter, r *http.Request, route *Route) (release func()) {
+	of, limit := a.bodySharesOf(r, route)
+	b := &limitedBody{ReadCloser: http.MaxBytesReader(w, r.Body, limit), shares: of}
 	r.Body = b
 	return b.release
 }

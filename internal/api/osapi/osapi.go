@@ -37,10 +37,12 @@ type Handler func(r *http.Request) (int, any, error)
 // Route is one HTTP method of one path. A path segment in braces, such as {id}, matches any text without a slash; the handler reads this
 // text with r.PathValue.
 type Route struct {
-	Method    string
-	Path      string // below the API's prefix; "/" is the prefix itself
-	Handle    Handler
-	Open      bool // no request to the path needs credentials, not even one that gets 405 because of its method
+	Method string
+	Path   string // below the API's prefix; "/" is the prefix itself
+	Handle Handler
+	// Open means that no request to the path needs credentials, not even one that gets 405 because of its method. The body of a request to
+	// an open path may have maxOpenBody bytes.
+	Open      bool
 	LargeBody bool // the body may have MaxBatch instead of MaxBody bytes
 	// Repeatable means that a client may repeat the request although the outcome of the first request is unknown. Methods that are
 	// idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every route.
@@ -186,11 +188,7 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		if err := checkQuery(r); err != nil {
 			return 0, nil, err
 		}
-		limit := int64(MaxBody)
-		if route.LargeBody {
-			limit = MaxBatch
-		}
-		defer limitBody(w, r, limit)()
+		defer a.limitBody(w, r, route)()
 		return route.Handle(a.withAudit(r.WithContext(db.WithClass(r.Context(), a.classOf(route))), route))
 	case allow != nil:
 		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),

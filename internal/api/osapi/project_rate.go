@@ -18,21 +18,26 @@ type ProjectRate struct {
 }
 
 // check returns a 429 if the project of the caller has no request left. Administrators and services are exempt, and so are agents with a
-// token of their host, for which there is HostRate. A caller without a project has a bucket of its own.
+// token of their host, for which there is HostRate.
 func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	if l == nil || c.AdminOrService() || c.AgentHost != "" {
 		return nil
 	}
-	name := "project " + c.Project
-	if c.Project == "" {
-		name = "user " + c.User
-	}
-	wait := l.buckets.take(name, l.PerSecond, l.Burst, l.Now())
+	wait := l.buckets.take(projectName(c), l.PerSecond, l.Burst, l.Now())
 	if wait == 0 {
 		return nil
 	}
 	l.Refused(prefix)
 	return tooFast("The project sends", l.PerSecond, wait)
+}
+
+// projectName returns the name under which the project of a caller counts for limits. A caller without a project counts as a project of its
+// own.
+func projectName(c identity.Caller) string {
+	if c.Project == "" {
+		return "user " + c.User
+	}
+	return "project " + c.Project
 }
 
 // HostRate limits the number of requests of the agents of each host with a token bucket. It concerns only callers with a token of their
