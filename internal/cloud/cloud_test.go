@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -297,7 +298,7 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
 	s.nova.AddFlavor(notifytest.Flavor{ID: "7", Name: "m1", VCPUs: 1, RAM: 64, Disk: 3, Ephemeral: 2, Specs: map[string]string{"hw:cpu_policy": "dedicated"}})
-	f, err := s.Flavor(t.Context(), "7")
+	f, err := s.Flavor(t.Context(), "red", "7")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 		t.Error(d)
 	}
 	var fault *lease.Fault
-	if _, err := s.Flavor(t.Context(), "8"); !errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor {
+	if _, err := s.Flavor(t.Context(), "red", "8"); !errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor {
 		t.Errorf("read an unknown flavor: want a fault of the kind UnknownFlavor, got %v", err)
 	}
 	c := hostsClaim("a")
@@ -316,6 +317,26 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	made := s.nova.ComputeState().Flavors[1]
 	if made.Disk != 3 || made.Ephemeral != 2 || made.Specs["hw:cpu_policy"] != "dedicated" || made.Public {
 		t.Errorf("the reservation's flavor: got %+v, want a private flavor with the values of the source flavor", made)
+	}
+}
+
+// berth's own user reads every flavor, so Nova does not hide the flavors of other projects from it.
+func TestFlavor_PrivateOneOfAnotherProjectIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := newCloudTest(t)
+	s.nova.AddFlavor(notifytest.Flavor{ID: "7", Name: "gpu", VCPUs: 1, RAM: 64, Access: []string{"green", "blue"}, Specs: map[string]string{"pci_passthrough:alias": "a100:1"}})
+	_, missing := s.Flavor(t.Context(), "red", "8")
+	for project, allowed := range map[string]bool{"blue": true, "red": false, "": true} {
+		f, err := s.Flavor(t.Context(), project, "7")
+		var fault *lease.Fault
+		switch {
+		case allowed && (err != nil || f.Name != "gpu"):
+			t.Errorf("read a private flavor for the project %q, which may use it: got %+v, error %v", project, f, err)
+		case !allowed && (!errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor || f.Name != ""):
+			t.Errorf("read a private flavor of other projects: got %+v, error %v; want only a fault of the kind UnknownFlavor", f, err)
+		case !allowed && strings.ReplaceAll(fault.Message, "7", "8") != missing.Error():
+			t.Errorf("read a private flavor of other projects: got the message %q, want the one for a missing flavor, %q", fault.Message, missing)
+		}
 	}
 }
 

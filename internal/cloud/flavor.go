@@ -161,17 +161,24 @@ func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 
 func (instances) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
-// Flavor reads the flavor with the given ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this ID.
-func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
+// Flavor reads the flavor with the given ID from Nova, for a project that wants to use it; the empty project may use every flavor. Flavor
+// returns a *lease.Fault if Nova has no flavor with this ID. Because Nova shows berth the private flavors of all projects, Flavor returns
+// the same fault for a private flavor to which the project has no access.
+func (c *Cloud) Flavor(ctx context.Context, project, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
 		return lease.Flavor{}, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)
 	}
 	f, err := answered(flavors.Get(ctx, c.nova, safeurl.Segment(id)).Extract())
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
+		return lease.Flavor{}, unknownFlavor(id)
 	}
 	if err != nil {
 		return lease.Flavor{}, fmt.Errorf("read flavor %s: %w", id, err)
+	}
+	if project != "" && !f.IsPublic {
+		if err := c.checkFlavorAccess(ctx, project, f.ID, id); err != nil {
+			return lease.Flavor{}, err
+		}
 	}
 	specs, err := flavors.ListExtraSpecs(ctx, c.nova, safeurl.Segment(f.ID)).Extract()
 	if err != nil {
@@ -179,4 +186,24 @@ func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
 	}
 	return lease.Flavor{ID: f.ID, Name: f.Name, VCPUs: int64(f.VCPUs), MemoryMB: int64(f.RAM), DiskGB: int64(f.Disk),
 		Ephemeral: int64(f.Ephemeral), ExtraSpecs: specs}, nil
+}
+
+// checkFlavorAccess returns the fault for an unknown flavor if a private flavor is not for the project.
+func (c *Cloud) checkFlavorAccess(ctx context.Context, project, flavor, requested string) error {
+	page, err := flavors.ListAccesses(c.nova, safeurl.Segment(flavor)).AllPages(ctx)
+	if err != nil {
+		return fmt.Errorf("list the projects that may use flavor %s: %w", flavor, err)
+	}
+	all, err := flavors.ExtractAccesses(page)
+	if err != nil {
+		return fmt.Errorf("list the projects that may use flavor %s: %w", flavor, err)
+	}
+	if !slices.ContainsFunc(all, func(a flavors.FlavorAccess) bool { return a.TenantID == project }) {
+		return unknownFlavor(requested)
+	}
+	return nil
+}
+
+func unknownFlavor(id string) error {
+	return lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
 }

@@ -86,7 +86,7 @@ func (e *echoServices) RoundTrip(r *http.Request) (*http.Response, error) {
 const echoReservation = "0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222"
 
 // outgoingPaths are all forms of paths and queries that package cloud sends.
-var outgoingPaths = regexp.MustCompile(`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT(/action)?|flavors|flavors/SEGMENT(/os-extra_specs|/action)?|` +
+var outgoingPaths = regexp.MustCompile(`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT(/action)?|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
 	`os-aggregates(/\d+(/action)?)?|os-server-groups(\?all_projects=true)?|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
 	`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|` +
 	`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT/remove_router_interface))$`)
@@ -101,7 +101,7 @@ func withSegments(request, value string) string {
 
 // callAll calls each method of Cloud with the value as flavor ID and as the ID of every object that Nova and Neutron name.
 func callAll(ctx context.Context, c *cloud.Cloud, value string) error {
-	_, err := c.Flavor(ctx, value)
+	_, err := c.Flavor(ctx, "red", value)
 	all := []error{err, c.AddToFreepool(ctx, "cmp"), c.RemoveFromFreepool(ctx, "cmp")}
 	_, err = c.Hypervisors(ctx)
 	all = append(all, err)
@@ -145,7 +145,7 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 			if value != "harmless" {
 				return
 			}
-			for _, end := range []string{"servers/SEGMENT", "servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs",
+			for _, end := range []string{"servers/SEGMENT", "servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs", "flavors/SEGMENT/os-flavor-access",
 				"flavors/SEGMENT/action", "os-server-groups/SEGMENT", "networks/SEGMENT", "networks/SEGMENT/tags", "ports/SEGMENT",
 				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "floatingips/SEGMENT", "floatingips/SEGMENT/tags"} {
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(forms)), func(form string) bool { return strings.HasSuffix(form, "/"+end) }) {
@@ -168,7 +168,7 @@ func TestRequests_AnswerWithoutAnObjectIsAnError(t *testing.T) {
 		if err := callAll(t.Context(), c, "m1"); err == nil {
 			t.Errorf("answers %s without an object: got no error, want one", name)
 		}
-		if _, err := c.Flavor(t.Context(), "m1"); err == nil {
+		if _, err := c.Flavor(t.Context(), "red", "m1"); err == nil {
 			t.Error("answer without a flavor: got no error, want one")
 		}
 	}

@@ -38,9 +38,9 @@ type Options struct {
 	Identity identity.Authenticator
 	// Policy decides who may do what. If Policy is nil, the default rules decide.
 	Policy *policy.Policy
-	// Flavor reads the flavor with the given name or ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this name or
-	// ID. If the option Flavor is nil, leases cannot reserve instances of a flavor.
-	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
+	// Flavor reads the flavor with the given ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this ID, or if the project
+	// may not use the flavor; the empty project may use every flavor. If the option Flavor is nil, leases cannot reserve instances of a flavor.
+	Flavor func(ctx context.Context, project, id string) (lease.Flavor, error)
 	// Hypervisors lists Nova's hypervisors. If Hypervisors is nil, berth runs without Nova, and the name of a host is the name of its
 	// root provider in Placement.
 	Hypervisors func(ctx context.Context) ([]lease.Hypervisor, error)

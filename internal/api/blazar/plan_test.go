@@ -44,7 +44,7 @@ func TestPlan_OneOfAProjectAtATime(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
 	began, proceed := make(chan struct{}, 1), make(chan struct{})
-	flavor := func(_ context.Context, id string) (lease.Flavor, error) {
+	flavor := func(_ context.Context, _, id string) (lease.Flavor, error) {
 		began <- struct{}{}
 		<-proceed
 		return lease.Flavor{ID: id, Name: id, VCPUs: 1}, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/osapi"
+	"berth/internal/identity"
 	"berth/internal/lease"
 )
 
@@ -212,7 +213,14 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 	if b.Flavor == nil {
 		return nil, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", d.Type)
 	}
-	f, err := b.Flavor(ctx, id)
+	project := identity.From(ctx).Project
+	switch {
+	case identity.From(ctx).Admin():
+		project = "" // as in Nova, administrators use every flavor
+	case project == "":
+		return nil, lease.Faultf(lease.NotAuthorized, "A caller without a project cannot use a flavor.")
+	}
+	f, err := b.Flavor(ctx, project, id)
 	var fault *lease.Fault
 	if err != nil && !errors.As(err, &fault) {
 		slog.ErrorContext(ctx, "Reading a flavor from Nova failed", "flavor", id, "error", err)

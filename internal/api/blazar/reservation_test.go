@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// flavor replaces the request to Nova for a flavor. The stub of Nova has only the flavor m1.
-func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
-	if id != "m1" {
+// flavor replaces the request to Nova for a flavor. The stub of Nova has the flavor m1, and the private flavor gpu of the project blue.
+func (s *service) flavor(_ context.Context, project, id string) (lease.Flavor, error) {
+	if id != "m1" && (id != "gpu" || project != "blue" && project != "") {
 		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
 	}
 	return lease.Flavor{ID: "7", Name: "m1", VCPUs: 2, MemoryMB: 512, DiskGB: 5, Ephemeral: 5, ExtraSpecs: map[string]string{"a": "b"}}, nil
@@ -99,6 +99,22 @@ func TestReservation_JSONOfEveryType(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestReservation_FlavorIsOneOfTheProject(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.largeHost("cmp-1")
+	const body = `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00",
+		"reservations":[{"resource_type":"flavor:instance","flavor_id":"gpu","amount":1}]}`
+	for _, path := range []string{"/v1/leases", "/v1/plans"} {
+		for token, status := range map[string]int{"alice:red": 404, "bob:blue": 0, "admin": 0} {
+			a := s.as(token, "POST", path, body)
+			if status == 0 && a.status/100 != 2 || status > 0 && a.status != status {
+				t.Errorf("POST %s as %s with a private flavor of the project blue: got %d %s, want %d (0: success)", path, token, a.status, a.raw, status)
+			}
+		}
 	}
 }
 

@@ -114,11 +114,11 @@ func (n *Nova) RemoveServers(host string) {
 	n.compute.servers = slices.DeleteFunc(n.compute.servers, func(s *Server) bool { return s.Host == host })
 }
 
-// AddFlavor adds a public flavor.
+// AddFlavor adds a flavor. Without an access list, the flavor is public.
 func (n *Nova) AddFlavor(f Flavor) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	f.Public = true
+	f.Public = f.Access == nil
 	n.compute.flavors = append(n.compute.flavors, &f)
 }
 
@@ -273,8 +273,22 @@ func (n *compute) serveFlavors(c computeCall) (int, any) {
 		return f.serveAction(c)
 	case c.matches(http.MethodGet, 1):
 		return http.StatusOK, map[string]any{"flavor": f}
+	case c.matches(http.MethodGet, 2) && c.parts[2] == "os-flavor-access":
+		return f.accessList()
 	}
 	return http.StatusOK, map[string]any{"extra_specs": f.Specs}
+}
+
+// accessList answers with the projects that may use a private flavor. As in Nova, a public flavor has no such list.
+func (f *Flavor) accessList() (int, any) {
+	if f.Public {
+		return notFound("Access list not available for public flavors:", f.ID)
+	}
+	list := []map[string]string{}
+	for _, project := range f.Access {
+		list = append(list, map[string]string{"flavor_id": f.ID, "tenant_id": project})
+	}
+	return http.StatusOK, map[string]any{"flavor_access": list}
 }
 
 func (f *Flavor) serveAction(c computeCall) (int, any) {
