@@ -24,8 +24,11 @@ func Expire(l Lease, now time.Time) (Lease, error) {
 	}
 	var reasons []string
 	for _, b := range l.Blockers {
+		if b.Project != l.Project {
+			b = b.Anonymous() // the project of the lease reads the reasons
+		}
 		if b.Stuck {
-			reasons = append(reasons, fmt.Sprintf("lease %s (%s) held host %s", b.Name, b.ID, b.Host))
+			reasons = append(reasons, fmt.Sprintf("%s held host %s", b.label(), b.Host))
 		}
 	}
 	start.Status, end.Status = EventFailed, EventFailed

@@ -4,6 +4,7 @@
 package lease
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -82,13 +83,29 @@ type Lease struct {
 // Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the host has to wait. A lease that is
 // itself blocked by such a lease holds nothing, and is no blocker.
 type Blocker struct {
-	ID    uuid.UUID
-	Name  string
-	Host  string
-	Since time.Time // end of the blocking lease
+	ID      uuid.UUID
+	Name    string
+	Project string `json:"-"`
+	User    string `json:"-"`
+	Host    string
+	Since   time.Time // end of the blocking lease
 	// Stuck is true if it is unknown when the blocking lease releases the host: its end has failed, the calls for it have failed for at least
 	// StuckAfter, or it has already started although it reserves the host for a later time than the waiting lease.
 	Stuck bool `json:",omitempty"`
+}
+
+// Anonymous returns the blocker without its ID, its name and its owner, for readers who may not see the blocking lease.
+func (b Blocker) Anonymous() Blocker {
+	b.ID, b.Name, b.Project, b.User = uuid.Nil, "", "", ""
+	return b
+}
+
+// label names the blocking lease in sentences.
+func (b Blocker) label() string {
+	if b.ID == uuid.Nil && b.Name == "" {
+		return "another lease"
+	}
+	return fmt.Sprintf("lease %s (%s)", b.Name, b.ID)
 }
 
 // Reservation is the reservation of one kind of resource within a lease.

@@ -97,8 +97,12 @@ func (l Lease) explainBlocked() (string, []Waiting) {
 	var all []Waiting
 	var names []string
 	for _, b := range l.Blockers {
-		all = append(all, Waiting{For: "lease/" + b.ID.String(), Since: b.Since})
-		names = append(names, fmt.Sprintf("lease %s (%s) to leave host %s since %s", b.Name, b.ID, b.Host, formatTime(b.Since)))
+		w := Waiting{For: "lease/" + b.ID.String(), Since: b.Since}
+		if b == b.Anonymous() {
+			w.For = "lease"
+		}
+		all = append(all, w)
+		names = append(names, fmt.Sprintf("%s to leave host %s since %s", b.label(), b.Host, formatTime(b.Since)))
 	}
 	return fmt.Sprintf("%s: its start is due; it waits for %s.", l.Status, strings.Join(names, " and for ")), all
 }

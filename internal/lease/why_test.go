@@ -11,6 +11,8 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 	t.Parallel()
 	blocked := sample(1)
 	blocked.Blockers = []Blocker{{Name: "a", Host: "cmp-1", Since: noon}}
+	foreign := blocked.clone()
+	foreign.Blockers = []Blocker{Blocker{ID: uuid.New(), Name: "a", Project: "p", User: "u", Host: "cmp-1", Since: noon}.Anonymous()}
 	failed := leaseIn(t, Error)
 	failed.event(EndLease).Status = EventFailed
 	cleared := failed.clone()
@@ -35,6 +37,7 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 		{sample(1), noon, "PENDING: start is due since 2040-01-01T12:00:00Z and begins as soon as a worker takes it.", "worker"},
 		{blocked, noon, "PENDING: its start is due; it waits for lease a (00000000-0000-0000-0000-000000000000) to leave host cmp-1 since 2040-01-01T12:00:00Z.",
 			"lease/00000000-0000-0000-0000-000000000000"},
+		{foreign, noon, "PENDING: its start is due; it waits for another lease to leave host cmp-1 since 2040-01-01T12:00:00Z.", "lease"},
 		{leaseIn(t, Starting), noon, "STARTING: provisioning the 1 reservation since 2040-01-01T11:00:00Z.", "worker"},
 		{retrying, noon, "TERMINATING: removing the 1 reservation since 2040-01-01T11:00:00Z. " +
 			"Nova has failed since 2040-01-01T11:59:00Z: DELETE /servers/s1 (3 attempts, next attempt at 2040-01-01T12:00:04Z): got 409.", "nova"},
@@ -58,5 +61,20 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 				t.Errorf("Explain for a lease in %s: want a wait for %q only (empty: no wait), got %+v", c.l.Status, c.waitsFor, waiting)
 			}
 		})
+	}
+}
+
+func TestExpire_ReasonNamesOnlyLeasesOfTheProject(t *testing.T) {
+	t.Parallel()
+	l := sample(1)
+	l.Project = "red"
+	l.Blockers = []Blocker{{ID: uuid.New(), Name: "own", Project: "red", Host: "cmp-1", Stuck: true}, {ID: uuid.New(), Name: "secret", Project: "blue", Host: "cmp-2", Stuck: true}}
+	got, err := Expire(l, noon.Add(24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "the lease could not start before its end, because lease own (" + l.Blockers[0].ID.String() + ") held host cmp-1 and another lease held host cmp-2"
+	if reason := got.Reservations[0].LastError; reason != want {
+		t.Errorf("expire a lease that waits for a lease of another project: got the reason %q, want %q", reason, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"berth/internal/api/osapi"
@@ -75,9 +76,16 @@ func viewOf(l lease.Lease) leaseView {
 	return v
 }
 
-// leaseResponse returns the JSON object of a lease, with the explanation of what the lease waits for.
-func leaseResponse(l lease.Lease) map[string]any {
+// leaseResponse returns the JSON object of a lease, with the explanation of what the lease waits for. The explanation does not name leases
+// that the caller may not see.
+func leaseResponse(r *http.Request, l lease.Lease) map[string]any {
 	v := viewOf(l)
+	l.Blockers = slices.Clone(l.Blockers)
+	for i, b := range l.Blockers {
+		if !accessOf(r).allows("leases:get", lease.Lease{Project: b.Project, User: b.User}) {
+			l.Blockers[i] = b.Anonymous()
+		}
+	}
 	sentence, waiting := lease.Explain(l, time.Now())
 	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}, FailedCalls: []failedCallView{}}
 	for _, f := range l.FailedCalls() {
@@ -130,7 +138,7 @@ func (b *handler) createLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, leaseResponse(l), nil
+	return http.StatusCreated, leaseResponse(r, l), nil
 }
 
 func (b *handler) showLease(r *http.Request) (int, any, error) {
@@ -138,7 +146,7 @@ func (b *handler) showLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, leaseResponse(l), nil
+	return http.StatusOK, leaseResponse(r, l), nil
 }
 
 func (b *handler) updateLease(r *http.Request) (int, any, error) {
@@ -155,7 +163,7 @@ func (b *handler) updateLease(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(o) == 0 {
-		return http.StatusOK, leaseResponse(l), nil
+		return http.StatusOK, leaseResponse(r, l), nil
 	}
 	if err := b.checkChange(r, l, c); err != nil {
 		return 0, nil, err
@@ -164,7 +172,7 @@ func (b *handler) updateLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, leaseNotFound(err, l.ID.String())
 	}
-	return http.StatusOK, leaseResponse(changed), nil
+	return http.StatusOK, leaseResponse(r, changed), nil
 }
 
 // deleteLease requests the deletion of a lease and waits until the deletion is complete. If the deletion takes longer than deletionWait,
@@ -201,7 +209,7 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		case err != nil:
 			return 0, nil, err
 		case over:
-			return http.StatusAccepted, leaseResponse(l), nil
+			return http.StatusAccepted, leaseResponse(r, l), nil
 		}
 	}
 }

@@ -52,6 +52,24 @@ func TestLease_BelongsToItsProject(t *testing.T) {
 	}
 }
 
+func TestLease_DoesNotNameLeasesOfOtherProjects(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	first := s.lease("alice:red", "merger with ACME", 1, 2)["id"].(string)
+	second := s.lease("bob:blue", "gold", 2, 3)["id"].(string)
+	storetest.Exec(t, s.db, `update lease set start_at = now() where id = $1`, second)
+	storetest.Exec(t, s.db, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, second)
+	for token, named := range map[string]bool{"bob:blue": false, "admin": true} {
+		a := s.as(token, "GET", "/v1/leases/"+second, "")
+		if a.status != 200 || !strings.Contains(a.raw, "waits for") || !strings.Contains(a.raw, "cmp-1") {
+			t.Errorf("show a lease that waits for another one as %s: got %d %s, want 200 with the reason", token, a.status, a.raw)
+		}
+		if strings.Contains(a.raw, "merger") != named || strings.Contains(a.raw, first) != named {
+			t.Errorf("show a lease that waits for a lease of another project as %s: got %s, want the other lease named: %t", token, a.raw, named)
+		}
+	}
+}
+
 func TestLease_ListPages(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")

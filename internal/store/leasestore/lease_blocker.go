@@ -57,11 +57,11 @@ const blockersShown = 10
 // queueBlockers queues the query for the blockers of pending leases whose start is due.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
-		select l.id, b.id, b.name, b.hostname, b.end_at, b.stuck
+		select l.id, b.id, b.name, b.project_id, b.user_id, b.hostname, b.end_at, b.stuck
 		from lease l
 		cross join lateral (
-			select before.id, before.name, h.hostname, before.end_at, before.stuck
-			from (select before.id, before.name, before.end_at, mine.host_id, `+expiresSQL+` as stuck `+blockersSQL+`) before
+			select before.id, before.name, before.project_id, before.user_id, h.hostname, before.end_at, before.stuck
+			from (select before.id, before.name, before.project_id, before.user_id, before.end_at, mine.host_id, `+expiresSQL+` as stuck `+blockersSQL+`) before
 			join host h on h.id = before.host_id
 			order by before.end_at, h.id
 			limit $3) b
@@ -70,7 +70,7 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 		for rows.Next() {
 			var id uuid.UUID
 			var b lease.Blocker
-			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Host, &b.Since, &b.Stuck); err != nil {
+			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Project, &b.User, &b.Host, &b.Since, &b.Stuck); err != nil {
 				return err
 			}
 			byID[id].Blockers = append(byID[id].Blockers, b)

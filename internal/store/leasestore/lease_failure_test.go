@@ -84,7 +84,7 @@ func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, after.ID)
 
 	after = e.readLease(after.ID)
-	want := []lease.Blocker{{ID: before.ID, Name: "l", Host: "cmp-1", Since: before.EndAt}}
+	want := []lease.Blocker{{ID: before.ID, Name: "l", Project: "p", User: "u", Host: "cmp-1", Since: before.EndAt}}
 	if d := cmp.Diff(want, after.Blockers); d != "" {
 		t.Error(d)
 	}
