@@ -9,6 +9,9 @@ import (
 // SetClock makes the authenticator use the clock of the test's Keystone.
 func (k *Keystone) SetClock(now func() time.Time) { k.now = now }
 
+// SetClock replaces the clock.
+func (l *TokenLimit) SetClock(now func() time.Time) { l.now = now }
+
 // Remembered returns the number of cached verdicts on tokens.
 func (k *Keystone) Remembered() int { return len(k.valid.known) + len(k.invalid.known) }
 

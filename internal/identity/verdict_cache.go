@@ -48,3 +48,10 @@ func (v *verdicts) keep(key [sha256.Size]byte, c Caller, until time.Time) {
 	}
 	v.known[key] = verdict{caller: c, until: until}
 }
+
+// forget deletes the verdict about a token.
+func (v *verdicts) forget(key [sha256.Size]byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.known, key)
+}

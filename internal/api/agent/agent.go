@@ -45,7 +45,7 @@ type Options struct {
 func New(o Options) *osapi.API {
 	g, id := gateway{o.Store, semaphore.NewWeighted(maxPending), &hostShares{byHost: map[string]*hostShare{}}}, o.Identity
 	if o.Tokens != nil {
-		id = tokenAuthenticator{o.Tokens, o.Identity}
+		id = tokenAuthenticator{o.Tokens, o.Identity, identity.NewTokenLimit()}
 	}
 	return &osapi.API{
 		Prefix: "/agent/v1", Identity: id, Fail: fail,

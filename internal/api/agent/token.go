@@ -14,10 +14,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// tokenAuthenticator authenticates the agents of a host by their token in X-Auth-Token, and other callers by the Authenticator `others`.
+// tokenAuthenticator authenticates the agents of a host by their token in X-Auth-Token, and other callers by the Authenticator `others`. The
+// limit bounds the work of the database for unknown tokens, which any client can send.
 type tokenAuthenticator struct {
 	tokens *agentstore.Store
 	others identity.Authenticator
+	limit  *identity.TokenLimit
 }
 
 // Authenticate implements identity.Authenticator.
@@ -26,7 +28,12 @@ func (a tokenAuthenticator) Authenticate(r *http.Request) (identity.Caller, erro
 	if !strings.HasPrefix(token, agentstore.TokenPrefix) {
 		return a.others.Authenticate(r)
 	}
-	host, err := a.tokens.TokenHost(db.WithClass(r.Context(), "agent tokens"), token)
+	return a.limit.Check(r.Context(), token, func() (identity.Caller, error) { return a.lookUp(r.Context(), token) })
+}
+
+// lookUp returns the caller to whom an agent token belongs.
+func (a tokenAuthenticator) lookUp(ctx context.Context, token string) (identity.Caller, error) {
+	host, err := a.tokens.TokenHost(db.WithClass(ctx, "agent tokens"), token)
 	switch {
 	case errors.Is(err, db.ErrNotFound):
 		return identity.Caller{}, fmt.Errorf("%w: the agent token does not exist", identity.ErrUnauthenticated)

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http/httptest"
 	"strings"
@@ -114,6 +115,41 @@ func TestTokens_UnknownAndRevokedTokensGet401(t *testing.T) {
 }
 
 // With BERTH_AUTH=noauth the gateway has no store of tokens. It then takes an agent token for the name of a user, who has no role.
+// unknownToken returns a token that has the form of an agent token.
+func unknownToken() string {
+	return agentstore.TokenPrefix + (rand.Text() + rand.Text())[:43]
+}
+
+func TestTokens_InvalidOnesDelayOnlyUnknownTokensOfTheirAddress(t *testing.T) {
+	t.Parallel()
+	g := openWithTokens(t)
+	const heartbeat = `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`
+	compute, id := g.as("cmp-1")
+	if status, text := compute.post("/state", heartbeat); status != 200 {
+		t.Fatalf("POST /state with a token of cmp-1: got %d %s, want 200", status, text)
+	}
+	refused := false
+	for i := 0; i < 1000 && !refused; i++ {
+		g.token = unknownToken()
+		status, text := g.post("/state", heartbeat)
+		if refused = status == 429; !refused && status != 401 {
+			t.Fatalf("POST /state with an unknown token: got %d %s, want 401 or 429", status, text)
+		}
+	}
+	if !refused {
+		t.Fatal("1,000 unknown tokens of one address: each was looked up, want 429 after a few")
+	}
+	if status, text := compute.post("/state", heartbeat); status != 200 {
+		t.Errorf("POST /state with a token that was valid lately: got %d %s, want 200", status, text)
+	}
+	if _, err := g.store.Agents.Revoke(t.Context(), agentstore.Token, id); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := compute.post("/state", heartbeat); status != 401 {
+		t.Errorf("POST /state with a revoked token: got %d %s, want 401", status, text)
+	}
+}
+
 func TestTokens_AreOffWithoutAStoreOfTokens(t *testing.T) {
 	t.Parallel()
 	g, _ := open(t).as("cmp-1")
