@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -176,26 +177,31 @@ type ResourceUsage struct {
 	Resources map[string]int64 // resources of one slot, by resource class
 }
 
-// PeakUsage returns the maximum usage of a host at any time of a window, by resource class.
+// usageEdge is the time at which the usage of a host by a reservation begins or ends.
+type usageEdge struct {
+	at        time.Time
+	slots     int64 // negative: the usage ends
+	resources map[string]int64
+}
+
+// PeakUsage returns the maximum usage of a host at any time of a window, by resource class. Its time does not grow with the square of the
+// number of uses, because a project can have many reservations on a host.
 func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
-	peak := map[string]int64{}
-	at := func(t time.Time) {
-		now := map[string]int64{}
-		for _, u := range uses {
-			if !u.From.After(t) && u.To.After(t) {
-				for class, n := range u.Resources {
-					now[class] += n * int64(u.Slots)
-				}
-			}
-		}
-		for class, n := range now {
-			peak[class] = max(peak[class], n)
+	var edges []usageEdge
+	for _, u := range uses {
+		begin := laterOf(u.From, from)
+		if u.To.After(begin) && (begin.Before(to) || begin.Equal(from)) {
+			edges = append(edges, usageEdge{begin, int64(u.Slots), u.Resources}, usageEdge{u.To, -int64(u.Slots), u.Resources})
 		}
 	}
-	at(from)
-	for _, u := range uses {
-		if u.From.After(from) && u.From.Before(to) {
-			at(u.From)
+	slices.SortFunc(edges, func(a, b usageEdge) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.slots, b.slots)) // at the same time, ends come first
+	})
+	now, peak := map[string]int64{}, map[string]int64{}
+	for _, e := range edges {
+		for class, n := range e.resources {
+			now[class] += n * e.slots
+			peak[class] = max(peak[class], now[class])
 		}
 	}
 	return peak
