@@ -190,18 +190,15 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	return c, nil
 }
 
-// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port on the network, createDHCPPort returns the
-// existing port. If the network or one of the subnets does not exist any more, createDHCPPort returns null.
+// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port with this device_id on the network, createDHCPPort
+// returns the existing port. If the network or one of the subnets does not exist any more, createDHCPPort returns null.
 func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
 		return nil, err
 	}
 	p := a.Port.Port
-	networkID, project := parseUUID(p.Network), p.Project
-	if project == "" {
-		project = p.Tenant
-	}
+	networkID := parseUUID(p.Network)
 	if p.DeviceID == "" {
 		return nil, oslomsg.NewTypeError("a DHCP port must have a device_id")
 	}
@@ -209,7 +206,7 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 		return nil, err
 	}
 	host := h.sender.host(a.Host)
-	c.Host, c.Network, c.Project, c.Name = &host, &networkID, &project, &p.Name
+	c.Host, c.Network, c.Name = &host, &networkID, &p.Name
 	c.PortSecurity, c.SecurityGroups = new(bool), &[]uuid.UUID{} // DHCP replies must not be filtered
 	port, err := h.Store.EnsureDHCPPort(ctx, c, h.sender != nil)
 	if isOutdated(err) {

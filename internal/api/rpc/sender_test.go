@@ -358,6 +358,35 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 	}
 }
 
+// A DHCP agent needs few ports on a network, and none that uses the quota of a project other than that of the network.
+func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	f.serveDHCPFrom(t, "cmp2")
+	const ports = 40
+	refused := 0
+	for i := range ports {
+		args := fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":"dhcp-%d","tenant_id":"victim","fixed_ips":[]}}}`, f.network.ID, i)
+		if result, exception := f.call(t, "create_dhcp_port", args); exception == "Conflict" {
+			refused++
+		} else if exception != "" {
+			t.Fatalf("create_dhcp_port: got %s, exception %q", result, exception)
+		}
+	}
+	if refused < ports/2 {
+		t.Errorf("create %d DHCP ports on one network for one host: %d were refused, want most of them", ports, refused)
+	}
+	for project, want := range map[string]bool{"victim": false, "p1": true} {
+		used, err := f.Network.QuotaUsage(t.Context(), project)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := used["port"]; (got > 0) != want {
+			t.Errorf("ports of the project %s after the calls of a DHCP agent: got %d, want some: %t", project, got, want)
+		}
+	}
+}
+
 // serveDHCPFrom registers a DHCP agent on a host and schedules the fixture's network to it, too.
 func (f *senderFixture) serveDHCPFrom(t *testing.T, host string) {
 	t.Helper()

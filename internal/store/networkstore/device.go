@@ -87,9 +87,12 @@ func (s *Store) FindDevices(ctx context.Context, devices []Device) (map[Device]u
 	return found, err
 }
 
-// EnsureDHCPPort creates the port of a DHCP agent. If the network already has a DHCP port with the same device ID, EnsureDHCPPort
-// updates the existing port. With `ownerOnly`, EnsureDHCPPort does not update a port on another host than that of the change, and returns
-// db.ErrConflict.
+// maxDHCPPorts is the maximum number of DHCP ports of one host on one network. A DHCP agent of Neutron needs one for each segment.
+const maxDHCPPorts = 16
+
+// EnsureDHCPPort creates the port of a DHCP agent, in the project of the network. If the network already has a DHCP port with the same
+// device ID, EnsureDHCPPort updates the existing port. With `ownerOnly`, EnsureDHCPPort returns db.ErrConflict instead of updating a port on
+// another host than that of the change, or creating more than maxDHCPPorts ports of the host on the network.
 func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange, ownerOnly bool) (network.Port, error) {
 	var created network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -105,6 +108,9 @@ func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange, ownerO
 			order by id
 			limit 1`, *c.Network, *c.DeviceID, network.DeviceOwnerDHCP).Scan(&id, &host)
 		if db.NoRows(err) {
+			if c.Project, err = prepareDHCPPort(ctx, tx, *c.Network, *c.Host, ownerOnly); err != nil {
+				return err
+			}
 			created, err = createPort(ctx, tx, c)
 			return err
 		}
@@ -119,6 +125,30 @@ func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange, ownerO
 		return err
 	})
 	return created, err
+}
+
+// prepareDHCPPort returns the project of a new DHCP port: that of its network, whatever the agent names, because the port uses the quota of
+// the project. With `limited`, prepareDHCPPort returns db.ErrConflict if the host has maxDHCPPorts DHCP ports on the network.
+func prepareDHCPPort(ctx context.Context, tx *transaction, on uuid.UUID, host string, limited bool) (project *string, err error) {
+	if limited {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp ports of ' || $1 || ' ' || $2, 0))`, on.String(), host); err != nil {
+			return nil, fmt.Errorf("create DHCP port: %w", err)
+		}
+	}
+	var ports int
+	err = tx.QueryRow(ctx, `
+		select n.project, (select count(*) from port p where p.network_id = n.id and p.host = $2 and p.device_owner = $3)
+		from network n
+		where n.id = $1`, on, host, network.DeviceOwnerDHCP).Scan(&project, &ports)
+	switch {
+	case db.NoRows(err):
+		return nil, networkNotFound(on)
+	case err != nil:
+		return nil, fmt.Errorf("create DHCP port: %w", err)
+	case limited && ports >= maxDHCPPorts:
+		return nil, fmt.Errorf("%w: the host %s has %d DHCP ports on the network %s", db.ErrConflict, host, ports, on)
+	}
+	return project, nil
 }
 
 // DHCPHosts lists the hosts of the DHCP agents that serve a network.
