@@ -175,6 +175,9 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	if p.Fixed == nil {
 		return c, nil
 	}
+	if len(*p.Fixed) > attribute.MaxItems { // as over HTTP
+		return c, oslomsg.NewTypeError("%d fixed_ips are more than %d", len(*p.Fixed), attribute.MaxItems)
+	}
 	fixed := make([]network.FixedIP, len(*p.Fixed))
 	for i, f := range *p.Fixed {
 		fixed[i].Subnet = parseUUID(f.Subnet)

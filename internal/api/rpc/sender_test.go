@@ -387,6 +387,28 @@ func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 	}
 }
 
+// Each address of a port costs statements and locks in one transaction, and is missing for other ports.
+func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
+	t.Parallel()
+	f := newSenderFixture(t)
+	f.serveDHCPFrom(t, "cmp2")
+	subnets, err := f.Network.Subnets(t.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{f.network.ID.String()}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixed := strings.Repeat(fmt.Sprintf(`{"subnet_id":%q},`, subnets[0].ID), 101)
+	before := f.state(t)
+	for method, args := range map[string]string{
+		"create_dhcp_port": fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":"d","fixed_ips":[%s]}}}`, f.network.ID, fixed[:len(fixed)-1]),
+		"update_dhcp_port": fmt.Sprintf(`{"port_id":%q,"port":{"port":{"fixed_ips":[%s]}}}`, f.own.ID, fixed[:len(fixed)-1]),
+	} {
+		if result, exception := f.call(t, method, args); exception != "TypeError" {
+			t.Errorf("%s with 101 fixed IPs: got %.200s, exception %q; want TypeError", method, result, exception)
+		}
+	}
+	f.checkUnchanged(t, "give a DHCP port many addresses", before)
+}
+
 // serveDHCPFrom registers a DHCP agent on a host and schedules the fixture's network to it, too.
 func (f *senderFixture) serveDHCPFrom(t *testing.T, host string) {
 	t.Helper()
