@@ -27,45 +27,48 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"short": text.Excerpt[string],
 }).ParseFS(templateFiles, "templates/*.html"))
 
-// assets maps the name of each static file to the hash of its content.
-var assets = func() map[string]string {
+// staticFile is a static file with the hash of its content. All answers share the content, because clients without a token can ask for it, and
+// can have many answers that they do not read.
+type staticFile struct {
+	content []byte
+	hash    string
+}
+
+// assets contains the static files by name.
+var assets = func() map[string]staticFile {
 	entries, err := staticFiles.ReadDir("static")
 	if err != nil {
 		panic(err)
 	}
-	all := map[string]string{}
+	all := map[string]staticFile{}
 	for _, e := range entries {
 		content, err := staticFiles.ReadFile("static/" + e.Name())
 		if err != nil {
 			panic(err)
 		}
-		all[e.Name()] = hashOf(content)
+		all[e.Name()] = staticFile{content, hashOf(content)}
 	}
 	return all
 }()
 
 // asset returns the path of a static file below the path of the console. The path changes when the content of the file changes, so
 // browsers may cache the file.
-func asset(name string) string { return "/static/" + name + "?v=" + assets[name] }
+func asset(name string) string { return "/static/" + name + "?v=" + assets[name].hash }
 
 // serveStatic sends a static file.
 func serveStatic(r *http.Request) (int, any, error) {
 	name := r.PathValue("file")
-	hash, ok := assets[name]
+	file, ok := assets[name]
 	if !ok {
 		return 0, nil, osapi.Fault(http.StatusNotFound, "", "The console has no file %s.", name)
-	}
-	content, err := staticFiles.ReadFile("static/" + name)
-	if err != nil {
-		return 0, nil, err
 	}
 	h := osapi.Header(r.Context())
 	h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cache-Control", "no-cache")
-	if r.URL.Query().Get("v") == hash {
+	if r.URL.Query().Get("v") == file.hash {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	return http.StatusOK, content, nil
+	return http.StatusOK, file.content, nil
 }
