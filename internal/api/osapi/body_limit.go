@@ -31,13 +31,13 @@ const (
 // errShareFull means that the bodies of other requests of the same client already use the client's part of the memory.
 var errShareFull = errors.New("the bodies of other requests of the client use its part of the memory limit")
 
-// bodyShare is a part of the memory of all bodies that one client, or one group of clients, may use.
-type bodyShare struct {
+// share is a part of the memory of all bodies that one client, or one group of clients, may use.
+type share struct {
 	name  string
 	limit int64
 }
 
-// shareTable counts the memory of the bodies of each share. A share that no body uses is not in the table.
+// shareTable counts the memory of each share. A share that is not in use is not in the table.
 type shareTable struct {
 	mutex sync.Mutex
 	used  map[string]int64
@@ -46,33 +46,33 @@ type shareTable struct {
 var shares = shareTable{used: map[string]int64{}}
 
 // tryAcquire counts n bytes for each of the shares, unless one of them has too few bytes left.
-func (t *shareTable) tryAcquire(of []bodyShare, n int64) bool {
+func (t *shareTable) tryAcquire(of []share, n int64) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	for _, share := range of {
-		if t.used[share.name]+n > share.limit {
+	for _, s := range of {
+		if t.used[s.name]+n > s.limit {
 			return false
 		}
 	}
-	for _, share := range of {
-		t.used[share.name] += n
+	for _, s := range of {
+		t.used[s.name] += n
 	}
 	return true
 }
 
-func (t *shareTable) release(of []bodyShare, n int64) {
+func (t *shareTable) release(of []share, n int64) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	for _, share := range of {
-		if t.used[share.name] -= n; t.used[share.name] == 0 {
-			delete(t.used, share.name)
+	for _, s := range of {
+		if t.used[s.name] -= n; t.used[s.name] == 0 {
+			delete(t.used, s.name)
 		}
 	}
 }
 
 // bodySharesOf returns the shares of a request, and the maximum size of its body. Administrators and services have no share, because a
 // service sends the requests of many projects.
-func (a *API) bodySharesOf(r *http.Request, route *Route) (of []bodyShare, limit int64) {
+func (a *API) bodySharesOf(r *http.Request, route *Route) (of []share, limit int64) {
 	limit = MaxBody
 	if route.LargeBody {
 		limit = MaxBatch
@@ -80,15 +80,15 @@ func (a *API) bodySharesOf(r *http.Request, route *Route) (of []bodyShare, limit
 	c := identity.From(r.Context())
 	switch client := ClientOf(a.clientIP(r)); {
 	case route.Open && client.IsValid():
-		return []bodyShare{{"open", maxOpenBytes}, {"address " + client.String(), maxAddressBytes}}, maxOpenBody
+		return []share{{"open", maxOpenBytes}, {"address " + client.String(), maxAddressBytes}}, maxOpenBody
 	case route.Open:
-		return []bodyShare{{"open", maxOpenBytes}}, maxOpenBody
+		return []share{{"open", maxOpenBytes}}, maxOpenBody
 	case c.AdminOrService():
 		return nil, limit
 	case c.AgentHost != "":
-		return []bodyShare{{"host " + c.AgentHost, maxClientBytes}}, limit
+		return []share{{"host " + c.AgentHost, maxClientBytes}}, limit
 	default:
-		return []bodyShare{{projectName(c), maxClientBytes}}, limit
+		return []share{{projectName(c), maxClientBytes}}, limit
 	}
 }
 
@@ -97,7 +97,7 @@ func (a *API) bodySharesOf(r *http.Request, route *Route) (of []bodyShare, limit
 // already sent.
 type limitedBody struct {
 	io.ReadCloser
-	shares []bodyShare
+	shares []share
 	used   int64
 }
 

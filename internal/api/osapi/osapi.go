@@ -126,6 +126,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stream(w, r.WithContext(endless{client, r.Context()}))
 		return
 	}
+	if err == nil {
+		var release func()
+		body, release, err = encodeAnswer(r, body)
+		defer release()
+	}
 	if err != nil {
 		e := statusOf(r, a.isRepeatable(r), err)
 		if rec, ok := w.(RouteRecorder); ok {
