@@ -63,8 +63,13 @@ func newScenarioWithInput(t *testing.T, typ string, in contract.Input, id string
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Stop)
-	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: s.queue, StaticSummary: "a scenario"},
-		typ, in)
+	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+		ID:            id,
+		TaskQueue:     s.queue,
+		StaticSummary: "a scenario",
+		// The server waits for minutes before it repeats a workflow task that has timed out several times on a busy machine.
+		WorkflowTaskTimeout: 2 * time.Minute,
+	}, typ, in)
 	if err != nil {
 		t.Fatal(err)
 	}
