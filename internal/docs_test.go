@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -113,6 +114,33 @@ func TestDocs_ReadmeIsShort(t *testing.T) {
 	t.Parallel()
 	if n := strings.Count(text(t, "README.md"), "\n"); n > readmeLines {
 		t.Errorf("length of README.md: got %d lines, want at most %d; move text to docs", n, readmeLines)
+	}
+}
+
+// glossaryWords is the maximum number of words that the glossary of README.md explains.
+const glossaryWords = 8
+
+// TestDocs_GlossaryOfReadmeIsAPartOfTheGlossary checks that README.md explains only a few words, and explains
+// them as docs/glossary.md does.
+func TestDocs_GlossaryOfReadmeIsAPartOfTheGlossary(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(text(t, "README.md"), "\n## Glossary\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	glossary := strings.Split(text(t, "docs/glossary.md"), "\n")
+	words := 0
+	for line := range strings.Lines(section) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| Word |") {
+			continue
+		}
+		words++
+		if !slices.Contains(glossary, line) {
+			t.Errorf("docs/glossary.md does not have the line %q of README.md, want it on both pages", line)
+		}
+	}
+	if words == 0 || words > glossaryWords {
+		t.Errorf("words in the glossary of README.md: got %d, want 1 to %d; the others belong into docs/glossary.md",
+			words, glossaryWords)
 	}
 }
 
