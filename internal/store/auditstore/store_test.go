@@ -242,3 +242,29 @@ func TestAudit_DenialsBeyondTheLimitAreCounted(t *testing.T) {
 		t.Errorf("got %d waiting records and %d omitted, want 500 + 1 denials, 1 record of the omission, and 2 omitted", p.Waiting, s.Audit.OmittedDenials())
 	}
 }
+
+func TestAudit_SealAndTrimSkipALockedChain(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	addClasses(t, s, time.Now(), "CUSTOM_A")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	rival := storetest.NewRival(t, url)
+	rival.Do(`begin`)
+	rival.Do(`select from audit_chain for no key update`)
+
+	for name, change := range map[string]func() (int, error){
+		"seal": func() (int, error) { return s.Audit.Seal(ctx) },
+		"trim": func() (int, error) { n, err := s.Audit.Trim(ctx, time.Nanosecond); return int(n), err },
+	} {
+		if n, err := change(); n != 0 || err != nil {
+			t.Errorf("%s while the chain is locked: got %d records, error %v; want none", name, n, err)
+		}
+	}
+
+	rival.Do(`rollback`)
+	if n, err := s.Audit.Seal(t.Context()); n != 1 || err != nil {
+		t.Errorf("seal after the chain was released: got %d records, error %v; want 1", n, err)
+	}
+}
