@@ -132,24 +132,29 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer release()
 	}
 	if err != nil {
-		e := statusOf(r, a.isRepeatable(r), err)
-		if rec, ok := w.(RouteRecorder); ok {
-			rec.RecordError(e)
-		}
-		if e.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
-		}
-		if e.Allow != "" {
-			w.Header().Set("Allow", e.Allow)
-		}
-		a.auditDenial(r, e)
-		if c, ok := a.Identity.(identity.Challenger); ok && e.Status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", c.Challenge())
-		}
-		a.Fail(w, r, shorten(e))
+		a.writeError(w, r, err)
 		return
 	}
 	write(w, status, body)
+}
+
+// writeError answers a request with an error.
+func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	e := statusOf(r, a.isRepeatable(r), err)
+	if rec, ok := w.(RouteRecorder); ok {
+		rec.RecordError(e)
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
+	if e.Allow != "" {
+		w.Header().Set("Allow", e.Allow)
+	}
+	a.auditDenial(r, e)
+	if c, ok := a.Identity.(identity.Challenger); ok && e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", c.Challenge())
+	}
+	a.Fail(w, r, shorten(e))
 }
 
 // handle authenticates the request, finds its route and calls the handler. handle replaces *rp by a request whose context contains the

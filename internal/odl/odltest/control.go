@@ -15,9 +15,9 @@ import (
 //	DELETE /_control/faults        removes all faults
 //	DELETE /_control/objects       deletes all objects
 //	POST   /_control/lose          {"share": 0.1, "seed": 7}: deletes a random share of the objects
-//	POST   /_control/change        {"share": 0.1, "seed": 7}: changes the names of a random share of the objects
+//	POST   /_control/change        {"share": 0.1, "seed": 7}: renames a random share of the objects
 //	POST   /_control/features      {"operational-port-status": ""}: replaces the features
-//	POST   /_control/hosts         [{"host-id": …, "host-type": …, "config": …}]: replaces the host configurations
+//	POST   /_control/hosts         [{"host-id": …, "config": …}]: replaces the host configurations
 //	POST   /_control/status        {"port": …, "status": "ACTIVE"}: sets the status of a port
 //	POST   /_control/wire          {"on": true}: sets each port on its hosts to ACTIVE
 //	DELETE /_control/streams       closes all streams
