@@ -64,7 +64,7 @@ func (a *Activities) provisioningNotifications(ctx context.Context, id uuid.UUID
 	all := make([]recordedNotification, len(notices))
 	for i, n := range notices {
 		all[i] = recordedNotification{row: n.ID, message: notify.Notification{ID: n.MessageID.String(), Publisher: provisioningPublisher,
-			Type: n.Notice.Type(), At: n.At, Payload: n.Notice}}
+			Type: n.Notification.Type(), At: n.At, Payload: n.Notification}}
 	}
 	return all, err
 }

@@ -125,7 +125,7 @@ func (r *rpcFigure) awaitNotificationsSent(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()
 	for left := 1; left > 0; pause(ctx, 20*time.Millisecond) {
-		if err := r.rows.QueryRow(ctx, `select count(*) from announcement where told_at is null`).Scan(&left); err != nil {
+		if err := r.rows.QueryRow(ctx, `select count(*) from agent_notification where sent_at is null`).Scan(&left); err != nil {
 			return fmt.Errorf("count unsent notifications for agents: %w", firstCause(ctx, err))
 		}
 	}

@@ -162,7 +162,7 @@ func TestDirect_LeavesToTheWorkflowWhatTemporalHasAccepted(t *testing.T) {
 	f := newFixture(t)
 	storetest.Exec(t, f.url, `delete from note`) // Temporal has accepted all notes
 	storetest.Exec(t, f.url, `update nova_event set created_at = created_at - interval '1 minute'`)
-	storetest.Exec(t, f.url, `update announcement set at = at - interval '1 minute'`)
+	storetest.Exec(t, f.url, `update agent_notification set at = at - interval '1 minute'`)
 	ports, err := f.Notifications.LatePorts(t.Context(), time.Second, 10)
 	networks, err2 := f.Notifications.LateNetworks(t.Context(), time.Second, 10)
 	if err != nil || err2 != nil || len(ports) > 0 || len(networks) > 0 {
@@ -215,7 +215,7 @@ func TestClaim_ClaimedNotificationsAreNotSent(t *testing.T) {
 		t.Errorf("sent notifications: got %v, want none", notifications)
 	}
 
-	storetest.Exec(t, f.url, `update announcement set claimed_until = clock_timestamp()`)
+	storetest.Exec(t, f.url, `update agent_notification set claimed_until = clock_timestamp()`)
 	if err := f.sender.Notifications(ctx, f.port.Network); err != nil {
 		t.Errorf("send notifications whose claim has expired: got error %v, want none", err)
 	}

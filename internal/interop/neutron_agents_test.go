@@ -260,7 +260,7 @@ func (c *agentScenario) deleteAll() {
 		}
 		return ""
 	})
-	c.AwaitNone("all notifications to agents are published", `select kind || ' ' || event from announcement where told_at is null`)
+	c.AwaitNone("all notifications to agents are published", `select kind || ' ' || event from agent_notification where sent_at is null`)
 	c.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 

@@ -15,10 +15,10 @@ const (
 // Block is a provisioning block: an entity has to report before the port may become ACTIVE.
 type Block struct {
 	Entity      string     `json:"entity"`
-	Host        string     `json:"host"`  // only reports from this host count; empty: see AgentHosts
-	MinRevision int64      `json:"epoch"` // reports on an earlier revision of the port do not count
-	State       string     `json:"state"` // ReportBegun or ReportLost if that was the last report, else empty
-	Owner       string     `json:"owner"` // who has added the block through the API or a signal; empty: the rules of this package
+	Host        string     `json:"host"`         // only reports from this host count; empty: see AgentHosts
+	MinRevision int64      `json:"min_revision"` // reports on an earlier revision of the port do not count
+	State       string     `json:"state"`        // ReportBegun or ReportLost if that was the last report, else empty
+	Owner       string     `json:"owner"`        // who has added the block through the API or a signal; empty: the rules of this package
 	Since       time.Time  `json:"since"`
 	Deadline    *time.Time `json:"deadline"`
 	Fatal       bool       `json:"fatal"` // the port's status becomes ERROR after the deadline

@@ -14,7 +14,7 @@ import (
 	"berth/internal/server"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/policy.md")
+var update = flag.Bool("update", false, "write the tables of docs/policy.md and the public names in testdata")
 
 const (
 	policyPage   = "../../docs/policy.md"

@@ -126,7 +126,7 @@ func createBurst(s *servertest.Deployment, api *servertest.Worker, networks int)
 func checkExecutions(s *servertest.Deployment, temporal client.Client) {
 	s.Helper()
 	want := s.Rows(`
-		select format('journal/%s: completed after %s attempts%s', seq, attempt, coalesce(', sent by journal/' || carrier, ''))
+		select format('journal/%s: completed after %s attempts%s', seq, attempt, coalesce(', sent by journal/' || sent_by, ''))
 		from journal_entry
 		order by 1`)
 	var executions []string

@@ -33,5 +33,5 @@ func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 		}
 		return ""
 	})
-	s.AwaitNone("no notification is pending", `select kind from lease_notice`)
+	s.AwaitNone("no notification is pending", `select kind from lease_notification`)
 }

@@ -37,7 +37,7 @@ func TestProvisioningWebhook_SentInOrderThroughOutages(t *testing.T) {
 	api.Must("PUT", block, servertest.Object{})
 	api.Must("DELETE", block, nil)
 
-	s.AwaitNone("no notification is pending", `select id from provisioning_notice`)
+	s.AwaitNone("no notification is pending", `select id from provisioning_notification`)
 	var got []string
 	ids := map[string]bool{}
 	for _, n := range listener.Notifications() {

@@ -80,7 +80,7 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 
 	awaitReadiness("both processes are connected again", "ok")
 	awaitConnectedMetric("the publisher is connected again", "1")
-	s.AwaitNone("all notifications are published", `select kind from announcement where told_at is null`)
+	s.AwaitNone("all notifications are published", `select kind from agent_notification where sent_at is null`)
 	rpcWorkers[0].Kill()
 	if code, _, err := rpcWorkers[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
 		t.Errorf("GET /readyz of a process after the other process was killed: got status %d, error %v; want 200", code, err)

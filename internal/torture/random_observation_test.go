@@ -71,7 +71,7 @@ const unfinishedQuery = `
 	select format('journal entry %s (%s %s %s) is %s after %s attempts: %s', seq, operation, object_type, object_id, state, attempt, last_error) from journal_entry where state <> 'completed'
 	union all select format('note for %s, due since %s, after %s attempts: %s', workflow_id, now() - due_at, attempts, last_error) from note where due_at < now() - interval '2 seconds'
 	union all select format('Nova event %s of port %s since %s', name, port_id, now() - created_at) from nova_event
-	union all select format('notification %s %s of network %s', kind, event, network_id) from announcement where told_at is null
+	union all select format('notification %s %s of network %s', kind, event, network_id) from agent_notification where sent_at is null
 	union all select format('%s %s since %s', kind, state, now() - created_at) from mirror_run where finished_at is null
 	union all select format('change of host %s in Nova', service_name) from host_pooling
 	union all select format('lease %s is %s; its end is %s: %s', id, status, end_at, (select string_agg(r.last_error, ' ') from reservation r where r.lease_id = lease.id))

@@ -47,6 +47,23 @@ create table agent_credential (
 
 CREATE INDEX agent_credential_host ON public.agent_credential USING btree (host);
 
+create table agent_notification (
+    id bigint not null generated always as identity,
+    network_id uuid not null,
+    kind text not null,
+    event text not null,
+    object_id uuid not null,
+    data jsonb not null,
+    at timestamp with time zone not null default clock_timestamp(),
+    sent_at timestamp with time zone,
+    claimed_until timestamp with time zone,
+    constraint agent_notification_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX agent_notification_network ON public.agent_notification USING btree (network_id, id) WHERE (sent_at IS NULL);
+
+CREATE INDEX agent_notification_sent ON public.agent_notification USING btree (sent_at) WHERE (sent_at IS NOT NULL);
+
 create table agent_virtual_host (
     id uuid not null default gen_random_uuid(),
     host text not null,
@@ -72,23 +89,6 @@ create table allocation (
 );
 
 CREATE INDEX allocation_inventory ON public.allocation USING btree (provider_id, class_id) INCLUDE (amount);
-
-create table announcement (
-    id bigint not null generated always as identity,
-    network_id uuid not null,
-    kind text not null,
-    event text not null,
-    object_id uuid not null,
-    data jsonb not null,
-    at timestamp with time zone not null default clock_timestamp(),
-    told_at timestamp with time zone,
-    claimed_until timestamp with time zone,
-    constraint announcement_pkey PRIMARY KEY (id)
-);
-
-CREATE INDEX announcement_network ON public.announcement USING btree (network_id, id) WHERE (told_at IS NULL);
-
-CREATE INDEX announcement_told ON public.announcement USING btree (told_at) WHERE (told_at IS NOT NULL);
 
 create table audit_chain (
     id boolean not null default true,
@@ -142,7 +142,7 @@ create table block (
     since timestamp with time zone not null,
     deadline timestamp with time zone,
     object_type text not null default 'port'::text,
-    epoch bigint not null default 1,
+    min_revision bigint not null default 1,
     state text not null default ''::text,
     fatal boolean not null default false,
     owner text not null default ''::text,
@@ -357,7 +357,7 @@ create table journal_entry (
     state text not null default 'pending'::text,
     attempt integer not null default 0,
     failures integer not null default 0,
-    unsure boolean not null default false,
+    maybe_applied boolean not null default false,
     project text not null,
     name text not null,
     last_error text not null default ''::text,
@@ -367,7 +367,7 @@ create table journal_entry (
     looked_at timestamp with time zone not null default now(),
     retry_at timestamp with time zone,
     away boolean not null default false,
-    carrier bigint,
+    sent_by bigint,
     error_code text not null default ''::text,
     constraint journal_entry_pkey PRIMARY KEY (seq),
     constraint journal_entry_attempt_check CHECK ((attempt >= 0)),
@@ -444,17 +444,17 @@ create table lease_combination (
     constraint lease_combination_pkey PRIMARY KEY (status)
 );
 
-create table lease_notice (
+create table lease_notification (
     id bigint not null generated always as identity,
     lease_id uuid not null,
     message_id uuid not null,
     kind text not null,
     at timestamp with time zone not null default clock_timestamp(),
     lease jsonb not null,
-    constraint lease_notice_pkey PRIMARY KEY (id)
+    constraint lease_notification_pkey PRIMARY KEY (id)
 );
 
-CREATE INDEX lease_notice_lease ON public.lease_notice USING btree (lease_id, id);
+CREATE INDEX lease_notification_lease ON public.lease_notification USING btree (lease_id, id);
 
 create table mirror_breaker (
     controller text not null,
@@ -618,7 +618,7 @@ create table port (
     revision bigint not null default 1,
     created_at timestamp with time zone not null default now(),
     updated_at timestamp with time zone not null default now(),
-    epoch bigint not null default 1,
+    binding_revision bigint not null default 1,
     tags text[] not null default '{}'::text[],
     address_pairs jsonb not null default '[]'::jsonb,
     dhcp_options jsonb not null default '[]'::jsonb,
@@ -716,16 +716,16 @@ create table provider_trait (
 
 CREATE INDEX provider_trait_trait ON public.provider_trait USING btree (trait_id);
 
-create table provisioning_notice (
+create table provisioning_notification (
     id bigint not null generated always as identity,
     object_id uuid not null,
     message_id uuid not null default gen_random_uuid(),
     at timestamp with time zone not null default clock_timestamp(),
-    notice jsonb not null,
-    constraint provisioning_notice_pkey PRIMARY KEY (id)
+    notification jsonb not null,
+    constraint provisioning_notification_pkey PRIMARY KEY (id)
 );
 
-CREATE INDEX provisioning_notice_object ON public.provisioning_notice USING btree (object_id, id);
+CREATE INDEX provisioning_notification_object ON public.provisioning_notification USING btree (object_id, id);
 
 create table quota (
     project text not null,

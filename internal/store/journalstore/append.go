@@ -138,35 +138,35 @@ const maxShownBlockers = 20
 func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
 
 // EntryColumns lists the columns that ScanEntry reads.
-const EntryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
-	created_at, taken_at, finished_at, retry_at, carrier`
+const EntryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, maybe_applied, project, name, last_error,
+	created_at, taken_at, finished_at, retry_at, sent_by`
 
 // entryRow is a row of EntryColumns.
 type entryRow struct {
-	Seq        int64
-	ObjectType string
-	ObjectID   string
-	Operation  journal.Operation
-	Data       json.RawMessage
-	State      journal.State
-	Attempt    int
-	Failures   int
-	Unsure     bool
-	Project    string
-	Name       string
-	LastError  string
-	CreatedAt  time.Time
-	TakenAt    *time.Time
-	FinishedAt *time.Time
-	RetryAt    *time.Time
-	Carrier    *int64
+	Seq          int64
+	ObjectType   string
+	ObjectID     string
+	Operation    journal.Operation
+	Data         json.RawMessage
+	State        journal.State
+	Attempt      int
+	Failures     int
+	MaybeApplied bool
+	Project      string
+	Name         string
+	LastError    string
+	CreatedAt    time.Time
+	TakenAt      *time.Time
+	FinishedAt   *time.Time
+	RetryAt      *time.Time
+	SentBy       *int64
 }
 
 func (r entryRow) entry() journal.Entry {
 	return journal.Entry{Seq: r.Seq, Object: journal.Ref{Type: r.ObjectType, ID: r.ObjectID}, Operation: r.Operation, Data: r.Data,
-		State: r.State, Attempt: r.Attempt, Failures: r.Failures, MaybeApplied: r.Unsure, Project: r.Project, Name: r.Name,
+		State: r.State, Attempt: r.Attempt, Failures: r.Failures, MaybeApplied: r.MaybeApplied, Project: r.Project, Name: r.Name,
 		LastError: r.LastError, CreatedAt: r.CreatedAt, TakenAt: r.TakenAt, FinishedAt: r.FinishedAt, RetryAt: r.RetryAt,
-		SentBy: r.Carrier}
+		SentBy: r.SentBy}
 }
 
 // ScanEntry reads a row of EntryColumns.

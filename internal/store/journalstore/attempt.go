@@ -41,7 +41,7 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 		batch.Queue(`
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null,
-				carrier = null
+				sent_by = null
 			from (
 				select seq as n, state as was, looked_at as looked
 				from journal_entry
@@ -51,7 +51,7 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 				and (retry_at is null or retry_at <= clock_timestamp())
 				and not exists (select from journal_dep d where d.entry = seq)
 				and `+isNotPaused+`
-			returning before.was = 'processing' or unsure as maybe_applied, clock_timestamp() - before.looked as since_last, `+EntryColumns, seq,
+			returning before.was = 'processing' or maybe_applied as must_read, clock_timestamp() - before.looked as since_last, `+EntryColumns, seq,
 		).Query(func(rows pgx.Rows) error {
 			results, err := pgx.CollectRows(rows, scanClaim)
 			if claimed = len(results) == 1; claimed {
@@ -63,14 +63,14 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 	return t, claimed, err
 }
 
-// scanClaim reads a row that consists of the columns maybe_applied, since_last and EntryColumns.
+// scanClaim reads a row that consists of the columns must_read, since_last and EntryColumns.
 func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	r, err := pgx.RowToStructByName[struct {
 		entryRow
-		MaybeApplied bool
-		SinceLast    time.Duration
+		MustRead  bool // before the next write, because the controller may have applied an earlier one
+		SinceLast time.Duration
 	}](row)
-	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MaybeApplied, SinceLast: r.SinceLast}, err
+	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MustRead, SinceLast: r.SinceLast}, err
 }
 
 // unclaimedEntry returns an entry with the reason why it cannot be claimed. If the entry is completed, unclaimedEntry deletes the note of
@@ -213,7 +213,7 @@ func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, n
 	batch.Queue(`
 		with e as (
 			update journal_entry
-			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, error_code = $10, away = $9, looked_at = clock_timestamp(),
+			set state = $3, failures = failures + $4, maybe_applied = $5, last_error = $6, error_code = $10, away = $9, looked_at = clock_timestamp(),
 				finished_at = case when $3 = 'completed' then clock_timestamp() end,
 				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'

@@ -36,10 +36,10 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, se
 			postponed as (`+outbox.SelectPostpone(openEntriesSelect+` and seq in (select n from free) order by seq`, "$6", "$3::interval")+`)
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
-				retry_at = clock_timestamp() + $3::interval, carrier = $5
+				retry_at = clock_timestamp() + $3::interval, sent_by = $5
 			from free
 			where seq = free.n
-			returning free.was = 'processing' or unsure as maybe_applied, clock_timestamp() - free.looked as since_last, `+EntryColumns, since, limit, s.claimDuration, wakeDelay, sender, contract.JournalEntry,
+			returning free.was = 'processing' or maybe_applied as must_read, clock_timestamp() - free.looked as since_last, `+EntryColumns, since, limit, s.claimDuration, wakeDelay, sender, contract.JournalEntry,
 		).Query(func(rows pgx.Rows) (err error) {
 			claimed, err = pgx.CollectRows(rows, scanClaim)
 			return err

@@ -27,7 +27,7 @@ func (s *Store) OpenEntries(ctx context.Context, after int64, limit int) ([]Open
 			&e.CreatedAt, &e.TakenAt, &e.RetryAt, &e.SentBy, &e.WaitsFor)
 		return e, err
 	}, `
-		select seq, object_type, object_id, operation, state, attempt, failures, project, name, last_error, created_at, taken_at, retry_at, carrier,
+		select seq, object_type, object_id, operation, state, attempt, failures, project, name, last_error, created_at, taken_at, retry_at, sent_by,
 			array(select d.waits_for from journal_dep d where d.entry = e.seq order by d.waits_for limit $3)
 		from journal_entry e
 		where finished_at is null and seq > $1

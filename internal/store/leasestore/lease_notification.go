@@ -36,7 +36,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 		}
 		for _, kind := range n.types {
 			batch.Queue(`
-				insert into lease_notice (lease_id, message_id, kind, lease)
+				insert into lease_notification (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
 		}
 		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.types[0] == lease.NotificationCreate,
@@ -55,7 +55,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, message_id, kind, at, lease
-		from lease_notice
+		from lease_notification
 		where lease_id = $1
 		order by id
 		limit $2`, id, limit)
@@ -72,7 +72,7 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 // DeleteLeaseNotifications deletes the notifications with the given IDs, after their delivery. If no notification has a given ID,
 // DeleteLeaseNotifications ignores the ID.
 func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
-	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
+	if _, err := s.db.Exec(ctx, `delete from lease_notification where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete lease notifications: %w", err)
 	}
 	return nil

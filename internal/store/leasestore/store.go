@@ -69,7 +69,7 @@ var Workflows = []outbox.Source{
 			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('end_lease', 'ERROR'), ('start_lease', 'PENDING'))`},
 	{Workflow: contract.Webhook, Rows: `
 		select distinct on (lease_id) 'webhook/' || lease_id, 'webhooks of lease ' || lease_id, jsonb_build_object('resource', 'webhook')
-		from lease_notice`},
+		from lease_notification`},
 	{Workflow: contract.Pool, Rows: `
 		select 'pool/' || service_name, 'host ' || service_name || ' in the pool', jsonb_build_object('resource', 'pool', 'host', service_name)
 		from host_pooling`},

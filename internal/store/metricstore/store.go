@@ -80,13 +80,13 @@ func (s *Store) Pending(ctx context.Context) ([]Pending, error) {
 		from (select created_at as at from nova_event order by id limit $1) n
 		union all
 		select 'agents', count(*), coalesce(clock_timestamp() - min(at), interval '0')
-		from (select at from announcement where told_at is null limit $1) a
+		from (select at from agent_notification where sent_at is null limit $1) a
 		union all
 		select 'lease_webhook', count(*), coalesce(clock_timestamp() - min(at), interval '0')
-		from (select at from lease_notice order by id limit $1) l
+		from (select at from lease_notification order by id limit $1) l
 		union all
 		select 'provisioning_webhook', count(*), coalesce(clock_timestamp() - min(at), interval '0')
-		from (select at from provisioning_notice order by id limit $1) p`, maxPending)
+		from (select at from provisioning_notification order by id limit $1) p`, maxPending)
 	if err != nil {
 		return nil, fmt.Errorf("count the messages that are not delivered: %w", err)
 	}

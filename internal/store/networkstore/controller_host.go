@@ -105,17 +105,17 @@ func (s *Store) recheckControllerPorts(ctx context.Context, host string) error {
 
 // WiredPort is a port that the controller wires, with the port's current binding.
 type WiredPort struct {
-	ID       uuid.UUID
-	Host     string
-	Epoch    int64 // revision of the current binding
-	AwaitsL2 bool  // has an L2 block
-	InSync   bool  // no unfinished journal entry of the port exists, so the controller has the port's current state
+	ID              uuid.UUID
+	Host            string
+	BindingRevision int64 // revision of the current binding
+	AwaitsL2        bool  // has an L2 block
+	InSync          bool  // no unfinished journal entry of the port exists, so the controller has the port's current state
 }
 
 // WiredPorts returns those of the given ports that the controller wires.
 func (s *Store) WiredPorts(ctx context.Context, ids []uuid.UUID) ([]WiredPort, error) {
 	ports, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[WiredPort], `
-		select p.id, p.host, p.epoch, exists (select from block b where b.object_id = p.id and b.entity = $2) as awaits_l2,
+		select p.id, p.host, p.binding_revision, exists (select from block b where b.object_id = p.id and b.entity = $2) as awaits_l2,
 			not exists (
 				select from journal_entry e
 				where e.object_type = 'port' and e.object_id = p.id::text and e.finished_at is null) as in_sync

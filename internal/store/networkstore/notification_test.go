@@ -106,7 +106,7 @@ func TestNotification_Replay(t *testing.T) {
 		}
 	}
 	storetest.Exec(t, url, `delete from note`)
-	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '10 minutes' where network_id = $1`, early)
+	storetest.Exec(t, url, `update agent_notification set sent_at = sent_at - interval '10 minutes' where network_id = $1`, early)
 	want := func(what string, within time.Duration, atEarly, atLate []string) {
 		t.Helper()
 		if err := s.Notifications.Replay(t.Context(), within); err != nil {
@@ -123,7 +123,7 @@ func TestNotification_Replay(t *testing.T) {
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'AgentNotifications'`).Scan(&notes); err != nil || notes != 2 {
 		t.Errorf("nudged workflows after two replays: got %d, error %v; want one for each of the 2 networks", notes, err)
 	}
-	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '2 hours' where network_id = $1`, early)
+	storetest.Exec(t, url, `update agent_notification set sent_at = sent_at - interval '2 hours' where network_id = $1`, early)
 	if n, err := s.Notifications.Trim(t.Context(), 10); err != nil || n != 1 {
 		t.Errorf("trim the notifications: got %d deleted, error %v; want 1", n, err)
 	}

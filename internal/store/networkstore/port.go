@@ -20,7 +20,7 @@ import (
 var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
-		port.revision, port.epoch, port.vif_details, port.switch,
+		port.revision, port.binding_revision, port.vif_details, port.switch,
 		coalesce(nullif(port.project, ''), (select n.project from network n where n.id = port.network_id)), (select n.type from network n where n.id = port.network_id), port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a

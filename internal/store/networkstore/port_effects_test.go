@@ -23,7 +23,7 @@ func newEffectsFixture(t *testing.T) fixture {
 // forgetEffects deletes the effects of everything that has happened so far.
 func (fx fixture) forgetEffects() {
 	fx.t.Helper()
-	for _, table := range []string{"nova_event", "announcement", "provisioning_notice", "journal_dep", "journal_entry", "note"} {
+	for _, table := range []string{"nova_event", "agent_notification", "provisioning_notification", "journal_dep", "journal_entry", "note"} {
 		if _, err := fx.DB.Exec(fx.t.Context(), `delete from `+table); err != nil {
 			fx.t.Fatal(err)
 		}
@@ -39,9 +39,9 @@ func (fx fixture) effects(port uuid.UUID) []string {
 		from (
 			select 1 as place, id, 'Nova: ' || name as effect from nova_event where port_id = $1
 			union all
-			select 2, id, 'agents: port ' || event from announcement where object_id = $1
+			select 2, id, 'agents: port ' || event from agent_notification where object_id = $1
 			union all
-			select 3, id, 'webhook: ' || (notice ->> 'status') || ' by ' || (notice ->> 'completed_by') from provisioning_notice where object_id = $1
+			select 3, id, 'webhook: ' || (notification ->> 'status') || ' by ' || (notification ->> 'completed_by') from provisioning_notification where object_id = $1
 			union all
 			select 4, seq, 'controller: ' || operation from journal_entry where object_id = $1::uuid::text
 			union all

@@ -190,7 +190,7 @@ func queueRevision(batch *pgx.Batch, before, after network.Port) {
 	batch.Queue(`
 		update port
 		set name = @name, description = @description, admin_up = @admin_up, mac = @mac, device_id = @device_id, device_owner = @device_owner,
-			status = @status, host = @host, vnic = @vnic, profile = @profile, vif = @vif, port_security = @port_security, epoch = @epoch,
+			status = @status, host = @host, vnic = @vnic, profile = @profile, vif = @vif, port_security = @port_security, binding_revision = @binding_revision,
 			tags = @tags, address_pairs = @address_pairs, dhcp_options = @dhcp_options, vif_details = @vif_details,
 			security_groups = @security_groups, switch = @switch,
 			revision = revision + 1, updated_at = now()
@@ -208,7 +208,7 @@ func queueRevision(batch *pgx.Batch, before, after network.Port) {
 		"profile":           after.Profile,
 		"vif":               after.VIF,
 		"port_security":     after.PortSecurity,
-		"epoch":             after.BindingRevision,
+		"binding_revision":  after.BindingRevision,
 		"expected_revision": before.Revision,
 		"expected_status":   before.Status,
 		"tags":              after.Tags,
@@ -233,20 +233,20 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 			continue
 		}
 		batch.Queue(`
-			insert into block (object_type, object_id, entity, host, epoch, state, since, deadline, fatal, owner)
-			values ('port', @object_id, @entity, @host, @epoch, @state, @since, @deadline, @fatal, @owner)
+			insert into block (object_type, object_id, entity, host, min_revision, state, since, deadline, fatal, owner)
+			values ('port', @object_id, @entity, @host, @min_revision, @state, @since, @deadline, @fatal, @owner)
 			on conflict (object_id, entity) do update
-			set host = excluded.host, epoch = excluded.epoch, state = excluded.state, since = excluded.since,
+			set host = excluded.host, min_revision = excluded.min_revision, state = excluded.state, since = excluded.since,
 				deadline = excluded.deadline, fatal = excluded.fatal`, pgx.StrictNamedArgs{
-			"object_id": after.ID,
-			"entity":    b.Entity,
-			"host":      b.Host,
-			"epoch":     b.MinRevision,
-			"state":     b.State,
-			"since":     b.Since,
-			"deadline":  b.Deadline,
-			"fatal":     b.Fatal,
-			"owner":     b.Owner,
+			"object_id":    after.ID,
+			"entity":       b.Entity,
+			"host":         b.Host,
+			"min_revision": b.MinRevision,
+			"state":        b.State,
+			"since":        b.Since,
+			"deadline":     b.Deadline,
+			"fatal":        b.Fatal,
+			"owner":        b.Owner,
 		})
 	}
 }

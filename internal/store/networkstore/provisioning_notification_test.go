@@ -22,7 +22,7 @@ func (fx fixture) notices(object uuid.UUID) []network.ProvisioningNotification {
 	}
 	var notices []network.ProvisioningNotification
 	for _, n := range all {
-		notices = append(notices, n.Notice)
+		notices = append(notices, n.Notification)
 	}
 	return notices
 }

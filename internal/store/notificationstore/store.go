@@ -34,12 +34,12 @@ func New(d *db.DB) *Store { return &Store{d} }
 var Workflows = []outbox.Source{
 	{Workflow: contract.AgentNotifications, Rows: `
 		select distinct 'agent-notifications/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'agent-notification')
-		from announcement
-		where told_at is null`},
+		from agent_notification
+		where sent_at is null`},
 	{Workflow: contract.Webhook, Rows: `
-		select distinct on (object_id) 'webhook/' || object_id, 'webhooks of ' || (notice->>'object_type') || ' ' || object_id,
-			jsonb_build_object('resource', 'webhook', 'project', notice->>'project_id')
-		from provisioning_notice`},
+		select distinct on (object_id) 'webhook/' || object_id, 'webhooks of ' || (notification->>'object_type') || ' ' || object_id,
+			jsonb_build_object('resource', 'webhook', 'project', notification->>'project_id')
+		from provisioning_notification`},
 }
 
 // Append records notifications in the caller's transaction, and enqueues notes for the workflows that publish them.
@@ -54,7 +54,7 @@ func Append(ctx context.Context, tx db.Tx, all ...network.AgentNotification) err
 			a.Data = json.RawMessage(`null`)
 		}
 		batch.Queue(`
-			insert into announcement (network_id, kind, event, object_id, data)
+			insert into agent_notification (network_id, kind, event, object_id, data)
 			values ($1, $2, $3, $4, $5)`, a.Network, a.Resource, a.Event, a.ResourceID, a.Data)
 		n := nudge(a.Network)
 		if !slices.ContainsFunc(nudges, func(o contract.Nudge) bool { return o.ID == n.ID }) {
@@ -76,8 +76,8 @@ func nudge(id uuid.UUID) contract.Nudge {
 const unsentSelect = `
 	select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age,
 		coalesce(claimed_until > clock_timestamp(), false) as claimed
-	from announcement
-	where network_id = $1 and told_at is null
+	from agent_notification
+	where network_id = $1 and sent_at is null
 	order by id
 	limit $2`
 
@@ -106,7 +106,7 @@ func (s *Store) Claim(ctx context.Context, id uuid.UUID, claim time.Duration, li
 		for i, a := range all {
 			ids[i] = a.ID
 		}
-		_, err = tx.Exec(ctx, `update announcement set claimed_until = clock_timestamp() + $2::interval where id = any($1)`, ids, claim)
+		_, err = tx.Exec(ctx, `update agent_notification set claimed_until = clock_timestamp() + $2::interval where id = any($1)`, ids, claim)
 		return err
 	})
 	return all, err
@@ -117,8 +117,8 @@ func (s *Store) Claim(ctx context.Context, id uuid.UUID, claim time.Duration, li
 func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) ([]uuid.UUID, error) {
 	all, err := db.QueryAll(ctx, s.db, pgx.RowTo[uuid.UUID], `
 		select network_id
-		from announcement
-		where told_at is null and at < clock_timestamp() - $1::interval and (claimed_until is null or claimed_until < clock_timestamp())
+		from agent_notification
+		where sent_at is null and at < clock_timestamp() - $1::interval and (claimed_until is null or claimed_until < clock_timestamp())
 			and `+outbox.Exists(`'agent-notifications/' || network_id`)+`
 		group by network_id
 		order by min(id)
@@ -131,7 +131,7 @@ func (s *Store) LateNetworks(ctx context.Context, age time.Duration, limit int) 
 
 // MarkSent marks notifications as sent. Sent notifications are kept for `retention`, so that they can be replayed.
 func (s *Store) MarkSent(ctx context.Context, ids []int64) error {
-	if _, err := s.db.Exec(ctx, `update announcement set told_at = clock_timestamp() where id = any($1)`, ids); err != nil {
+	if _, err := s.db.Exec(ctx, `update agent_notification set sent_at = clock_timestamp() where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("mark notifications sent: %w", err)
 	}
 	return nil
@@ -147,9 +147,9 @@ func (s *Store) Replay(ctx context.Context, within time.Duration) error {
 func Replay(ctx context.Context, tx db.Tx, within time.Duration) error {
 	networks, err := db.QueryAll(ctx, tx, pgx.RowTo[uuid.UUID], `
 		with replayed as (
-			update announcement
-			set told_at = null, claimed_until = null, at = clock_timestamp()
-			where told_at > clock_timestamp() - $1::interval
+			update agent_notification
+			set sent_at = null, claimed_until = null, at = clock_timestamp()
+			where sent_at > clock_timestamp() - $1::interval
 			returning network_id)
 		select distinct network_id
 		from replayed
@@ -167,11 +167,11 @@ func Replay(ctx context.Context, tx db.Tx, within time.Duration) error {
 // Trim deletes at most `limit` notifications that were sent longer than `retention` ago.
 func (s *Store) Trim(ctx context.Context, limit int) (int64, error) {
 	tag, err := s.db.Exec(ctx, `
-		delete from announcement
+		delete from agent_notification
 		where id in (
 			select id
-			from announcement
-			where told_at < clock_timestamp() - $1::interval
+			from agent_notification
+			where sent_at < clock_timestamp() - $1::interval
 			limit $2
 			for update skip locked)`, retention, limit)
 	if err != nil {

@@ -74,10 +74,10 @@ var waitingSQL = `
 	from (select created_at from nova_event limit $1) s
 	union all
 	select 'rabbitmq', '', '', 'notification', count(*), min(at)
-	from (select at from announcement where told_at is null order by network_id, id limit $1) s
+	from (select at from agent_notification where sent_at is null order by network_id, id limit $1) s
 	union all
 	select 'webhook', '', '', 'notification', count(*), min(at)
-	from ((select at from provisioning_notice limit $1) union all (select at from lease_notice limit $1)) s
+	from ((select at from provisioning_notification limit $1) union all (select at from lease_notification limit $1)) s
 	union all
 	select 'temporal', '', '', 'note', count(*), min(created_at)
 	from (select created_at from note limit $1) s

@@ -30,9 +30,9 @@ const waitingRows = `
 	insert into journal_dep (entry, waits_for) select max(seq) filter (where object_id = '2'), max(seq) filter (where object_id = '1') from journal_entry;
 	insert into note (workflow_id, workflow, fresh, summary, attributes, due_at) values ('port/x', 'Port', true, '', '{}', now());
 	insert into nova_event (port_id, server, name, status, tag) select md5('port')::uuid, 's', 'network-vif-plugged', 'completed', '' from generate_series(1, 2);
-	insert into announcement (network_id, kind, event, object_id, data, told_at)
+	insert into agent_notification (network_id, kind, event, object_id, data, sent_at)
 	select md5('net')::uuid, 'port', 'updated', md5('port')::uuid, '{}', case i when 1 then null else now() end from generate_series(1, 3) i;
-	insert into provisioning_notice (object_id, notice) values (md5('port')::uuid, '{}');`
+	insert into provisioning_notification (object_id, notification) values (md5('port')::uuid, '{}');`
 
 func TestWaiting_GroupsObjectsByTheirParty(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestWaitingObjects_PagesHaveEachObjectOnce(t *testing.T) {
 const manyRows = `
 	insert into journal_entry (object_type, object_id, operation, data, parents, project, name, state, finished_at)
 	select 'port', i::text, 'create', '{}', '{}', 'p', '', 'completed', now() from generate_series(1, 30000) i;
-	insert into announcement (network_id, kind, event, object_id, data, told_at)
+	insert into agent_notification (network_id, kind, event, object_id, data, sent_at)
 	select md5('net')::uuid, 'port', 'updated', md5('port')::uuid, '{}', now() from generate_series(1, 30000) i;
 	insert into lease (id, name, user_id, project_id, status, start_at, end_at) select md5(i::text)::uuid, 'l', 'u', 'p', 'PENDING', now() + interval '1 day', now() + interval '2 days' from generate_series(1, 15000) i;
 	insert into event (id, lease_id, event_type, at, status) select gen_random_uuid(), md5(i::text)::uuid, 'start_lease', now() + interval '1 day', 'UNDONE' from generate_series(1, 15000) i;
