@@ -7,10 +7,11 @@ import (
 	"berth/internal/odl"
 )
 
-// acceptedWrite is the evidence of this process that the controller accepts writes: the time of the last accepted write of a journal
-// entry. A failed request deletes the evidence, because the whole controller may be down from then on. If writes were accepted just
-// before an outage, each process therefore counts the outage as a failure of at most one entry. Only an entry that had already
-// failed before the outage can be that entry.
+// acceptedWrite is the evidence of this process that the controller accepts writes: the time of the last
+// accepted write of a journal entry. A failed request deletes the evidence, because the whole controller may
+// be down from then on. If writes were accepted just before an outage, each process therefore counts the
+// outage as a failure of at most one entry. Only an entry that had already failed before the outage can be
+// that entry.
 type acceptedWrite struct {
 	mu sync.Mutex
 	at time.Time // zero: no accepted write since the last failed request
@@ -23,8 +24,8 @@ func (w *acceptedWrite) record() {
 	w.at = time.Now()
 }
 
-// useAsEvidence reports whether the controller accepted a write after the given time and no request has failed since that write.
-// useAsEvidence deletes the evidence.
+// useAsEvidence reports whether the controller accepted a write after the given time and no request has
+// failed since that write. useAsEvidence deletes the evidence.
 func (w *acceptedWrite) useAsEvidence(after time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

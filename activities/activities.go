@@ -28,22 +28,25 @@ import (
 type Options struct {
 	Store *store.Store
 	ODL   Controller
-	// Notes, if set, delivers the notes (outbox rows) with which an activity wakes workflows. If the option Notes is nil, a relay
-	// delivers the notes of activities.
+	// Notes, if set, delivers the notes (outbox rows) with which an activity wakes workflows. If the option
+	// Notes is nil, a relay delivers the notes of activities.
 	Notes NoteDeliverer
 	Nova  delivery.EventSender
-	// Enforcement, if set, notifies the external enforcement service at BERTH_LEASE_ENFORCEMENT_URL of the end of leases.
+	// Enforcement, if set, notifies the external enforcement service at BERTH_LEASE_ENFORCEMENT_URL of the
+	// end of leases.
 	Enforcement *notify.Enforcement
 	// Hypervisors, if set, lists Nova's hypervisors with their compute services and states.
 	Hypervisors HypervisorLister
 	// MonitorHosts makes berth replace a host in its leases while Nova reports the host as down or disabled.
 	MonitorHosts bool
-	// HealingWindow limits the healing of reservations to those that start at most this duration from now; 0: no limit.
+	// HealingWindow limits the healing of reservations to those that start at most this duration from now; 0:
+	// no limit.
 	HealingWindow time.Duration
-	// Cloud provisions reservations in Nova and Neutron. If Cloud is nil, neither Nova nor Neutron is configured for leases.
+	// Cloud provisions reservations in Nova and Neutron. If Cloud is nil, neither Nova nor Neutron is
+	// configured for leases.
 	Cloud Cloud
-	// CloudRetryTime is how long a lease's workflow retries the failed Nova and Neutron calls of a reservation; 0: the default of the
-	// workflow.
+	// CloudRetryTime is how long a lease's workflow retries the failed Nova and Neutron calls of a
+	// reservation; 0: the default of the workflow.
 	CloudRetryTime time.Duration
 	// SnapshotByDefault makes "snapshot" the action before the end of reservations that request "default".
 	SnapshotByDefault bool
@@ -52,21 +55,24 @@ type Options struct {
 	// ProvisioningWebhook receives the notifications that nothing blocks a port or a trunk any more.
 	ProvisioningWebhook NotificationSender
 	Agents              delivery.AgentPublisher
-	// HistoryRetention is the maximum age and number of the entries in the inventory's generation history, which records
-	// every change of a generation of a consumer or provider.
+	// HistoryRetention is the maximum age and number of the entries in the inventory's generation history,
+	// which records every change of a generation of a consumer or provider.
 	HistoryRetention inventorystore.Retention
 	// JournalRetention is how long completed journal entries are kept; 0: forever.
 	JournalRetention time.Duration
-	// FullSyncInterval is the time from the start of the last full sync to the next scheduled full sync; 0: no scheduled full syncs.
+	// FullSyncInterval is the time from the start of the last full sync to the next scheduled full sync; 0:
+	// no scheduled full syncs.
 	FullSyncInterval time.Duration
-	// AuditInterval is the time from the start of the last audit to the next scheduled audit; 0: no scheduled audits.
+	// AuditInterval is the time from the start of the last audit to the next scheduled audit; 0: no scheduled
+	// audits.
 	AuditInterval time.Duration
 	// AuditRepair makes a scheduled audit that finds missing or different objects start a full sync.
 	AuditRepair bool
-	// MaxEntryFailures is the number of failures after which a journal entry becomes failed; 0: journal.DefaultMaxFailures.
+	// MaxEntryFailures is the number of failures after which a journal entry becomes failed; 0:
+	// journal.DefaultMaxFailures.
 	MaxEntryFailures int
-	// RequireSignatures makes berth refuse each report to the workflow of a port that is not signed with a registered key
-	// of the report's host.
+	// RequireSignatures makes berth refuse each report to the workflow of a port that is not signed with a
+	// registered key of the report's host.
 	RequireSignatures bool
 	// OnRefusal, if set, is called for every refused report.
 	OnRefusal func(contract.Refusal)
@@ -103,8 +109,8 @@ func New(o Options) *Activities {
 // HeartbeatInterval is the time between two heartbeats of a regular activity.
 const HeartbeatInterval = time.Second
 
-// startHeartbeat makes the activity send heartbeats until stop is called, so that the Temporal server notices the
-// death of the process within seconds.
+// startHeartbeat makes the activity send heartbeats until stop is called, so that the Temporal server notices
+// the death of the process within seconds.
 func startHeartbeat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
@@ -125,8 +131,8 @@ func startHeartbeat(ctx context.Context) (stop func()) {
 	return func() { close(ended) }
 }
 
-// parseUUID parses a workflow's key as a UUID. A key that is not a UUID belongs to no row, so Temporal does not retry the activity after
-// this error.
+// parseUUID parses a workflow's key as a UUID. A key that is not a UUID belongs to no row, so Temporal does
+// not retry the activity after this error.
 func parseUUID(key string) (uuid.UUID, error) {
 	id, err := uuid.Parse(key)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// auditStep compares the controller's objects of one type with berth's rows and stores the differences. It changes
-// nothing in the controller.
+// auditStep compares the controller's objects of one type with berth's rows and stores the differences. It
+// changes nothing in the controller.
 func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	if r.Position == positionSettling {
 		missing, different, extra := r.Differences()
@@ -20,7 +20,8 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 		r.Note = fmt.Sprintf("%d missing, %d different, %d extra", missing, different, extra)
 		return 0, nil
 	}
-	if err := a.Store.Mirror.DeleteFindings(ctx, *r, positionOf(r)); err != nil { // findings of an earlier attempt at this step
+	// findings of an earlier attempt at this step
+	if err := a.Store.Mirror.DeleteFindings(ctx, *r, positionOf(r)); err != nil {
 		return 0, err
 	}
 	return 0, a.compare(ctx, r, true, func(found []journal.Finding, _ journalstore.Timestamp) error {
@@ -28,8 +29,8 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 	})
 }
 
-// repairStep records journal entries that repair one page of the findings of an audit, in the order of the findings.
-// After the last page, it waits until all entries of the repair are completed or failed.
+// repairStep records journal entries that repair one page of the findings of an audit, in the order of the
+// findings. After the last page, it waits until all entries of the repair are completed or failed.
 func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	if r.Position == positionSettling {
 		settled, err := a.entriesSettled(ctx, r)
@@ -52,7 +53,10 @@ func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Durat
 		r.Position = positionSettling
 		return 0, nil
 	}
-	n := slices.IndexFunc(found, func(f journal.Finding) bool { return f.Object.Type != found[0].Object.Type })
+	n := slices.IndexFunc(
+		found,
+		func(f journal.Finding) bool { return f.Object.Type != found[0].Object.Type },
+	)
 	if n >= 0 {
 		found = found[:n]
 	}

@@ -20,7 +20,8 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	return deliveryError(a.sender().NovaEvents(ctx, id))
 }
 
-// NotifyAgents publishes the recorded notifications of a network to Neutron's agents, oldest first, until no notification is left.
+// NotifyAgents publishes the recorded notifications of a network to Neutron's agents, oldest first, until no
+// notification is left.
 func (a *Activities) NotifyAgents(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)
@@ -44,6 +45,12 @@ func deliveryError(err error) error {
 	case !errors.Is(err, delivery.ErrClaimed):
 		return classify(err)
 	}
-	return temporal.NewApplicationErrorWithOptions(err.Error(), retryRequested,
-		temporal.ApplicationErrorOptions{NextRetryDelay: after, Category: temporal.ApplicationErrorCategoryBenign})
+	return temporal.NewApplicationErrorWithOptions(
+		err.Error(),
+		retryRequested,
+		temporal.ApplicationErrorOptions{
+			NextRetryDelay: after,
+			Category:       temporal.ApplicationErrorCategoryBenign,
+		},
+	)
 }

@@ -10,17 +10,17 @@ import (
 	"berth/internal/journal"
 )
 
-// Times of automatic recoveries, which send failed journal entries again: the delay after an entry has failed for the
-// first time, and the interval between two recoveries.
+// Times of automatic recoveries, which send failed journal entries again: the delay after an entry has failed
+// for the first time, and the interval between two recoveries.
 const (
 	firstRecoveryDelay = 30 * time.Second
 	recoveryInterval   = 5 * time.Minute
 )
 
-// StartDueRuns starts a full sync if there was none yet, if the controller has lost its data, if a scheduled full sync is due, or (with the
-// option AuditRepair) if the last audit was automatic and has found missing or different objects. StartDueRuns starts an audit if one is
-// due, and a recovery if journal entries have failed. StartDueRuns does nothing while the controller is unavailable or the journal is
-// paused.
+// StartDueRuns starts a full sync if there was none yet, if the controller has lost its data, if a scheduled
+// full sync is due, or (with the option AuditRepair) if the last audit was automatic and has found missing or
+// different objects. StartDueRuns starts an audit if one is due, and a recovery if journal entries have
+// failed. StartDueRuns does nothing while the controller is unavailable or the journal is paused.
 func (a *Activities) StartDueRuns(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	if !a.ODL.Readable() {
@@ -47,7 +47,10 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	} {
 		reason, err := due.reason()
 		if err == nil && reason != "" {
-			_, err = a.Store.Mirror.StartRun(ctx, journal.Run{Kind: due.kind, Actor: automaticActor, Reason: reason})
+			_, err = a.Store.Mirror.StartRun(
+				ctx,
+				journal.Run{Kind: due.kind, Actor: automaticActor, Reason: reason},
+			)
 		}
 		if err != nil {
 			return classify(err)
@@ -59,8 +62,9 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 // automaticActor is the actor of the runs that StartDueRuns starts.
 const automaticActor = "berth"
 
-// fullSyncReason returns why a full sync is due, or "" if none is due. After an audit with differences at most one full sync is started in
-// each AuditInterval, so that a difference that a full sync cannot repair does not cause one full sync after another.
+// fullSyncReason returns why a full sync is due, or "" if none is due. After an audit with differences at
+// most one full sync is started in each AuditInterval, so that a difference that a full sync cannot repair
+// does not cause one full sync after another.
 func (a *Activities) fullSyncReason(ctx context.Context, lost bool, audit journal.Run) (string, error) {
 	if lost {
 		last, err := a.Store.Mirror.LastDone(ctx, contract.KeyFullSync)
@@ -71,20 +75,22 @@ func (a *Activities) fullSyncReason(ctx context.Context, lost bool, audit journa
 	}
 	missing, different, _ := audit.Differences()
 	if a.AuditInterval > 0 && a.AuditRepair && audit.Actor == automaticActor && missing+different > 0 {
-		if due, err := a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.AuditInterval); err != nil || due {
+		if due, err := a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.AuditInterval); err != nil ||
+			due {
 			return fmt.Sprintf("audit %d has found %s", audit.ID, audit.Note), err
 		}
 	}
 	if a.FullSyncInterval > 0 {
-		if due, err := a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil || due {
+		if due, err := a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil ||
+			due {
 			return "the last full sync was started " + a.FullSyncInterval.String() + " ago", err
 		}
 	}
 	return "", nil
 }
 
-// auditReason returns why an audit is due, or "" if none is due. After a full sync or a repair, another audit shows which
-// differences remain.
+// auditReason returns why an audit is due, or "" if none is due. After a full sync or a repair, another audit
+// shows which differences remain.
 func (a *Activities) auditReason(ctx context.Context, last journal.Run) (string, error) {
 	if a.AuditInterval <= 0 {
 		return "", nil
@@ -116,8 +122,9 @@ func (a *Activities) recoveryReason(ctx context.Context) (string, error) {
 	return "entries have failed", nil
 }
 
-// canaryMissing reports whether the controller never had berth's data or has lost it: the controller is available but does not have the
-// check network (see journal.Canary), and no open journal entry creates the check network.
+// canaryMissing reports whether the controller never had berth's data or has lost it: the controller is
+// available but does not have the check network (see journal.Canary), and no open journal entry creates the
+// check network.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	mark, err := a.Store.Journal.Now(ctx)
@@ -132,8 +139,9 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	return !moving[c.Object.ID], err
 }
 
-// canaryPresent reports whether the controller has the check network (see journal.Canary). If the check network is not found,
-// canaryPresent also reads the list of networks, because a server that answers "not found" to every request is not the controller.
+// canaryPresent reports whether the controller has the check network (see journal.Canary). If the check
+// network is not found, canaryPresent also reads the list of networks, because a server that answers "not
+// found" to every request is not the controller.
 func (a *Activities) canaryPresent(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	body, err := a.controllerObject(ctx, c.Object, c.Data)

@@ -57,9 +57,10 @@ func (m *mirrorFixture) plantDifferences() {
 	}
 }
 
-// A scheduled audit finds what was changed at the controller, a full sync repairs what is missing or different, and another audit shows what
-// is left: the object that only the controller has. berth never deletes such an object automatically, because the database may have been
-// restored from a backup that does not contain the object's row.
+// A scheduled audit finds what was changed at the controller, a full sync repairs what is missing or
+// different, and another audit shows what is left: the object that only the controller has. berth never
+// deletes such an object automatically, because the database may have been restored from a backup that does
+// not contain the object's row.
 func TestStartDueRuns_AuditsAndRepairsController(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -82,12 +83,24 @@ func TestStartDueRuns_AuditsAndRepairsController(t *testing.T) {
 	expect("after an audit without differences", "0 missing, 0 different, 0 extra")
 	m.plantDifferences()
 	expect("before the interval has passed", "0 missing, 0 different, 0 extra")
-	storetest.Exec(t, m.url, `update mirror_run set created_at = created_at - interval '2 hours', finished_at = finished_at - interval '2 hours'`)
+	storetest.Exec(
+		t,
+		m.url,
+		`update mirror_run set created_at = created_at - interval '2 hours', finished_at = finished_at - interval '2 hours'`,
+	)
 	expect("two hours later", "1 missing, 1 different, 1 extra", due)
 	m.acts.AuditRepair = false
 	expect("after an audit with differences, without repair", "1 missing, 1 different, 1 extra")
 	m.acts.AuditRepair = true
-	expect("after an audit with differences", "1 missing, 1 different, 1 extra", "full-sync: audit 3 has found 1 missing, 1 different, 1 extra")
-	expect("after the full sync", "0 missing, 0 different, 1 extra", "audit: full-sync 4 has ended after audit 3")
+	expect(
+		"after an audit with differences",
+		"1 missing, 1 different, 1 extra",
+		"full-sync: audit 3 has found 1 missing, 1 different, 1 extra",
+	)
+	expect(
+		"after the full sync",
+		"0 missing, 0 different, 1 extra",
+		"audit: full-sync 4 has ended after audit 3",
+	)
 	expect("after the repair", "0 missing, 0 different, 1 extra")
 }

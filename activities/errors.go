@@ -19,20 +19,23 @@ const (
 	Invalid  = "Invalid"  // the input belongs to no row
 )
 
-// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease (such as its start
-// or end). A later attempt of a refused step may succeed, so the lease's workflow retries the step and decides for how long.
+// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease
+// (such as its start or end). A later attempt of a refused step may succeed, so the lease's workflow retries
+// the step and decides for how long.
 const BackendError = "BackendError"
 
 // Types of errors that only package activities uses.
 const (
-	// retryRequested is the type of an error that an activity returns to make Temporal retry the activity later.
+	// retryRequested is the type of an error that an activity returns to make Temporal retry the activity
+	// later.
 	retryRequested = "RetryRequested"
-	// objectErrorType is the type of an error that concerns the requested objects and not the whole controller.
+	// objectErrorType is the type of an error that concerns the requested objects and not the whole
+	// controller.
 	objectErrorType = "ObjectError"
 )
 
-// classify decides whether Temporal retries an error. Temporal does not retry an error that is a final answer of the database, such as
-// "not found"; Temporal retries all other errors.
+// classify decides whether Temporal retries an error. Temporal does not retry an error that is a final answer
+// of the database, such as "not found"; Temporal retries all other errors.
 func classify(err error) error {
 	var fault *lease.Fault
 	switch {
@@ -67,13 +70,18 @@ func backendError(err error) error {
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 }
 
-// maxErrorText is the maximum number of characters of the text of an error, which may quote a long response body.
+// maxErrorText is the maximum number of characters of the text of an error, which may quote a long response
+// body.
 const maxErrorText = 1000
 
 func objectError(format string, args ...any) error {
-	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf(format, args...), objectErrorType, temporal.ApplicationErrorOptions{
-		Category: temporal.ApplicationErrorCategoryBenign,
-	})
+	return temporal.NewApplicationErrorWithOptions(
+		fmt.Sprintf(format, args...),
+		objectErrorType,
+		temporal.ApplicationErrorOptions{
+			Category: temporal.ApplicationErrorCategoryBenign,
+		},
+	)
 }
 
 func isObjectError(err error) bool {
@@ -81,10 +89,15 @@ func isObjectError(err error) bool {
 	return errors.As(err, &app) && app.Type() == objectErrorType
 }
 
-// controllerUnavailable returns an error that makes Temporal retry after the given time, at most after one minute.
+// controllerUnavailable returns an error that makes Temporal retry after the given time, at most after one
+// minute.
 func controllerUnavailable(after time.Duration, format string, args ...any) error {
-	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf(format, args...), retryRequested, temporal.ApplicationErrorOptions{
-		NextRetryDelay: min(after, time.Minute),
-		Category:       temporal.ApplicationErrorCategoryBenign,
-	})
+	return temporal.NewApplicationErrorWithOptions(
+		fmt.Sprintf(format, args...),
+		retryRequested,
+		temporal.ApplicationErrorOptions{
+			NextRetryDelay: min(after, time.Minute),
+			Category:       temporal.ApplicationErrorCategoryBenign,
+		},
+	)
 }

@@ -7,9 +7,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// SyncFreepoolHost applies the pending freepool updates of a host: it adds the host to Nova's aggregate "freepool" or removes the host
-// from this aggregate, until no pending update is left. SyncFreepoolHost calls Nova before it deletes the row of the pending update. A
-// crash of SyncFreepoolHost may therefore cause a repeated call to Nova, but never a missing call.
+// SyncFreepoolHost applies the pending freepool updates of a host: it adds the host to Nova's aggregate
+// "freepool" or removes the host from this aggregate, until no pending update is left. SyncFreepoolHost calls
+// Nova before it deletes the row of the pending update. A crash of SyncFreepoolHost may therefore cause a
+// repeated call to Nova, but never a missing call.
 func (a *Activities) SyncFreepoolHost(ctx context.Context, service string) error {
 	defer startHeartbeat(ctx)()
 	for {

@@ -9,10 +9,11 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// syncStep compares the controller's objects of one type with berth's rows. It records a create entry in the journal for each object
-// that the controller lacks, and an update entry for each object that differs from the object's row. A full sync deletes nothing in
-// the controller. A full sync creates the check network (see journal.Canary) last, after the controller has applied all other journal
-// entries of the sync. If the controller has the check network, it therefore has every object.
+// syncStep compares the controller's objects of one type with berth's rows. It records a create entry in the
+// journal for each object that the controller lacks, and an update entry for each object that differs from
+// the object's row. A full sync deletes nothing in the controller. A full sync creates the check network (see
+// journal.Canary) last, after the controller has applied all other journal entries of the sync. If the
+// controller has the check network, it therefore has every object.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {
 	case positionSettling:
@@ -20,7 +21,8 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 		if err == nil && settled {
 			r.Position = positionCanary
 		}
-		if i := slices.IndexFunc(r.Progress, func(p journal.TypeProgress) bool { return p.Failed }); i >= 0 && settled {
+		if i := slices.IndexFunc(r.Progress, func(p journal.TypeProgress) bool { return p.Failed }); i >= 0 &&
+			settled {
 			r.State, r.Note = journal.RunFailed, r.Progress[i].Type+": "+r.Progress[i].Note
 		}
 		return settleDelay(settled), err
@@ -33,8 +35,8 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	})
 }
 
-// canaryStep creates the check network (see journal.Canary) in the controller. When the controller has the check network,
-// canaryStep ends the full sync.
+// canaryStep creates the check network (see journal.Canary) in the controller. When the controller has the
+// check network, canaryStep ends the full sync.
 func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {
@@ -58,6 +60,12 @@ func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Durat
 		return 0, nil
 	}
 	r.Note = "creates the check network"
-	_, err = a.Store.Mirror.RepairFindings(ctx, r.ID, []journal.Finding{{Object: c.Object, Kind: journal.Missing}}, since, false)
+	_, err = a.Store.Mirror.RepairFindings(
+		ctx,
+		r.ID,
+		[]journal.Finding{{Object: c.Object, Kind: journal.Missing}},
+		since,
+		false,
+	)
 	return settleInterval, err
 }

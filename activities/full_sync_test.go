@@ -47,7 +47,10 @@ func TestFullSync_RestoresEmptyControllerInOrder(t *testing.T) {
 		}
 	}
 	if !strings.Contains(r.Sentence(), "port 6 of 6 (mirrored 6 of 6)") {
-		t.Errorf("progress of the full sync: want it to contain \"port 6 of 6 (mirrored 6 of 6)\", got %s", r.Sentence())
+		t.Errorf(
+			"progress of the full sync: want it to contain \"port 6 of 6 (mirrored 6 of 6)\", got %s",
+			r.Sentence(),
+		)
 	}
 	m.checkInSync()
 }
@@ -71,14 +74,15 @@ func TestFullSync_SendsOnlyMissingAndDifferentObjects(t *testing.T) {
 	m.finishRun(m.startRun(contract.KeyFullSync, 0))
 
 	writes := m.appliedWrites(before)
-	if writes["POST"] != len(lost) || writes["PUT"] > len(changed) || writes["PUT"] < len(changed)-1 || writes["DELETE"] != 0 { // a changed check network is not updated
+	if writes["POST"] != len(lost) || writes["PUT"] > len(changed) || writes["PUT"] < len(changed)-1 ||
+		writes["DELETE"] != 0 { // a changed check network is not updated
 		t.Errorf("applied writes: got %v; want %d creates and %d updates", writes, len(lost), len(changed))
 	}
 	m.checkInSync()
 }
 
-// If the check network (see journal.Canary) is missing in the controller, the controller has lost its data. StartDueRuns starts
-// no full sync while the controller is unavailable.
+// If the check network (see journal.Canary) is missing in the controller, the controller has lost its data.
+// StartDueRuns starts no full sync while the controller is unavailable.
 func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -97,13 +101,20 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	for _, f := range []odltest.Fault{{Status: 404, Times: 2}, {Status: 503}, {Body: "<html>"}, {Break: odltest.BreakReset, Times: 3}} {
 		m.odl.InjectFaults(f)
 		if id := startDueRuns(); id != 0 {
-			t.Fatalf("want no full sync while the controller is unavailable; got run %d with the fault %+v", id, f)
+			t.Fatalf(
+				"want no full sync while the controller is unavailable; got run %d with the fault %+v",
+				id,
+				f,
+			)
 		}
 		m.odl.ClearFaults()
 	}
 	id := startDueRuns()
 	if id == 0 || startDueRuns() != id {
-		t.Fatalf("check twice for due runs: the first check opened run %d; want a full sync, and the same run from the second check", id)
+		t.Fatalf(
+			"check twice for due runs: the first check opened run %d; want a full sync, and the same run from the second check",
+			id,
+		)
 	}
 	if r := m.finishRun(journal.Run{ID: id, Kind: contract.KeyFullSync}); r.State != journal.RunDone {
 		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
@@ -123,8 +134,8 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	}
 }
 
-// A scheduled full sync starts even if the controller has the check network (see journal.Canary), that is, has not lost
-// its data.
+// A scheduled full sync starts even if the controller has the check network (see journal.Canary), that is,
+// has not lost its data.
 func TestStartDueRuns_StartsScheduledFullSync(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -147,7 +158,9 @@ func TestStartDueRuns_StartsScheduledFullSync(t *testing.T) {
 	}
 	storetest.Exec(t, m.url, `update mirror_run set created_at = created_at - interval '2 hours'`)
 	if started(0) || !started(time.Hour) {
-		t.Error("two hours after the last full sync: want no full sync with the interval 0, and a full sync with the interval 1 h")
+		t.Error(
+			"two hours after the last full sync: want no full sync with the interval 0, and a full sync with the interval 1 h",
+		)
 	}
 }
 
@@ -164,7 +177,8 @@ func TestFullSync_DoesNotRecreateObjectsDeletedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.startRun(contract.KeyFullSync, 0)
-	if err := m.store.Network.DeletePort(t.Context(), ports[0].ID, nil); err != nil { // before the sync reads the ports
+	// before the sync reads the ports
+	if err := m.store.Network.DeletePort(t.Context(), ports[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 { // entries for networks, subnets and ports are recorded
@@ -172,7 +186,8 @@ func TestFullSync_DoesNotRecreateObjectsDeletedMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.store.Network.DeletePort(t.Context(), ports[1].ID, nil); err != nil { // after the sync has read the ports
+	// after the sync has read the ports
+	if err := m.store.Network.DeletePort(t.Context(), ports[1].ID, nil); err != nil {
 		t.Fatal(err)
 	}
 
@@ -181,7 +196,10 @@ func TestFullSync_DoesNotRecreateObjectsDeletedMeanwhile(t *testing.T) {
 	m.drainJournal()
 	for _, p := range ports[:2] {
 		if m.odl.Record("port", p.ID.String()).Object != nil {
-			t.Errorf("the deleted port %s: want that the full sync does not create it in the controller, but it did", p.ID)
+			t.Errorf(
+				"the deleted port %s: want that the full sync does not create it in the controller, but it did",
+				p.ID,
+			)
 		}
 	}
 	if len(nets) != 2 {
@@ -216,7 +234,8 @@ func TestFullSync_FailsWithoutCanaryIfTypeIsUnreadable(t *testing.T) {
 
 	r = m.finishRun(r)
 
-	if r.State != journal.RunFailed || !strings.Contains(r.Note, "port: GET /ports: the controller answered 500") {
+	if r.State != journal.RunFailed ||
+		!strings.Contains(r.Note, "port: GET /ports: the controller answered 500") {
 		t.Errorf("state of the run: got %q, want it failed because GET /ports answered 500", r.Sentence())
 	}
 	if m.odl.Record("network", journal.Canary().Object.ID).Object != nil {
@@ -224,7 +243,8 @@ func TestFullSync_FailsWithoutCanaryIfTypeIsUnreadable(t *testing.T) {
 	}
 }
 
-// A repair changes only the objects that the audit found. A repair skips an object that has changed after the audit.
+// A repair changes only the objects that the audit found. A repair skips an object that has changed after the
+// audit.
 func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -240,7 +260,8 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	if audit.Note != "0 missing, 16 different, 4 extra" {
 		t.Fatalf("audit: got %q, want 16 different and 4 extra objects", audit.Sentence())
 	}
-	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[0].ID, nameChange("newer"), nil); err != nil { // after the audit
+	// after the audit
+	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[0].ID, nameChange("newer"), nil); err != nil {
 		t.Fatal(err)
 	}
 	m.drainJournal()
@@ -248,17 +269,27 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 
 	r := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
-	if d := cmp.Diff(map[string]int{"PUT": 15, "DELETE": 4}, m.appliedWrites(before)); r.State != journal.RunDone || d != "" {
-		t.Errorf("result of the repair: %s; want 15 updates and 4 deletes, applied writes (-want +got): %s", r.Sentence(), d)
+	if d := cmp.Diff(map[string]int{"PUT": 15, "DELETE": 4}, m.appliedWrites(before)); r.State != journal.RunDone ||
+		d != "" {
+		t.Errorf(
+			"result of the repair: %s; want 15 updates and 4 deletes, applied writes (-want +got): %s",
+			r.Sentence(),
+			d,
+		)
 	}
 	found, err := m.store.Mirror.Findings(t.Context(), audit.ID, journal.Ref{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range found {
-		if newer := f.Object.ID == nets[0].ID.String(); f.Outcome == "" || newer != strings.Contains(f.Outcome, "the journal changes it") {
-			t.Errorf("repair a finding about %s %s: got the outcome %q; want \"the journal changes it\" only for the network that was updated after the audit",
-				f.Object.Type, f.Object.ID, f.Outcome)
+		if newer := f.Object.ID == nets[0].ID.String(); f.Outcome == "" ||
+			newer != strings.Contains(f.Outcome, "the journal changes it") {
+			t.Errorf(
+				"repair a finding about %s %s: got the outcome %q; want \"the journal changes it\" only for the network that was updated after the audit",
+				f.Object.Type,
+				f.Object.ID,
+				f.Outcome,
+			)
 		}
 	}
 	m.checkInSync()
@@ -270,7 +301,10 @@ func TestRepair_NeedsFinishedAudit(t *testing.T) {
 	audit := m.startRun(contract.KeyAudit, 0)
 	for _, plan := range []int64{audit.ID, audit.ID + 1, 0} {
 		if _, err := m.store.Mirror.StartRun(t.Context(), journal.Run{Kind: contract.KeyRepair, Plan: plan}); err == nil {
-			t.Errorf("a repair was started for audit %d, which is unfinished or does not exist; want a refusal", plan)
+			t.Errorf(
+				"a repair was started for audit %d, which is unfinished or does not exist; want a refusal",
+				plan,
+			)
 		}
 	}
 	if _, err := m.stepRun(contract.KeyRecovery); err != nil {
@@ -283,7 +317,9 @@ func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 	m := newMirrorFixture(t)
 	m.createEveryType(m.createNetworks(1)[0])
 	m.drainJournal()
-	m.recordChanges(newChange(journal.Create, "router", uuid.NewString(), nil)) // the entry of this router is pending
+	m.recordChanges(
+		newChange(journal.Create, "router", uuid.NewString(), nil),
+	) // the entry of this router is pending
 	m.checkInSync()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
@@ -298,8 +334,8 @@ func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 
 func nameChange(name string) network.NetworkChange { return network.NetworkChange{Name: &name} }
 
-// deleteNetworkRows deletes the rows of a network, its ports and its subnets, and records no journal entries for these deletions.
-// deleteNetworkRows also makes all existing journal entries an hour old.
+// deleteNetworkRows deletes the rows of a network, its ports and its subnets, and records no journal entries
+// for these deletions. deleteNetworkRows also makes all existing journal entries an hour old.
 func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	m.Helper()
 	for _, sql := range []string{
@@ -308,11 +344,15 @@ func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	} {
 		storetest.Exec(m, m.url, sql, id)
 	}
-	storetest.Exec(m, m.url, `update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`)
+	storetest.Exec(
+		m,
+		m.url,
+		`update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`,
+	)
 }
 
-// A full sync reads an object from the controller and later records a journal entry that corrects the object. If the object's row changes
-// after the read and before the record, the full sync skips the object.
+// A full sync reads an object from the controller and later records a journal entry that corrects the object.
+// If the object's row changes after the read and before the record, the full sync skips the object.
 func TestMend_SkipsStaleFindings(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -350,10 +390,20 @@ func TestMend_SkipsStaleFindings(t *testing.T) {
 		"row exists again":        {"network", journal.Extra, nets[2].ID, later, "it exists again"},
 		"row never existed":       {"subnet", journal.Different, uuid.New(), later, "it was deleted meanwhile"},
 	} {
-		f := journal.Finding{Object: journal.Ref{Type: tt.typ, ID: tt.id.String()}, Kind: tt.kind, Data: []byte(`{}`)}
+		f := journal.Finding{
+			Object: journal.Ref{Type: tt.typ, ID: tt.id.String()},
+			Kind:   tt.kind,
+			Data:   []byte(`{}`),
+		}
 		got, err := m.store.Mirror.RepairFindings(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
 		if err != nil || len(got) != 1 || got[0] != tt.want {
-			t.Errorf("repair a stale finding, %s: got the outcome %v, error %v; want %q", name, got, err, tt.want)
+			t.Errorf(
+				"repair a stale finding, %s: got the outcome %v, error %v; want %q",
+				name,
+				got,
+				err,
+				tt.want,
+			)
 		}
 	}
 	if open, _, err := m.store.Mirror.CountOpenEntries(t.Context(), run.ID); err != nil || open != 0 {

@@ -17,14 +17,16 @@ type HypervisorLister interface {
 const (
 	// healBatch is the maximum number of reservations that one call to HealReservations heals.
 	healBatch = 10_000
-	// healTime is the maximum duration of one call to HealReservations. healTime must be shorter than workflows.LongRunningTimeout.
-	// The next call to HealReservations heals the reservations for which the time was not sufficient.
+	// healTime is the maximum duration of one call to HealReservations. healTime must be shorter than
+	// workflows.LongRunningTimeout. The next call to HealReservations heals the reservations for which the
+	// time was not sufficient.
 	healTime = 5 * time.Minute
 )
 
-// HealReservations updates the hosts from Nova and heals reservations that lost a host, or that lack a resource which is available
-// again. If HealReservations cannot heal a reservation, it logs the error and continues with the other reservations; the next call
-// to HealReservations retries the failed one. HealReservations also removes what deleted leases may have left in Nova and Neutron.
+// HealReservations updates the hosts from Nova and heals reservations that lost a host, or that lack a
+// resource which is available again. If HealReservations cannot heal a reservation, it logs the error and
+// continues with the other reservations; the next call to HealReservations retries the failed one.
+// HealReservations also removes what deleted leases may have left in Nova and Neutron.
 func (a *Activities) HealReservations(ctx context.Context) error {
 	defer startHeartbeat(ctx)()
 	log := activity.GetLogger(ctx)
@@ -40,7 +42,15 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	}
 	for begin := time.Now(); len(unhealthy) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; unhealthy = unhealthy[1:] {
 		if err := a.Store.Lease.HealReservation(ctx, unhealthy[0]); err != nil {
-			log.Warn("healing of a reservation failed", "reservation", unhealthy[0].Reservation, "host", unhealthy[0].Host, "error", err)
+			log.Warn(
+				"healing of a reservation failed",
+				"reservation",
+				unhealthy[0].Reservation,
+				"host",
+				unhealthy[0].Host,
+				"error",
+				err,
+			)
 		}
 	}
 	return ctx.Err()

@@ -23,7 +23,14 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	acts := newActivities(activities.Options{Store: s, Hypervisors: nova, MonitorHosts: true, HealingWindow: time.Hour})
+	acts := newActivities(
+		activities.Options{
+			Store:         s,
+			Hypervisors:   nova,
+			MonitorHosts:  true,
+			HealingWindow: time.Hour,
+		},
+	)
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
@@ -36,8 +43,17 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 		stub.SetHypervisor(name, "up")
 	}
 	start := time.Now().Add(time.Minute)
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: start}, End: lease.RequestedDate{At: start.Add(time.Hour)},
-		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+	l, err := s.Lease.CreateLease(
+		t.Context(),
+		lease.Draft{
+			Name:         "l",
+			User:         "u",
+			Project:      "p",
+			Start:        lease.RequestedDate{At: start},
+			End:          lease.RequestedDate{At: start.Add(time.Hour)},
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +86,18 @@ func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 			stub.InjectFaults(notifytest.Fault{Request: "GET /os-hypervisors/detail", Status: step.fault})
 		}
 		if d := cmp.Diff(step.want, healedHosts()); d != "" {
-			t.Errorf("hosts of the reservation after host %s became %s (-want +got):\n%s", step.host, step.state, d)
+			t.Errorf(
+				"hosts of the reservation after host %s became %s (-want +got):\n%s",
+				step.host,
+				step.state,
+				d,
+			)
 		}
 	}
 }
 
-// Without MonitorHosts, a host that Nova reports as down stays in its leases, but berth learns the host's compute service.
+// Without MonitorHosts, a host that Nova reports as down stays in its leases, but berth learns the host's
+// compute service.
 func TestHealReservations_RefreshesHosts(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{}
@@ -98,8 +120,14 @@ func TestHealReservations_RefreshesHosts(t *testing.T) {
 	if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
 		t.Fatal(err)
 	}
-	if h, err = s.Lease.Host(t.Context(), h.ID); err != nil || h.ServiceName != "cmp-1" || h.AvailabilityZone != "nova" || !h.Reservable {
-		t.Errorf("host after the first healing: got %+v, error %v; want Nova's compute service cmp-1 and the zone nova, and the host reservable", h, err)
+	if h, err = s.Lease.Host(t.Context(), h.ID); err != nil || h.ServiceName != "cmp-1" ||
+		h.AvailabilityZone != "nova" ||
+		!h.Reservable {
+		t.Errorf(
+			"host after the first healing: got %+v, error %v; want Nova's compute service cmp-1 and the zone nova, and the host reservable",
+			h,
+			err,
+		)
 	}
 }
 

@@ -14,9 +14,10 @@ import (
 const drainConcurrency = 32
 
 // drainBacklog sends the entries that accumulated while the controller was unavailable, oldest first, until
-// none is left or the time is over. Without the drain, each entry would be sent later, by its own workflow. Only one
-// activity per process drains the backlog at a time. The workflows of the sent entries then find their entries
-// completed. If entries may be left, `unfinished` is true, and `after` is the pause before the next attempt.
+// none is left or the time is over. Without the drain, each entry would be sent later, by its own workflow.
+// Only one activity per process drains the backlog at a time. The workflows of the sent entries then find
+// their entries completed. If entries may be left, `unfinished` is true, and `after` is the pause before the
+// next attempt.
 func (a *Activities) drainBacklog(ctx context.Context, key string) (unfinished bool, after time.Duration) {
 	if !a.drainLock.TryLock() {
 		return false, 0
@@ -64,7 +65,8 @@ func (a *Activities) attemptAll(ctx context.Context, claimed []journal.ClaimResu
 		all.Go(func() {
 			_, _, err := a.attemptEntry(ctx, t, a.Store.Journal.SaveSharedOutcome)
 			if err != nil && activity.IsActivity(ctx) {
-				activity.GetLogger(ctx).Warn("entry of the backlog failed; its own workflow retries", "entry", t.Entry.Seq, "error", err)
+				activity.GetLogger(ctx).
+					Warn("entry of the backlog failed; its own workflow retries", "entry", t.Entry.Seq, "error", err)
 			}
 		})
 	}

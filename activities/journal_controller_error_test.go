@@ -17,9 +17,10 @@ import (
 
 const always = 1_000_000 // number of requests to which a fault applies
 
-// The controller answers 5xx for one object, or breaks the connection, but accepts all other objects. Only the
-// entry of this object fails, after the maximum number of failures. The failed entry shows the controller's
-// error text, the entries that wait for the failed entry name it, and a recovery sends the failed entry again.
+// The controller answers 5xx for one object, or breaks the connection, but accepts all other objects. Only
+// the entry of this object fails, after the maximum number of failures. The failed entry shows the
+// controller's error text, the entries that wait for the failed entry name it, and a recovery sends the
+// failed entry again.
 func TestControllerError_ForOneObjectFailsItsEntry(t *testing.T) {
 	t.Parallel()
 	const words = "datastore: no quorum for shard 7"
@@ -53,7 +54,14 @@ func testErrorForOneObject(t *testing.T, fault odltest.Fault, words ...string) {
 		m.endRetryDelays()
 		m.drainJournal()
 		if got := m.journalEntry(1); got.Failures != round || got.State == journal.Failed && round < limit {
-			t.Fatalf("after attempt %d: got entry in state %s with %d failures, want %d failures and not failed before %d", round+1, got.State, got.Failures, round, limit)
+			t.Fatalf(
+				"after attempt %d: got entry in state %s with %d failures, want %d failures and not failed before %d",
+				round+1,
+				got.State,
+				got.Failures,
+				round,
+				limit,
+			)
 		}
 		m.createNetworks(1)
 		m.drainJournal()
@@ -69,8 +77,14 @@ func testErrorForOneObject(t *testing.T, fault odltest.Fault, words ...string) {
 		}
 	}
 	p, err := m.acts.TryEntry(t.Context(), "2")
-	if err != nil || !p.Blocked || !strings.Contains(p.Sentence, "entry 1 (create network "+broken+"), which is failed") {
-		t.Errorf("progress of the subnet of network %s: got %q, error %v; want that it waits for failed entry 1", broken, p.Sentence, err)
+	if err != nil || !p.Blocked ||
+		!strings.Contains(p.Sentence, "entry 1 (create network "+broken+"), which is failed") {
+		t.Errorf(
+			"progress of the subnet of network %s: got %q, error %v; want that it waits for failed entry 1",
+			broken,
+			p.Sentence,
+			err,
+		)
 	}
 	if wait, why := m.acts.ODL.BreakerWait(); wait != 0 {
 		t.Errorf("after errors for one object: got an open circuit breaker (%s), want it closed", why)
@@ -86,14 +100,19 @@ func testErrorForOneObject(t *testing.T, fault odltest.Fault, words ...string) {
 	m.checkInSync()
 }
 
-// unlimitedController is a controller without a circuit breaker, so that a test can make many attempts during an outage.
+// unlimitedController is a controller without a circuit breaker, so that a test can make many attempts during
+// an outage.
 type unlimitedController struct {
 	*odl.Client
 	url string
 }
 
 // Send sends a request with a new client.
-func (c unlimitedController) Send(ctx context.Context, method, path string, body []byte) (odl.Response, error) {
+func (c unlimitedController) Send(
+	ctx context.Context,
+	method, path string,
+	body []byte,
+) (odl.Response, error) {
 	client, err := newClient(c.url)
 	if err != nil {
 		return odl.Response{}, err
@@ -107,18 +126,26 @@ func newFixtureWithoutBreaker(t *testing.T) *mirrorFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.acts = newActivities(activities.Options{Store: m.store, ODL: unlimitedController{client, m.controllerURL}})
+	m.acts = newActivities(
+		activities.Options{Store: m.store, ODL: unlimitedController{client, m.controllerURL}},
+	)
 	return m
 }
 
-// While the controller accepts no write at all, no entry fails, whatever the controller answers and however often an entry is tried.
+// While the controller accepts no write at all, no entry fails, whatever the controller answers and however
+// often an entry is tried.
 func TestControllerError_OutageNeverCountsAgainstAnEntry(t *testing.T) {
 	t.Parallel()
 	for name, faults := range map[string][]odltest.Fault{
-		"all requests fail":                    {{Status: 500, Times: always}},
-		"overload":                             {{Status: 503, Times: always}},
-		"reads work":                           {{Method: "POST", Status: 500, Times: always}, {Method: "PUT", Status: 500, Times: always}},
-		"writes are executed but answered 500": {{Method: "POST", Applied: true, Status: 500, Times: always}},
+		"all requests fail": {{Status: 500, Times: always}},
+		"overload":          {{Status: 503, Times: always}},
+		"reads work":        {{Method: "POST", Status: 500, Times: always}, {Method: "PUT", Status: 500, Times: always}},
+		"writes are executed but answered 500": {{
+			Method:  "POST",
+			Applied: true,
+			Status:  500,
+			Times:   always,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +160,13 @@ func TestControllerError_OutageNeverCountsAgainstAnEntry(t *testing.T) {
 			}
 			for _, e := range m.entries() {
 				if e.Failures != 0 {
-					t.Errorf("entry %d after %d attempts during an outage: got %d failures (%s), want 0", e.Seq, e.Attempt, e.Failures, e.LastError)
+					t.Errorf(
+						"entry %d after %d attempts during an outage: got %d failures (%s), want 0",
+						e.Seq,
+						e.Attempt,
+						e.Failures,
+						e.LastError,
+					)
 				}
 			}
 			m.odl.ClearFaults()
@@ -146,7 +179,8 @@ func TestControllerError_OutageNeverCountsAgainstAnEntry(t *testing.T) {
 	}
 }
 
-// If the controller accepts one write between any two outages, each outage counts as one failure of at most one entry.
+// If the controller accepts one write between any two outages, each outage counts as one failure of at most
+// one entry.
 func TestControllerError_RepeatedOutagesCountAtMostOnceEach(t *testing.T) {
 	t.Parallel()
 	const outages, waiting = 8, 20
@@ -157,7 +191,8 @@ func TestControllerError_RepeatedOutagesCountAtMostOnceEach(t *testing.T) {
 	for i := range outages {
 		m.odl.ClearFaults()
 		m.recordChanges(newChange(journal.Create, "network", fmt.Sprint("accepted-", i), nil))
-		if p, err := m.acts.TryEntry(t.Context(), fmt.Sprint(waiting+1+i)); err != nil || p.State != string(journal.Completed) {
+		if p, err := m.acts.TryEntry(t.Context(), fmt.Sprint(waiting+1+i)); err != nil ||
+			p.State != string(journal.Completed) {
 			t.Fatalf("send an entry between two outages: got %+v, error %v; want it completed", p, err)
 		}
 		m.odl.InjectFaults(odltest.Fault{Status: 500, Times: always})
@@ -169,7 +204,12 @@ func TestControllerError_RepeatedOutagesCountAtMostOnceEach(t *testing.T) {
 		failures += e.Failures
 	}
 	if failures > outages {
-		t.Errorf("%d entries during %d outages: got %d counted failures, want at most one per outage", waiting, outages, failures)
+		t.Errorf(
+			"%d entries during %d outages: got %d counted failures, want at most one per outage",
+			waiting,
+			outages,
+			failures,
+		)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// While the circuit breaker is open, an attempt makes no request and does not change the entry's row. The row contains the
-// error of the first attempt.
+// While the circuit breaker is open, an attempt makes no request and does not change the entry's row. The row
+// contains the error of the first attempt.
 func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -32,13 +32,20 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 		m.endRetryDelays()
 		m.drainJournal()
 	}
-	entries, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{State: journal.Pending, Limit: 1})
+	entries, err := m.store.Journal.JournalEntries(
+		t.Context(),
+		journalstore.EntryFilter{State: journal.Pending, Limit: 1},
+	)
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
 	for _, e := range entries {
 		if e.Attempt > 0 && e.LastError == "" {
-			t.Errorf("entry %d, after %d attempts: its last error is empty, want the error of the first attempt", e.Seq, e.Attempt)
+			t.Errorf(
+				"entry %d, after %d attempts: its last error is empty, want the error of the first attempt",
+				e.Seq,
+				e.Attempt,
+			)
 		}
 	}
 	countAttempts := func() (attempts int) {
@@ -59,18 +66,24 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 		_, err = m.acts.MirrorEntry(t.Context(), fmt.Sprint(entries[0].Seq))
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.NonRetryable() || app.NextRetryDelay() <= 0 {
-			t.Fatalf("try an entry while the circuit breaker is open: want a retryable error with a delay, got %v", err)
+			t.Fatalf(
+				"try an entry while the circuit breaker is open: want a retryable error with a delay, got %v",
+				err,
+			)
 		}
 	}
 
 	if more := countAttempts() - attempts; len(m.odl.Requests()) != requests || more != 0 {
-		t.Errorf("50 attempts while the circuit breaker is open: made %d requests, want none; the attempts of the rows increased by %d, want 0",
-			len(m.odl.Requests())-requests, more)
+		t.Errorf(
+			"50 attempts while the circuit breaker is open: made %d requests, want none; the attempts of the rows increased by %d, want 0",
+			len(m.odl.Requests())-requests,
+			more,
+		)
 	}
 }
 
-// Without a controller, entries are completed without a request, and runs such as a full sync fail. A controller that
-// is configured later gets all objects from a full sync.
+// Without a controller, entries are completed without a request, and runs such as a full sync fail. A
+// controller that is configured later gets all objects from a full sync.
 func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -79,13 +92,23 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	m.acts = newActivities(activities.Options{Store: m.store, ODL: activities.NoController{}})
 	m.drainJournal()
 	live, err := m.store.Journal.JournalState(t.Context())
-	if err != nil || live.Open[journal.Pending]+live.Open[journal.Processing]+live.Open[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
-		t.Errorf("without a controller: got the open entries %+v, error %v and %d requests; want no entries, no error and no requests",
-			live, err, len(m.odl.Requests()))
+	if err != nil ||
+		live.Open[journal.Pending]+live.Open[journal.Processing]+live.Open[journal.Failed] != 0 ||
+		len(m.odl.Requests()) != 0 {
+		t.Errorf(
+			"without a controller: got the open entries %+v, error %v and %d requests; want no entries, no error and no requests",
+			live,
+			err,
+			len(m.odl.Requests()),
+		)
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
-		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {
-			t.Errorf("run without a controller: got %q, want it failed because no controller is configured", r.Sentence())
+		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunFailed ||
+			r.Note != "no controller is configured" {
+			t.Errorf(
+				"run without a controller: got %q, want it failed because no controller is configured",
+				r.Sentence(),
+			)
 		}
 	}
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {

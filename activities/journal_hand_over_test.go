@@ -45,7 +45,9 @@ func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMirrorFixture(t)
-			m.createNetworks(1) // the entries 1 to 4: the network, its subnet and two ports that wait for both
+			m.createNetworks(
+				1,
+			) // the entries 1 to 4: the network, its subnet and two ports that wait for both
 			if tt.status != 0 {
 				m.odl.InjectFaults(odltest.Fault{Status: tt.status})
 			}
@@ -59,7 +61,12 @@ func TestTryEntry_StartsTheWorkflowsOfUnblockedEntries(t *testing.T) {
 			p, err := m.acts.TryEntry(t.Context(), "1")
 
 			if err != nil || p.State != string(tt.state) || p.Attempts != 1 || p.SentBy != "" {
-				t.Fatalf("try entry 1: got %+v, error %v; want it %s after one attempt of its own workflow", p, err, tt.state)
+				t.Fatalf(
+					"try entry 1: got %+v, error %v; want it %s after one attempt of its own workflow",
+					p,
+					err,
+					tt.state,
+				)
 			}
 			if diff := cmp.Diff(tt.want, notes.delivered); diff != "" {
 				t.Errorf("delivered notes (-want +got):\n%s", diff)

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// A malformed row of the journal fails only its own entry. It does not affect other entries, recoveries, full syncs
-// and audits.
+// A malformed row of the journal fails only its own entry. It does not affect other entries, recoveries, full
+// syncs and audits.
 func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -37,7 +37,12 @@ func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 	}
 	for _, e := range malformed {
 		if e.LastError == "" || e.Attempt != 1 {
-			t.Errorf("malformed entry %d: got %d attempts and the error %q, want 1 attempt and an error", e.Seq, e.Attempt, e.LastError)
+			t.Errorf(
+				"malformed entry %d: got %d attempts and the error %q, want 1 attempt and an error",
+				e.Seq,
+				e.Attempt,
+				e.LastError,
+			)
 		}
 	}
 	for _, kind := range []string{contract.KeyRecovery, contract.KeyFullSync} {
@@ -54,13 +59,18 @@ func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 	m.checkInSync()
 }
 
-// If the journal entry that creates the check network (see journal.Canary) fails, no further full sync is started. A
-// recovery retries this entry like any other entry.
+// If the journal entry that creates the check network (see journal.Canary) fails, no further full sync is
+// started. A recovery retries this entry like any other entry.
 func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
 	canary := journal.Canary().Object
-	m.odl.InjectFaults(odltest.Fault{Method: "POST", ID: canary.ID, Status: 400, Times: 5})
+	m.odl.InjectFaults(odltest.Fault{
+		Method: "POST",
+		ID:     canary.ID,
+		Status: 400,
+		Times:  5,
+	})
 	r := m.startRun(contract.KeyFullSync, 0)
 	if r := m.finishRun(r); r.State != journal.RunDone {
 		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
@@ -92,7 +102,10 @@ func TestPortWithoutProject_IsSentWithProjectOfNetwork(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
 	project := uuid.NewString()
-	n, err := m.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: ptr("blue"), Project: &project}})
+	n, err := m.store.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{{Name: ptr("blue"), Project: &project}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +116,11 @@ func TestPortWithoutProject_IsSentWithProjectOfNetwork(t *testing.T) {
 	m.drainJournal()
 	rec := m.odl.Record("port", made[0].ID.String())
 	if rec.Object["tenant_id"] != project || rec.Object["project_id"] != project || made[0].Project != "" {
-		t.Errorf("port at the controller: got %v, want the project %s of the network, because the port has none", rec.Object, project)
+		t.Errorf(
+			"port at the controller: got %v, want the project %s of the network, because the port has none",
+			rec.Object,
+			project,
+		)
 	}
 	m.checkInSync()
 }
@@ -116,14 +133,19 @@ func TestJournal_RolledBackOperationLeavesNoEntry(t *testing.T) {
 	drafts := onePort(n, "demo")
 	drafts = append(drafts, drafts[0])
 	drafts[0].MAC, drafts[1].MAC = ptr("fa:16:3e:00:00:01"), ptr("fa:16:3e:00:00:01")
-	if _, err := m.store.Network.CreatePorts(t.Context(), drafts); err == nil || !strings.Contains(err.Error(), "fa:16:3e:00:00:01") {
+	if _, err := m.store.Network.CreatePorts(t.Context(), drafts); err == nil ||
+		!strings.Contains(err.Error(), "fa:16:3e:00:00:01") {
 		t.Fatal(err)
 	}
 	if err := m.store.Network.DeleteNetwork(t.Context(), n.ID, nil); err == nil {
 		t.Fatal("delete a network with ports: got no error, want a refusal")
 	}
 	if after := m.countEntries(); after != before {
-		t.Errorf("the journal has %d entries before the refused operations and %d after them, want the same number", before, after)
+		t.Errorf(
+			"the journal has %d entries before the refused operations and %d after them, want the same number",
+			before,
+			after,
+		)
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// Temporal runs one execution per entry, but an attempt that Temporal has given up may still run beside the next attempt. In this test the
-// controller applies no write before it has received the writes of both attempts, so no attempt reads what the other has written.
+// Temporal runs one execution per entry, but an attempt that Temporal has given up may still run beside the
+// next attempt. In this test the controller applies no write before it has received the writes of both
+// attempts, so no attempt reads what the other has written.
 func TestTryEntry_TwoWorkersAtTheSameTimeCompleteTheEntryOnce(t *testing.T) {
 	t.Parallel()
 	const id = "7d3c1c1e-7d1b-4d6a-b6f4-000000000001"
@@ -33,39 +34,60 @@ func TestTryEntry_TwoWorkersAtTheSameTimeCompleteTheEntryOnce(t *testing.T) {
 		{http.MethodDelete, []journal.Change{group(journal.Create, "web")}, group(journal.Delete, "web"), journal.Create, nil},
 	} {
 		for _, first := range []string{"older", "newer"} {
-			t.Run(fmt.Sprintf("%s, write of the %s attempt first", tt.change.Operation, first), func(t *testing.T) {
-				t.Parallel()
-				m := newMirrorFixture(t)
-				m.recordChanges(tt.before...)
-				m.drainJournal()
-				m.recordChanges(tt.change, group(tt.later, "later"))
-				seq := int64(len(tt.before) + 1)
-				gate := newWriteGate(m.odl, tt.method, first == "newer")
-				m.controllerURL = startServer(t, gate) + odltest.BasePath
+			t.Run(
+				fmt.Sprintf("%s, write of the %s attempt first", tt.change.Operation, first),
+				func(t *testing.T) {
+					t.Parallel()
+					m := newMirrorFixture(t)
+					m.recordChanges(tt.before...)
+					m.drainJournal()
+					m.recordChanges(tt.change, group(tt.later, "later"))
+					seq := int64(len(tt.before) + 1)
+					gate := newWriteGate(m.odl, tt.method, first == "newer")
+					m.controllerURL = startServer(t, gate) + odltest.BasePath
 
-				completions := m.tryAtTheSameTime(seq, gate)
+					completions := m.tryAtTheSameTime(seq, gate)
 
-				if e := m.journalEntry(seq); e.State != journal.Completed || e.Attempt != 2 || completions != 1 {
-					t.Errorf("entry after the attempts of two workers: got state %s, %d attempts and %d completions; want completed, 2 and 1",
-						e.State, e.Attempt, completions)
-				}
-				if _, blockers, _, err := m.store.Journal.JournalEntry(t.Context(), seq+1); err != nil || len(blockers) > 0 {
-					t.Errorf("the later entry of the object: got the blockers %v, error %v; want none", blockers, err)
-				}
-				r := m.odl.Record("security_group", id)
-				if r.Creates != 1 || (r.Object == nil) != (tt.name == nil) || r.Object["name"] != tt.name {
-					t.Errorf("object at the controller: got %+v, want it created once, and now with the name %v", r, tt.name)
-				}
-				if v := m.odl.Violations(); len(v) > 0 {
-					t.Errorf("the controller received requests in the wrong order: %s", strings.Join(v, "; "))
-				}
-			})
+					if e := m.journalEntry(seq); e.State != journal.Completed || e.Attempt != 2 ||
+						completions != 1 {
+						t.Errorf(
+							"entry after the attempts of two workers: got state %s, %d attempts and %d completions; want completed, 2 and 1",
+							e.State,
+							e.Attempt,
+							completions,
+						)
+					}
+					if _, blockers, _, err := m.store.Journal.JournalEntry(t.Context(), seq+1); err != nil ||
+						len(blockers) > 0 {
+						t.Errorf(
+							"the later entry of the object: got the blockers %v, error %v; want none",
+							blockers,
+							err,
+						)
+					}
+					r := m.odl.Record("security_group", id)
+					if r.Creates != 1 || (r.Object == nil) != (tt.name == nil) ||
+						r.Object["name"] != tt.name {
+						t.Errorf(
+							"object at the controller: got %+v, want it created once, and now with the name %v",
+							r,
+							tt.name,
+						)
+					}
+					if v := m.odl.Violations(); len(v) > 0 {
+						t.Errorf(
+							"the controller received requests in the wrong order: %s",
+							strings.Join(v, "; "),
+						)
+					}
+				},
+			)
 		}
 	}
 }
 
-// tryAtTheSameTime makes two workers send one entry: the second begins when the write of the first has reached the gate. It returns how
-// often a worker has completed the entry.
+// tryAtTheSameTime makes two workers send one entry: the second begins when the write of the first has
+// reached the gate. It returns how often a worker has completed the entry.
 func (m *mirrorFixture) tryAtTheSameTime(seq int64, gate *writeGate) int {
 	m.Helper()
 	var completions atomic.Int32
@@ -75,15 +97,24 @@ func (m *mirrorFixture) tryAtTheSameTime(seq int64, gate *writeGate) int {
 		if err != nil {
 			m.Fatal(err)
 		}
-		worker := newActivities(activities.Options{Store: m.store, ODL: client, OnAttempt: func(e journal.Entry, _ journal.Outcome) {
-			if e.State == journal.Completed {
-				completions.Add(1)
-			}
-		}})
+		worker := newActivities(
+			activities.Options{
+				Store: m.store,
+				ODL:   client,
+				OnAttempt: func(e journal.Entry, _ journal.Outcome) {
+					if e.State == journal.Completed {
+						completions.Add(1)
+					}
+				},
+			},
+		)
 		ended = make(chan struct{})
 		workers.Go(func() {
 			defer close(ended)
-			_, _ = worker.TryEntry(m.Context(), fmt.Sprint(seq)) // of the older attempt this is an error: its outcome is refused
+			_, _ = worker.TryEntry(
+				m.Context(),
+				fmt.Sprint(seq),
+			) // of the older attempt this is an error: its outcome is refused
 		})
 		return ended
 	}
@@ -98,12 +129,13 @@ func (m *mirrorFixture) tryAtTheSameTime(seq int64, gate *writeGate) int {
 	return int(completions.Load())
 }
 
-// writeGate is a proxy before the controller. It holds the first request with a method until a second one has arrived, and then passes both
-// to the controller, one after the other.
+// writeGate is a proxy before the controller. It holds the first request with a method until a second one has
+// arrived, and then passes both to the controller, one after the other.
 type writeGate struct {
 	controller http.Handler
 	method     string
-	first      int32 // the write that the controller gets first: 0 for that of the older attempt, 1 for that of the newer
+	// the write that the controller gets first: 0 for that of the older attempt, 1 for that of the newer
+	first      int32
 	writes     atomic.Int32
 	received   [2]chan struct{}
 	answered   [2]chan struct{}

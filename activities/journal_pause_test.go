@@ -25,26 +25,47 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 	m.acts = m.newActivities() // another process
 	m.drainJournal()
 	p, err := m.acts.MirrorEntry(t.Context(), "2")
-	if err != nil || !p.Blocked || !strings.Contains(p.Sentence, "waits for entry 1") || strings.Contains(p.Sentence, "paused") {
-		t.Errorf("progress of entry 2 while the journal is paused: got %+v, error %v; want it blocked by entry 1 alone", p, err)
+	if err != nil || !p.Blocked || !strings.Contains(p.Sentence, "waits for entry 1") ||
+		strings.Contains(p.Sentence, "paused") {
+		t.Errorf(
+			"progress of entry 2 while the journal is paused: got %+v, error %v; want it blocked by entry 1 alone",
+			p,
+			err,
+		)
 	}
 	for _, key := range []string{"1", "5"} {
 		p, err := m.acts.MirrorEntry(t.Context(), key)
-		if err != nil || !p.Blocked || p.State != string(journal.Pending) || !strings.Contains(p.Sentence, "the journal is paused by ann since ") ||
+		if err != nil || !p.Blocked || p.State != string(journal.Pending) ||
+			!strings.Contains(p.Sentence, "the journal is paused by ann since ") ||
 			!strings.Contains(p.Sentence, "upgrade of the controller") {
-			t.Errorf("progress of entry %s while the journal is paused: got %+v, error %v; want it pending, blocked and explained", key, p, err)
+			t.Errorf(
+				"progress of entry %s while the journal is paused: got %+v, error %v; want it pending, blocked and explained",
+				key,
+				p,
+				err,
+			)
 		}
 	}
 	since, err := m.store.Journal.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claimed, err := m.store.Journal.ClaimBacklog(t.Context(), since, 10, 1); err != nil || len(claimed) != 0 {
-		t.Errorf("claim the backlog while the journal is paused: got %d entries, error %v; want none", len(claimed), err)
+	if claimed, err := m.store.Journal.ClaimBacklog(t.Context(), since, 10, 1); err != nil ||
+		len(claimed) != 0 {
+		t.Errorf(
+			"claim the backlog while the journal is paused: got %d entries, error %v; want none",
+			len(claimed),
+			err,
+		)
 	}
 	audited := m.startRun(contract.KeyAudit, 0)
-	if p, err := m.stepRun(contract.KeyAudit); err != nil || p.Delay == 0 || !strings.Contains(p.Sentence, "paused by ann") {
-		t.Errorf("step of an audit while the journal is paused: got %+v, error %v; want that it waits", p, err)
+	if p, err := m.stepRun(contract.KeyAudit); err != nil || p.Delay == 0 ||
+		!strings.Contains(p.Sentence, "paused by ann") {
+		t.Errorf(
+			"step of an audit while the journal is paused: got %+v, error %v; want that it waits",
+			p,
+			err,
+		)
 	}
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {
 		t.Error(err)
@@ -59,12 +80,20 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 		t.Errorf("pause a paused journal: got error %v, want db.ErrConflict", err)
 	}
 
-	storetest.Exec(t, m.url, `delete from note`) // as if Temporal had accepted all notes, so that every workflow runs and waits
+	storetest.Exec(
+		t,
+		m.url,
+		`delete from note`,
+	) // as if Temporal had accepted all notes, so that every workflow runs and waits
 	if err := m.store.Journal.Resume(t.Context(), "bob", "done"); err != nil {
 		t.Fatal(err)
 	}
 	if due, err := m.store.Outbox.Backlog(t.Context()); err != nil || due.Notes != 3 {
-		t.Errorf("due notes after the resumption: got %d, error %v; want one for each of the 3 networks", due.Notes, err)
+		t.Errorf(
+			"due notes after the resumption: got %d, error %v; want one for each of the 3 networks",
+			due.Notes,
+			err,
+		)
 	}
 	m.drainJournal()
 	m.finishRun(audited)
@@ -73,7 +102,13 @@ func TestPause_SendsNothingUntilResumed(t *testing.T) {
 		t.Errorf("resume a journal that is not paused: got error %v, want db.ErrConflict", err)
 	}
 	audit, err := m.store.Journal.PauseDecisions(t.Context(), 10)
-	if err != nil || len(audit) != 2 || audit[0].Action != "resume" || audit[0].Actor != "bob" || audit[1].Action != "pause" || audit[1].Reason != "upgrade of the controller" {
-		t.Errorf("audit of the pauses: got %+v, error %v; want the resumption by bob and the pause by ann", audit, err)
+	if err != nil || len(audit) != 2 || audit[0].Action != "resume" || audit[0].Actor != "bob" ||
+		audit[1].Action != "pause" ||
+		audit[1].Reason != "upgrade of the controller" {
+		t.Errorf(
+			"audit of the pauses: got %+v, error %v; want the resumption by bob and the pause by ann",
+			audit,
+			err,
+		)
 	}
 }

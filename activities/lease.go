@@ -10,8 +10,8 @@ import (
 	"berth/internal/lease"
 )
 
-// ReadLease reads a lease. If ReadLease is called while a query of leases runs, the call waits until the query ends; the next query then
-// reads the leases of all waiting calls together.
+// ReadLease reads a lease. If ReadLease is called while a query of leases runs, the call waits until the
+// query ends; the next query then reads the leases of all waiting calls together.
 func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, error) {
 	id, err := parseUUID(key)
 	if err != nil {
@@ -21,8 +21,8 @@ func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, er
 	return a.withOperatorSettings(l), classify(err)
 }
 
-// readLeases reads leases. For each lease that waits for its start or end, readLeases also sets the lease's rank: the number of leases
-// that are due at the same instant and are ordered before this lease.
+// readLeases reads leases. For each lease that waits for its start or end, readLeases also sets the lease's
+// rank: the number of leases that are due at the same instant and are ordered before this lease.
 func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
 	found, err := a.Store.Lease.LeasesByID(ctx, ids)
 	if err != nil {
@@ -44,10 +44,13 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 	return all, err
 }
 
-// withOperatorSettings returns a copy of a lease with the operator's settings for the steps of the lease. withOperatorSettings omits the
-// fields that no step needs, because the history of the lease's workflow stores every lease that ReadLease returns.
+// withOperatorSettings returns a copy of a lease with the operator's settings for the steps of the lease.
+// withOperatorSettings omits the fields that no step needs, because the history of the lease's workflow
+// stores every lease that ReadLease returns.
 func (a *Activities) withOperatorSettings(l lease.Lease) lease.Lease {
-	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(l.Reservations) // other callers share the same lease
+	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(
+		l.Reservations,
+	) // other callers share the same lease
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEndAction(*r)}
@@ -70,9 +73,14 @@ func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.St
 	return a.withOperatorSettings(l), classify(err)
 }
 
-// FinishLease puts the lease into the stable status of a step. The parameter `failed` maps the ID of each failed reservation to its error
-// text.
-func (a *Activities) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[string]string) error {
+// FinishLease puts the lease into the stable status of a step. The parameter `failed` maps the ID of each
+// failed reservation to its error text.
+func (a *Activities) FinishLease(
+	ctx context.Context,
+	id uuid.UUID,
+	step lease.Step,
+	failed map[string]string,
+) error {
 	reasons := make(map[uuid.UUID]string, len(failed))
 	for key, reason := range failed {
 		reservation, err := parseUUID(key)

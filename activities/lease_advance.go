@@ -8,10 +8,10 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls to AdvanceLeases
-// share this work, in rounds: a round advances a batch of leases, and the last round is the one that finds no due lease.
-// AdvanceLeases returns how many leases the rounds have advanced so far. Rounds that take longer than Timeouts.Advance continue
-// after their callers have returned.
+// AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls to
+// AdvanceLeases share this work, in rounds: a round advances a batch of leases, and the last round is the one
+// that finds no due lease. AdvanceLeases returns how many leases the rounds have advanced so far. Rounds that
+// take longer than Timeouts.Advance continue after their callers have returned.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	left, err := a.Store.Lease.TimeUntil(ctx, at)
 	if err != nil {
@@ -37,12 +37,13 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	return advanced, classify(err)
 }
 
-// advanceDueLeases performs one round. advanceDueLeases first expires the leases that could not start before their end
-// because another lease held a host; such a lease would delay the next leases of its other hosts. If there are no such
-// leases, advanceDueLeases begins the steps of some due leases in one transaction, makes the Nova and Neutron calls of
-// these steps, and finishes the steps in a second transaction. If a step fails or the process crashes, the lease stays
-// in its transitional status (such as STARTING), and another process (see TakeOverLeases) or the lease's own workflow
-// completes the step. advanceDueLeases returns how many steps it has begun and how many steps it has finished.
+// advanceDueLeases performs one round. advanceDueLeases first expires the leases that could not start before
+// their end because another lease held a host; such a lease would delay the next leases of its other hosts.
+// If there are no such leases, advanceDueLeases begins the steps of some due leases in one transaction, makes
+// the Nova and Neutron calls of these steps, and finishes the steps in a second transaction. If a step fails
+// or the process crashes, the lease stays in its transitional status (such as STARTING), and another process
+// (see TakeOverLeases) or the lease's own workflow completes the step. advanceDueLeases returns how many
+// steps it has begun and how many steps it has finished.
 func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
 	expired, err := a.Store.Lease.ExpireBlockedLeases(ctx)
 	if err != nil || expired > 0 {
@@ -56,8 +57,8 @@ func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int,
 	return len(started), finished, err
 }
 
-// TakeOverLeases performs the steps that another process has begun and not finished in time, because it was probably killed. TakeOverLeases
-// returns the number of steps that it has finished.
+// TakeOverLeases performs the steps that another process has begun and not finished in time, because it was
+// probably killed. TakeOverLeases returns the number of steps that it has finished.
 func (a *Activities) TakeOverLeases(ctx context.Context) (finished int, err error) {
 	started, ready, err := a.Store.Lease.TakeOverLeases(ctx, a.Cloud != nil)
 	if err != nil || len(started) == 0 {
@@ -67,14 +68,18 @@ func (a *Activities) TakeOverLeases(ctx context.Context) (finished int, err erro
 }
 
 // finishLeases makes the Nova and Neutron calls of steps that have begun, and finishes the steps.
-func (a *Activities) finishLeases(ctx context.Context, started, ready []leasestore.StartedStep) (finished int, err error) {
+func (a *Activities) finishLeases(
+	ctx context.Context,
+	started, ready []leasestore.StartedStep,
+) (finished int, err error) {
 	applied := ready
 	if a.Cloud != nil {
 		applied = reservationBackend{a, a.recordCall, a.keepLeftover}.Apply(ctx, ready)
 	}
 	finished, abandoned, err := a.Store.Lease.FinishStartedLeases(ctx, started, applied)
 	if a.Cloud != nil {
-		// A step whose Nova and Neutron calls have partly failed may still have created something in Nova or Neutron.
+		// A step whose Nova and Neutron calls have partly failed may still have created something in Nova or
+		// Neutron.
 		undo := slices.DeleteFunc(ready, func(s leasestore.StartedStep) bool { return !abandoned[s.ID] })
 		reservationBackend{a, a.recordCall, a.keepLeftover}.Undo(ctx, undo)
 	}

@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// recordingCloud is a stub of Nova and Neutron. The method recordingCloud.Deprovision records the project of the reservation;
-// the method recordingCloud.Provision calls onProvision.
+// recordingCloud is a stub of Nova and Neutron. The method recordingCloud.Deprovision records the project of
+// the reservation; the method recordingCloud.Provision calls onProvision.
 type recordingCloud struct {
 	activities.Cloud
 	onProvision   func(lease.CloudReservation) error
@@ -52,9 +52,17 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 			t.Fatal(err)
 		}
 		start := time.Now().Add(time.Hour)
-		l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: project, User: "u", Project: project, Start: lease.RequestedDate{At: start},
-			End:          lease.RequestedDate{At: start.Add(time.Hour)},
-			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+		l, err := s.Lease.CreateLease(
+			t.Context(),
+			lease.Draft{
+				Name:         project,
+				User:         "u",
+				Project:      project,
+				Start:        lease.RequestedDate{At: start},
+				End:          lease.RequestedDate{At: start.Add(time.Hour)},
+				Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,9 +72,10 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 	return all
 }
 
-// A round of AdvanceLeases begins the starts of leases in one transaction, then provisions their reservations in Nova and Neutron, and then
-// finishes the starts in another transaction. If a call to Nova or Neutron fails, the round leaves the start to the lease's own workflow. If
-// a lease is deleted during the round, the round deprovisions the reservations of the deleted lease.
+// A round of AdvanceLeases begins the starts of leases in one transaction, then provisions their reservations
+// in Nova and Neutron, and then finishes the starts in another transaction. If a call to Nova or Neutron
+// fails, the round leaves the start to the lease's own workflow. If a lease is deleted during the round, the
+// round deprovisions the reservations of the deleted lease.
 func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -81,7 +90,11 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	}
 	cloud := &recordingCloud{onProvision: func(r lease.CloudReservation) error {
 		if l := status(r.Project); l.Status != lease.Starting || len(r.ComputeHosts) != 1 {
-			t.Errorf("Provision was called for %d hosts of a lease in status %s, want 1 host and STARTING", len(r.ComputeHosts), l.Status)
+			t.Errorf(
+				"Provision was called for %d hosts of a lease in status %s, want 1 host and STARTING",
+				len(r.ComputeHosts),
+				l.Status,
+			)
 		}
 		switch r.Project {
 		case "rejected":
@@ -97,24 +110,36 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	n, err := acts.AdvanceLeases(t.Context(), time.Now())
 
 	if n != 1 || err != nil {
-		t.Errorf("advance two leases, one of which fails: got %d advanced, error %v; want 1 and no error", n, err)
+		t.Errorf(
+			"advance two leases, one of which fails: got %d advanced, error %v; want 1 and no error",
+			n,
+			err,
+		)
 	}
 	good := status("good")
 	if r := good.Reservations[0]; good.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 {
-		t.Errorf("lease that succeeded: got %s with the aggregate %v, want ACTIVE with 7", good.Status, r.AggregateID)
+		t.Errorf(
+			"lease that succeeded: got %s with the aggregate %v, want ACTIVE with 7",
+			good.Status,
+			r.AggregateID,
+		)
 	}
 	if got := status("rejected").Status; got != lease.Starting {
 		t.Errorf("lease whose call failed: got %s, want STARTING", got)
 	}
 	if got := status("deleted"); got.Status != lease.Starting || !got.DeleteRequested {
-		t.Errorf("lease that was deleted during the round: got status %s; want STARTING with DeleteRequested set", got.Status)
+		t.Errorf(
+			"lease that was deleted during the round: got status %s; want STARTING with DeleteRequested set",
+			got.Status,
+		)
 	}
 	if len(cloud.deprovisioned) != 1 || cloud.deprovisioned[0] != "deleted" {
 		t.Errorf("deprovisioned the leases of the projects %v, want only \"deleted\"", cloud.deprovisioned)
 	}
 }
 
-// If a round takes longer than the wait of AdvanceLeases, the call returns before the round is finished, and the round continues.
+// If a round takes longer than the wait of AdvanceLeases, the call returns before the round is finished, and
+// the round continues.
 func TestAdvanceLeases_ReturnsBeforeALongRound(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -132,7 +157,8 @@ func TestAdvanceLeases_ReturnsBeforeALongRound(t *testing.T) {
 	}
 	close(release)
 	acts.Timeouts.Advance = time.Hour
-	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil { // waits until the running round has ended
+	// waits until the running round has ended
+	if _, err := acts.AdvanceLeases(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if l, err = s.Lease.Lease(t.Context(), l.ID); err != nil || l.Status != lease.Active {

@@ -16,16 +16,28 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// skewed returns a store and the URL of the store's database. The clock of this database is ahead of the test's clock by the given
-// duration.
+// skewed returns a store and the URL of the store's database. The clock of this database is ahead of the
+// test's clock by the given duration.
 func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	t.Helper()
 	at := storetest.URL(t)
 	interval := fmt.Sprintf("interval '%d milliseconds'", by.Milliseconds())
-	storetest.Exec(t, at, `drop function check_generation() cascade`) // the tests' own trigger, which assumes that all processes share one clock
+	storetest.Exec(
+		t,
+		at,
+		`drop function check_generation() cascade`,
+	) // the tests' own trigger, which assumes that all processes share one clock
 	storetest.Exec(t, at, `create schema skew`)
-	storetest.Exec(t, at, `create function skew.now() returns timestamptz language sql stable as $$ select pg_catalog.now() + `+interval+` $$`)
-	storetest.Exec(t, at, `create function skew.clock_timestamp() returns timestamptz language sql volatile as $$ select pg_catalog.clock_timestamp() + `+interval+` $$`)
+	storetest.Exec(
+		t,
+		at,
+		`create function skew.now() returns timestamptz language sql stable as $$ select pg_catalog.now() + `+interval+` $$`,
+	)
+	storetest.Exec(
+		t,
+		at,
+		`create function skew.clock_timestamp() returns timestamptz language sql volatile as $$ select pg_catalog.clock_timestamp() + `+interval+` $$`,
+	)
 	u, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +53,11 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	var ahead bool
 	if err := storetest.Connect(t, u.String()).QueryRow(t.Context(), `select clock_timestamp() > pg_catalog.clock_timestamp() + interval '1 second'`).Scan(&ahead); err != nil ||
 		ahead != (by > 0) {
-		t.Fatalf("whether the database's clock is ahead of the test's clock: got %t, error %v; want true only for a positive difference", ahead, err)
+		t.Fatalf(
+			"whether the database's clock is ahead of the test's clock: got %t, error %v; want true only for a positive difference",
+			ahead,
+			err,
+		)
 	}
 	return s, at
 }
@@ -56,17 +72,26 @@ func createLease(t *testing.T, s *store.Store) lease.Lease {
 		t.Fatal(err)
 	}
 	at := time.Now().Add(time.Hour)
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: at}, End: lease.RequestedDate{At: at.Add(time.Hour)},
-		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+	l, err := s.Lease.CreateLease(
+		t.Context(),
+		lease.Draft{
+			Name:         "l",
+			User:         "u",
+			Project:      "p",
+			Start:        lease.RequestedDate{At: at},
+			End:          lease.RequestedDate{At: at.Add(time.Hour)},
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// A lease starts when both the worker's clock and the database's clock have reached the lease's start time; so the slower clock decides.
-// The lease starts immediately after the slower clock has reached the start time, so the delay is at most the difference between the two
-// clocks.
+// A lease starts when both the worker's clock and the database's clock have reached the lease's start time;
+// so the slower clock decides. The lease starts immediately after the slower clock has reached the start
+// time, so the delay is at most the difference between the two clocks.
 func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-2 * time.Second, 0, 2 * time.Second} {
@@ -75,8 +100,16 @@ func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 			s, url := skewed(t, by)
 			l := createLease(t, s)
 			acts := newActivities(activities.Options{Store: s})
-			at := time.Now().Add(time.Second + by.Abs()) // only now, because the creation of a lease takes long on a slow machine
-			storetest.Exec(t, url, `update event set at = $2 where lease_id = $1 and event_type = 'start_lease'`, l.ID, at)
+			at := time.Now().
+				Add(time.Second + by.Abs())
+				// only now, because the creation of a lease takes long on a slow machine
+			storetest.Exec(
+				t,
+				url,
+				`update event set at = $2 where lease_id = $1 and event_type = 'start_lease'`,
+				l.ID,
+				at,
+			)
 
 			n, err := acts.AdvanceLeases(t.Context(), at)
 
@@ -88,17 +121,23 @@ func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 				t.Fatalf("read the lease after its start: got %+v, error %v; want ACTIVE", l, err)
 			}
 			if now := time.Now(); now.Before(at) {
-				t.Errorf("start of the lease by the worker's clock: got it %s before its time, want it not before its time", at.Sub(now))
+				t.Errorf(
+					"start of the lease by the worker's clock: got it %s before its time, want it not before its time",
+					at.Sub(now),
+				)
 			}
 			if l.UpdatedAt.Before(at) {
-				t.Errorf("start of the lease by the database's clock: got it %s before its time, want it not before its time", at.Sub(*l.UpdatedAt))
+				t.Errorf(
+					"start of the lease by the database's clock: got it %s before its time, want it not before its time",
+					at.Sub(*l.UpdatedAt),
+				)
 			}
 		})
 	}
 }
 
-// The database accepts a step of a lease that begins at most lease.ClockSkew before its time, because a worker's clock may be ahead of
-// the database's clock.
+// The database accepts a step of a lease that begins at most lease.ClockSkew before its time, because a
+// worker's clock may be ahead of the database's clock.
 func TestStepThatIsALittleEarlyIsTaken(t *testing.T) {
 	t.Parallel()
 	s, at := skewed(t, 0)
@@ -106,15 +145,27 @@ func TestStepThatIsALittleEarlyIsTaken(t *testing.T) {
 	acts := newActivities(activities.Options{Store: s})
 	move := func(in time.Duration) {
 		t.Helper()
-		storetest.Exec(t, at, `update event set at = clock_timestamp() + $2::interval where lease_id = $1 and event_type = 'start_lease'`, l.ID, in)
+		storetest.Exec(
+			t,
+			at,
+			`update event set at = clock_timestamp() + $2::interval where lease_id = $1 and event_type = 'start_lease'`,
+			l.ID,
+			in,
+		)
 	}
 	move(lease.ClockSkew + time.Minute)
 	var app *temporal.ApplicationError
-	if _, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.As(err, &app) || app.Type() != activities.Conflict {
+	if _, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.As(err, &app) ||
+		app.Type() != activities.Conflict {
 		t.Errorf("begin a step a minute more than ClockSkew too early: got error %v, want Conflict", err)
 	}
 	move(lease.ClockSkew - time.Second)
-	if got, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); err != nil || got.Status != lease.Starting {
-		t.Errorf("begin a step a second less than ClockSkew too early: got %+v, error %v; want STARTING", got, err)
+	if got, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); err != nil ||
+		got.Status != lease.Starting {
+		t.Errorf(
+			"begin a step a second less than ClockSkew too early: got %+v, error %v; want STARTING",
+			got,
+			err,
+		)
 	}
 }

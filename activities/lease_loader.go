@@ -13,7 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// leaseReader reads leases by ID. If an ID belongs to no lease, the result of leaseReader does not contain this ID.
+// leaseReader reads leases by ID. If an ID belongs to no lease, the result of leaseReader does not contain
+// this ID.
 type leaseReader func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error)
 
 // leaseLoader collects the leases that concurrent callers request, and reads these leases with one query.
@@ -48,9 +49,10 @@ func newLeaseLoader(read leaseReader, timeout time.Duration) *leaseLoader {
 	})}
 }
 
-// load reads a lease. If a query that reads several leases together fails, load reads the requested lease in a query of its own, so that
-// one unreadable lease does not fail the calls for the other leases. If the query fails with a timeout, load returns the error without
-// another query, because a busy database has no time for a query for each lease.
+// load reads a lease. If a query that reads several leases together fails, load reads the requested lease in
+// a query of its own, so that one unreadable lease does not fail the calls for the other leases. If the query
+// fails with a timeout, load returns the error without another query, because a busy database has no time for
+// a query for each lease.
 func (r *leaseLoader) load(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	loaded, err := r.batcher.Do(ctx, id)
 	if err != nil && loaded.shared && !errors.Is(err, context.DeadlineExceeded) {

@@ -14,8 +14,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// If several leases are requested while a query runs, the lease loader reads all of them together in the next query. An unreadable or
-// deleted lease fails only the call that requests this lease, not the calls for the other leases of the query.
+// If several leases are requested while a query runs, the lease loader reads all of them together in the next
+// query. An unreadable or deleted lease fails only the call that requests this lease, not the calls for the
+// other leases of the query.
 func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +42,9 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 			go func() {
 				l, err := loader.load(t.Context(), id)
 				if err == nil && l.ID != id {
-					err = errors.New("load a lease: want the lease with the requested ID, got a lease with another ID")
+					err = errors.New(
+						"load a lease: want the lease with the requested ID, got a lease with another ID",
+					)
 				}
 				result <- err
 			}()
@@ -50,7 +53,11 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 		}
 
 		alone := load(first)
-		results := map[uuid.UUID]<-chan error{readable: load(readable), deleted: load(deleted), broken: load(broken)}
+		results := map[uuid.UUID]<-chan error{
+			readable: load(readable),
+			deleted:  load(deleted),
+			broken:   load(broken),
+		}
 		close(release)
 
 		if err := <-alone; err != nil {
@@ -69,8 +76,8 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 	})
 }
 
-// After a query has timed out, the lease loader does not query each lease alone, because a busy database would need even longer for many
-// queries.
+// After a query has timed out, the lease loader does not query each lease alone, because a busy database
+// would need even longer for many queries.
 func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,19 +102,29 @@ func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 			}
 		}
 		if reads != 2 {
-			t.Errorf("the loader ran %d reads, want 2: one for the first lease, and one for all other leases together", reads)
+			t.Errorf(
+				"the loader ran %d reads, want 2: one for the first lease, and one for all other leases together",
+				reads,
+			)
 		}
 	})
 }
 
 func TestWithOperatorSettings_LeavesTheSharedLeaseUnchanged(t *testing.T) {
 	t.Parallel()
-	shared := lease.Lease{Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1}}}}
+	shared := lease.Lease{
+		Reservations: []lease.Reservation{
+			{ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1}},
+		},
+	}
 
 	got := New(Options{SnapshotByDefault: true}).withOperatorSettings(shared)
 
 	if shared.Reservations[0].Min != 1 || got.Reservations[0].Min != 0 {
-		t.Errorf("apply the operator's settings: got Min in the shared lease %+v and in the returned copy %+v; want 1 in the shared lease and 0 in the copy",
-			shared, got)
+		t.Errorf(
+			"apply the operator's settings: got Min in the shared lease %+v and in the returned copy %+v; want 1 in the shared lease and 0 in the copy",
+			shared,
+			got,
+		)
 	}
 }

@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// comparePageSize is how many objects are compared in one query, and the maximum number of entries in one transaction.
+	// comparePageSize is how many objects are compared in one query, and the maximum number of entries in one
+	// transaction.
 	comparePageSize = 100
-	// maxListed is the maximum number of objects of one type that a run can list from the controller. Hashes of their IDs
-	// are kept in memory, about 50 bytes each.
+	// maxListed is the maximum number of objects of one type that a run can list from the controller. Hashes
+	// of their IDs are kept in memory, about 50 bytes each.
 	maxListed = 5_000_000
 )
 
@@ -29,10 +30,15 @@ func positionOf(r *journal.Run) string {
 	return r.Position
 }
 
-// compare compares all objects of the run's current type at the controller with their rows, calls the function `handle`
-// for the findings of each page, and moves the run to the next type that has objects. If `extras` is true, compare also
-// finds objects of the controller that have no row.
-func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, handle func([]journal.Finding, journalstore.Timestamp) error) error {
+// compare compares all objects of the run's current type at the controller with their rows, calls the
+// function `handle` for the findings of each page, and moves the run to the next type that has objects. If
+// `extras` is true, compare also finds objects of the controller that have no row.
+func (a *Activities) compare(
+	ctx context.Context,
+	r *journal.Run,
+	extras bool,
+	handle func([]journal.Finding, journalstore.Timestamp) error,
+) error {
 	types := journal.Types()
 	for i := slices.Index(types, positionOf(r)); ; i++ {
 		if i == len(types) {
@@ -73,8 +79,8 @@ func withProgress(all []journal.TypeProgress, p journal.TypeProgress) []journal.
 	return all
 }
 
-// comparison compares the objects of one type: first all objects that the controller lists, then all objects that
-// have a row. Of the listed objects, only hashes of their IDs are kept in memory.
+// comparison compares the objects of one type: first all objects that the controller lists, then all objects
+// that have a row. Of the listed objects, only hashes of their IDs are kept in memory.
 type comparison struct {
 	*Activities
 	run            *journal.Run
@@ -94,12 +100,27 @@ func fingerprintOf(id string) fingerprint {
 	return fingerprint(sum[:16])
 }
 
-func (a *Activities) compareType(ctx context.Context, r *journal.Run, p *journal.TypeProgress, extras bool, handle func([]journal.Finding, journalstore.Timestamp) error) error {
+func (a *Activities) compareType(
+	ctx context.Context,
+	r *journal.Run,
+	p *journal.TypeProgress,
+	extras bool,
+	handle func([]journal.Finding, journalstore.Timestamp) error,
+) error {
 	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {
 		return err
 	}
-	c := comparison{Activities: a, run: r, objectType: p.Type, extras: extras, handleFindings: handle, since: since, p: p, seen: map[fingerprint]struct{}{}}
+	c := comparison{
+		Activities:     a,
+		run:            r,
+		objectType:     p.Type,
+		extras:         extras,
+		handleFindings: handle,
+		since:          since,
+		p:              p,
+		seen:           map[fingerprint]struct{}{},
+	}
 	known, err := c.compareListed(ctx)
 	switch {
 	case err != nil:
@@ -112,7 +133,8 @@ func (a *Activities) compareType(ctx context.Context, r *journal.Run, p *journal
 	return nil
 }
 
-// compareListed compares all objects that the controller lists. It returns false if the controller has no such collection.
+// compareListed compares all objects that the controller lists. It returns false if the controller has no
+// such collection.
 func (c *comparison) compareListed(ctx context.Context) (known bool, err error) {
 	page := make(map[string]json.RawMessage, comparePageSize)
 	known, err = c.listObjects(ctx, c.objectType, func(id string, raw json.RawMessage) error {
@@ -133,8 +155,8 @@ func (c *comparison) compareListed(ctx context.Context) (known bool, err error) 
 	return known, err
 }
 
-// comparePage compares one page of the controller's objects with their rows. The parameter `listed` contains the
-// objects by ID.
+// comparePage compares one page of the controller's objects with their rows. The parameter `listed` contains
+// the objects by ID.
 func (c *comparison) comparePage(ctx context.Context, listed map[string]json.RawMessage) error {
 	if c.objectType == journal.Canary().Object.Type {
 		delete(listed, journal.Canary().Object.ID)
@@ -147,13 +169,28 @@ func (c *comparison) comparePage(ctx context.Context, listed map[string]json.Raw
 	var found []journal.Finding
 	for _, k := range rows {
 		if differ := journal.DifferingAttributes(c.objectType, k.Data, listed[k.Object.ID]); len(differ) > 0 {
-			found = append(found, journal.Finding{Object: k.Object, Kind: journal.Different, Attributes: differ, Data: k.Data})
+			found = append(
+				found,
+				journal.Finding{
+					Object:     k.Object,
+					Kind:       journal.Different,
+					Attributes: differ,
+					Data:       k.Data,
+				},
+			)
 		}
 		delete(listed, k.Object.ID)
 	}
 	for _, id := range ids {
 		if raw, extra := listed[id]; extra && c.extras {
-			found = append(found, journal.Finding{Object: journal.Ref{Type: c.objectType, ID: id}, Kind: journal.Extra, Data: journal.StorableObject(c.objectType, id, raw)})
+			found = append(
+				found,
+				journal.Finding{
+					Object: journal.Ref{Type: c.objectType, ID: id},
+					Kind:   journal.Extra,
+					Data:   journal.StorableObject(c.objectType, id, raw),
+				},
+			)
 		}
 	}
 	return c.countFindings(ctx, found)
@@ -181,8 +218,8 @@ func (c *comparison) findMissing(ctx context.Context) error {
 	})
 }
 
-// countFindings counts the findings and passes them to the function `handle`, except for objects that an open journal
-// entry is about to change.
+// countFindings counts the findings and passes them to the function `handle`, except for objects that an open
+// journal entry is about to change.
 func (c *comparison) countFindings(ctx context.Context, found []journal.Finding) error {
 	ids := make([]string, len(found))
 	for i, f := range found {
@@ -211,7 +248,11 @@ func (c *comparison) countFindings(ctx context.Context, found []journal.Finding)
 
 // listObjects calls the function `each` for every object of a type in the controller. It returns false if the
 // controller has no such collection.
-func (a *Activities) listObjects(ctx context.Context, typ string, each func(id string, raw json.RawMessage) error) (known bool, err error) {
+func (a *Activities) listObjects(
+	ctx context.Context,
+	typ string,
+	each func(id string, raw json.RawMessage) error,
+) (known bool, err error) {
 	var parentIDs []string
 	if parent := journal.ParentType(typ); parent != "" {
 		err := a.eachExpected(ctx, parent, func(page []journal.Change) error {

@@ -24,15 +24,23 @@ func (m *mirrorFixture) addUnknownObject(collection, typ string, attributes map[
 		m.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	m.odl.ServeHTTP(w, httptest.NewRequestWithContext(m.Context(), "POST", odltest.BasePath+collection, bytes.NewReader(raw)))
+	m.odl.ServeHTTP(
+		w,
+		httptest.NewRequestWithContext(
+			m.Context(),
+			"POST",
+			odltest.BasePath+collection,
+			bytes.NewReader(raw),
+		),
+	)
 	if w.Code != 201 {
 		m.Fatalf("create an object with POST %s: got %d %s, want 201", collection, w.Code, w.Body)
 	}
 	return id
 }
 
-// The controller's lists in this test are longer than one page, and larger than the largest response that the client
-// reads into memory in one piece.
+// The controller's lists in this test are longer than one page, and larger than the largest response that the
+// client reads into memory in one piece.
 func TestAudit_ComparesLargeController(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -56,7 +64,11 @@ func TestAudit_ComparesLargeController(t *testing.T) {
 	}
 	found, err := m.store.Mirror.Findings(t.Context(), r.ID, journal.Ref{}, 1000)
 	if err != nil || len(found) != 282 {
-		t.Errorf("list the findings of the audit: got %d findings, error %v; want 282 findings and no error", len(found), err)
+		t.Errorf(
+			"list the findings of the audit: got %d findings, error %v; want 282 findings and no error",
+			len(found),
+			err,
+		)
 	}
 	if r := m.finishRun(m.startRun(contract.KeyFullSync, 0)); r.State != journal.RunDone {
 		t.Errorf("state of the full sync: got %q, want it to end successfully", r.Sentence())
@@ -72,13 +84,22 @@ func TestAudit_ComparesLargeController(t *testing.T) {
 func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
-	id := m.addUnknownObject("/networks", "network", map[string]any{"name": "a\x00b", "mtu": json.Number("1e999")})
+	id := m.addUnknownObject(
+		"/networks",
+		"network",
+		map[string]any{"name": "a\x00b", "mtu": json.Number("1e999")},
+	)
 
 	audit := m.finishRun(m.startRun(contract.KeyAudit, 0))
 	repair := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
-	if audit.Note != "0 missing, 0 different, 1 extra" || repair.State != journal.RunDone || m.odl.Record("network", id).Object != nil {
-		t.Errorf("an object that PostgreSQL cannot store: got the audit %q and the repair %q, and the controller has %v; want 1 extra object, a successful repair, and no object",
-			audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
+	if audit.Note != "0 missing, 0 different, 1 extra" || repair.State != journal.RunDone ||
+		m.odl.Record("network", id).Object != nil {
+		t.Errorf(
+			"an object that PostgreSQL cannot store: got the audit %q and the repair %q, and the controller has %v; want 1 extra object, a successful repair, and no object",
+			audit.Sentence(),
+			repair.Sentence(),
+			m.odl.Record("network", id),
+		)
 	}
 }

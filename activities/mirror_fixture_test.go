@@ -33,8 +33,8 @@ func startServer(t *testing.T, handler http.Handler) (url string) {
 	return server.URL
 }
 
-// mirrorFixture is a store, a simulated controller, and the activities between them. The test calls the activities as the
-// workflows do.
+// mirrorFixture is a store, a simulated controller, and the activities between them. The test calls the
+// activities as the workflows do.
 type mirrorFixture struct {
 	*testing.T
 	url           string // of the database
@@ -57,8 +57,8 @@ func newMirrorFixture(t *testing.T) *mirrorFixture {
 	return m
 }
 
-// newActivities returns activities as another process has them, with the same database and the same controller. The circuit
-// breaker of that process is closed.
+// newActivities returns activities as another process has them, with the same database and the same
+// controller. The circuit breaker of that process is closed.
 func (m *mirrorFixture) newActivities() *activities.Activities {
 	m.Helper()
 	client, err := newClient(m.controllerURL)
@@ -75,12 +75,20 @@ func ptr[T any](v T) *T { return &v }
 func (m *mirrorFixture) createNetworks(n int) (networks []network.Network) {
 	m.Helper()
 	for i := range n {
-		made, err := m.store.Network.CreateNetworks(m.Context(), []network.NetworkChange{{Name: ptr(fmt.Sprint("net-", i)), Project: ptr("demo")}})
+		made, err := m.store.Network.CreateNetworks(
+			m.Context(),
+			[]network.NetworkChange{{Name: ptr(fmt.Sprint("net-", i)), Project: ptr("demo")}},
+		)
 		if err != nil {
 			m.Fatal(err)
 		}
 		networks = append(networks, made...)
-		if _, err := m.store.Network.CreateSubnets(m.Context(), []network.SubnetChange{{Network: &made[0].ID, Project: ptr("demo"), IPVersion: ptr(4), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))}}); err != nil {
+		if _, err := m.store.Network.CreateSubnets(m.Context(), []network.SubnetChange{{
+			Network:   &made[0].ID,
+			Project:   ptr("demo"),
+			IPVersion: ptr(4),
+			CIDR:      ptr(netip.MustParsePrefix("10.0.0.0/24")),
+		}}); err != nil {
 			m.Fatal(err)
 		}
 		port := network.PortChange{Network: &made[0].ID, Project: ptr("demo"), SecurityGroups: &[]uuid.UUID{}}
@@ -97,7 +105,10 @@ func (m *mirrorFixture) drainJournal() {
 	for again := true; again; {
 		again = false
 		for _, state := range []journal.State{journal.Processing, journal.Pending} {
-			entries, err := m.store.Journal.JournalEntries(m.Context(), journalstore.EntryFilter{State: state, Limit: 10_000})
+			entries, err := m.store.Journal.JournalEntries(
+				m.Context(),
+				journalstore.EntryFilter{State: state, Limit: 10_000},
+			)
 			if err != nil {
 				m.Fatal(err)
 			}
@@ -120,7 +131,15 @@ func (m *mirrorFixture) endRetryDelays() {
 
 func (m *mirrorFixture) startRun(kind string, plan int64) journal.Run {
 	m.Helper()
-	r, err := m.store.Mirror.StartRun(m.Context(), journal.Run{Kind: kind, Plan: plan, Actor: "ann", Reason: "a test"})
+	r, err := m.store.Mirror.StartRun(
+		m.Context(),
+		journal.Run{
+			Kind:   kind,
+			Plan:   plan,
+			Actor:  "ann",
+			Reason: "a test",
+		},
+	)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -153,15 +172,18 @@ func (m *mirrorFixture) finishRun(r journal.Run) journal.Run {
 	return r
 }
 
-// checkInSync checks that an audit finds no difference, and that the controller received all requests in the right
-// order.
+// checkInSync checks that an audit finds no difference, and that the controller received all requests in the
+// right order.
 func (m *mirrorFixture) checkInSync() {
 	m.Helper()
 	if r := m.finishRun(m.startRun(contract.KeyAudit, 0)); r.Note != "0 missing, 0 different, 0 extra" {
 		m.Errorf("audit of the controller: got %q, want no difference", r.Sentence())
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		m.Errorf("the controller received requests in the wrong order: %s", strings.Join(v[:min(len(v), 5)], "; "))
+		m.Errorf(
+			"the controller received requests in the wrong order: %s",
+			strings.Join(v[:min(len(v), 5)], "; "),
+		)
 	}
 }
 
@@ -185,13 +207,17 @@ func newChange(op journal.Operation, typ, id string, attributes map[string]any) 
 	return journal.Change{Object: journal.Ref{Type: typ, ID: id}, Operation: op, Data: raw}
 }
 
-// createEveryType records the creation of one object of each type that berth has no API for. The objects refer to each
-// other.
+// createEveryType records the creation of one object of each type that berth has no API for. The objects
+// refer to each other.
 func (m *mirrorFixture) createEveryType(net network.Network) {
 	m.Helper()
 	ports, err := m.store.Network.Ports(m.Context(), db.Listing{})
 	if err != nil || len(ports) < 2 {
-		m.Fatalf("list the ports of the test: got %d ports, error %v; want at least 2 and no error", len(ports), err)
+		m.Fatalf(
+			"list the ports of the test: got %d ports, error %v; want at least 2 and no error",
+			len(ports),
+			err,
+		)
 	}
 	ids := map[string]string{}
 	id := func(name string) string {
@@ -206,7 +232,13 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	}
 	type o = map[string]any
 	changes := []journal.Change{
-		add("policy", o{"project_id": "demo", "rules": []o{{"id": id("rule"), "type": "bandwidth_limit", "max_kbps": 7}}}),
+		add(
+			"policy",
+			o{
+				"project_id": "demo",
+				"rules":      []o{{"id": id("rule"), "type": "bandwidth_limit", "max_kbps": 7}},
+			},
+		),
 		add("security_group", o{"name": "web"}),
 		add("security_group_rule", o{"security_group_id": id("security_group"), "protocol": "tcp"}),
 		add("router", o{"name": "edge", "gw_port_id": p, "external_gateway_info": o{"network_id": net.ID}}),
@@ -217,7 +249,13 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 		add("flowclassifier", o{"logical_source_port": p}),
 		add("portpair", o{"ingress": p, "egress": q}),
 		add("portpairgroup", o{"port_pairs": []string{id("portpair")}}),
-		add("portchain", o{"port_pair_groups": []string{id("portpairgroup")}, "flow_classifiers": []string{id("flowclassifier")}}),
+		add(
+			"portchain",
+			o{
+				"port_pair_groups": []string{id("portpairgroup")},
+				"flow_classifiers": []string{id("flowclassifier")},
+			},
+		),
 		add("bgpvpn", o{"networks": []string{net.ID.String()}, "routers": []string{id("router")}}),
 		add("loadbalancer", o{"vip_port_id": p}),
 		add("listener", o{"loadbalancers": []o{{"id": id("loadbalancer")}}}),
@@ -231,8 +269,8 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	}
 }
 
-// appliedWrites counts the requests that the controller has applied, by HTTP method. It skips the first `since`
-// requests.
+// appliedWrites counts the requests that the controller has applied, by HTTP method. It skips the first
+// `since` requests.
 func (m *mirrorFixture) appliedWrites(since int) map[string]int {
 	counts := map[string]int{}
 	for _, s := range m.odl.Requests()[since:] {
@@ -252,8 +290,8 @@ func (m *mirrorFixture) journalEntry(seq int64) journal.Entry {
 	return e
 }
 
-// failEntries makes the controller answer all requests for a type with the given status until their entries are
-// failed.
+// failEntries makes the controller answer all requests for a type with the given status until their entries
+// are failed.
 func (m *mirrorFixture) failEntries(typ string, status int) {
 	m.Helper()
 	m.odl.InjectFaults(odltest.Fault{Type: typ, Status: status, Times: 1000})

@@ -38,13 +38,20 @@ func TestPool_UpdateKeepsItsMembers(t *testing.T) {
 			pool, members := uuid.NewString(), []string{uuid.NewString(), uuid.NewString(), uuid.NewString()}
 			m.recordChanges(newChange(journal.Create, "pool", pool, map[string]any{"name": "p"}))
 			for _, id := range members {
-				m.recordChanges(newChange(journal.Create, "member", id, map[string]any{"pool_id": pool, "weight": 1}))
+				m.recordChanges(
+					newChange(journal.Create, "member", id, map[string]any{"pool_id": pool, "weight": 1}),
+				)
 			}
 			m.drainJournal()
 
-			m.recordChanges(newChange(journal.Update, "member", members[0], map[string]any{"pool_id": pool, "weight": 7}),
+			m.recordChanges(
+				newChange(journal.Update, "member", members[0], map[string]any{"pool_id": pool, "weight": 7}),
 				newChange(journal.Update, "pool", pool, more),
-				journal.Change{Operation: journal.Delete, Object: journal.Ref{Type: "member", ID: members[1]}})
+				journal.Change{
+					Operation: journal.Delete,
+					Object:    journal.Ref{Type: "member", ID: members[1]},
+				},
+			)
 			if name == "the controller fails for it" {
 				m.odl.InjectFaults(odltest.Fault{Type: "member", Status: 503, Times: 2})
 			}
@@ -56,7 +63,10 @@ func TestPool_UpdateKeepsItsMembers(t *testing.T) {
 			want := []string{members[0], members[2]}
 			slices.Sort(want)
 			if d := cmp.Diff(want, m.poolMembers(pool)); d != "" {
-				t.Errorf("members of the pool at the controller after an update of the pool (-want +got):\n%s", d)
+				t.Errorf(
+					"members of the pool at the controller after an update of the pool (-want +got):\n%s",
+					d,
+				)
 			}
 			m.checkInSync()
 		})

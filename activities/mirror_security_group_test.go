@@ -14,7 +14,10 @@ import (
 // createGroup creates a security group with its default rules.
 func (m *mirrorFixture) createGroup(name string) network.SecurityGroup {
 	m.Helper()
-	groups, err := m.store.Network.CreateSecurityGroups(m.Context(), []network.SecurityGroupChange{{Name: &name, Project: ptr("demo")}})
+	groups, err := m.store.Network.CreateSecurityGroups(
+		m.Context(),
+		[]network.SecurityGroupChange{{Name: &name, Project: ptr("demo")}},
+	)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -23,8 +26,15 @@ func (m *mirrorFixture) createGroup(name string) network.SecurityGroup {
 
 // tcpRule is the draft of a rule that allows a TCP port.
 func tcpRule(group uuid.UUID, port int) network.SecurityRuleChange {
-	return network.SecurityRuleChange{Group: &group, Project: ptr("demo"), Direction: ptr(network.Ingress), EtherType: ptr(network.IPv4),
-		Protocol: ptr("tcp"), PortMin: &port, PortMax: &port}
+	return network.SecurityRuleChange{
+		Group:     &group,
+		Project:   ptr("demo"),
+		Direction: ptr(network.Ingress),
+		EtherType: ptr(network.IPv4),
+		Protocol:  ptr("tcp"),
+		PortMin:   &port,
+		PortMax:   &port,
+	}
 }
 
 // checkGroupRevisions checks that the controller has every security group with the revision of its row.
@@ -37,7 +47,12 @@ func (m *mirrorFixture) checkGroupRevisions() {
 	for _, g := range groups {
 		got := m.odl.Record("security_group", g.ID.String()).Object["revision_number"]
 		if n, ok := got.(json.Number); !ok || n.String() != fmt.Sprint(g.Revision) {
-			m.Errorf("revision_number of the security group %s at the controller: got %v, want %d", g.Name, got, g.Revision)
+			m.Errorf(
+				"revision_number of the security group %s at the controller: got %v, want %d",
+				g.Name,
+				got,
+				g.Revision,
+			)
 		}
 	}
 }
@@ -47,7 +62,10 @@ func TestSecurityGroup_InSyncAfterItsRulesChanged(t *testing.T) {
 	m := newMirrorFixture(t)
 	g := m.createGroup("web")
 	m.drainJournal()
-	rules, err := m.store.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{tcpRule(g.ID, 80), tcpRule(g.ID, 443), tcpRule(g.ID, 22)})
+	rules, err := m.store.Network.CreateSecurityRules(
+		t.Context(),
+		[]network.SecurityRuleChange{tcpRule(g.ID, 80), tcpRule(g.ID, 443), tcpRule(g.ID, 22)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

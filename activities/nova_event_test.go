@@ -43,7 +43,10 @@ func newNovaFixture(t *testing.T) novaFixture {
 
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
 	flat, physical := network.Flat, "physnet"
-	nets, err := n.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}})
+	nets, err := n.store.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +54,21 @@ func newNovaFixture(t *testing.T) novaFixture {
 	if _, err := n.store.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
 		t.Fatal(err)
 	}
-	// No agent has to connect a port of the VNIC type `direct-physical`. The new port is therefore ACTIVE immediately, and CreatePorts
-	// records an event for Nova.
-	ports, err := n.store.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
+	// No agent has to connect a port of the VNIC type `direct-physical`. The new port is therefore ACTIVE
+	// immediately, and CreatePorts records an event for Nova.
+	ports, err := n.store.Network.CreatePorts(
+		t.Context(),
+		[]network.PortChange{
+			{
+				Network:     &nets[0].ID,
+				Project:     &p,
+				Host:        &host,
+				VNIC:        &vnic,
+				DeviceOwner: &owner,
+				DeviceID:    &device,
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +76,8 @@ func newNovaFixture(t *testing.T) novaFixture {
 	return n
 }
 
-// notifyNova runs the activity NotifyNova once and returns the names of the events that are still recorded afterwards.
+// notifyNova runs the activity NotifyNova once and returns the names of the events that are still recorded
+// afterwards.
 func (n novaFixture) notifyNova() (left []string, err error) {
 	n.t.Helper()
 	_, err = n.env.ExecuteActivity(n.acts.NotifyNova, n.port.ID.String())
@@ -92,15 +108,28 @@ func TestNotifyNova_RetriesUndeliveredEvent(t *testing.T) {
 			for range 2 {
 				left, err := n.notifyNova()
 				var app *temporal.ApplicationError
-				if d := cmp.Diff([]string{network.NovaVIFPlugged}, left); d != "" || err == nil || errors.As(err, &app) && app.NonRetryable() {
-					t.Fatalf("NotifyNova during a failure of Nova: events that are left (-want +got): %s; error %v, want a retryable one", d, err)
+				if d := cmp.Diff([]string{network.NovaVIFPlugged}, left); d != "" || err == nil ||
+					errors.As(err, &app) && app.NonRetryable() {
+					t.Fatalf(
+						"NotifyNova during a failure of Nova: events that are left (-want +got): %s; error %v, want a retryable one",
+						d,
+						err,
+					)
 				}
 			}
 			if left, err := n.notifyNova(); len(left) != 0 || err != nil {
-				t.Errorf("NotifyNova: got the remaining events %v, error %v; want no events and no error", left, err)
+				t.Errorf(
+					"NotifyNova: got the remaining events %v, error %v; want no events and no error",
+					left,
+					err,
+				)
 			}
-			if got := n.Events(); len(got) == 0 || got[len(got)-1].Name != network.NovaVIFPlugged || got[len(got)-1].Code != 200 {
-				t.Errorf("events that Nova received: got %+v; want the last one to be network-vif-plugged with code 200", got)
+			if got := n.Events(); len(got) == 0 || got[len(got)-1].Name != network.NovaVIFPlugged ||
+				got[len(got)-1].Code != 200 {
+				t.Errorf(
+					"events that Nova received: got %+v; want the last one to be network-vif-plugged with code 200",
+					got,
+				)
 			}
 		})
 	}
@@ -114,7 +143,10 @@ func TestNotifyNova_DropsEventsOfDeletedPortIfServerIsUnknown(t *testing.T) {
 	}
 	n.InjectFaults(notifytest.Fault{Status: 404})
 	if left, err := n.notifyNova(); len(left) != 0 || err != nil {
-		t.Errorf("events of a deleted port after NotifyNova: got %v, error %v; want no events, because the port's workflow ends only without events",
-			left, err)
+		t.Errorf(
+			"events of a deleted port after NotifyNova: got %v, error %v; want no events, because the port's workflow ends only without events",
+			left,
+			err,
+		)
 	}
 }

@@ -8,10 +8,15 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// ApplyPortReports applies agents' reports to the port's row and returns the resulting status. If the list of reports is empty,
-// ApplyPortReports only reads the status. If the option RequireSignatures is set, ApplyPortReports refuses each report that no key of the
-// report's host has signed; a refused report changes nothing, and the row counts it as ignored.
-func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports []contract.Report) (contract.PortStatus, error) {
+// ApplyPortReports applies agents' reports to the port's row and returns the resulting status. If the list of
+// reports is empty, ApplyPortReports only reads the status. If the option RequireSignatures is set,
+// ApplyPortReports refuses each report that no key of the report's host has signed; a refused report changes
+// nothing, and the row counts it as ignored.
+func (a *Activities) ApplyPortReports(
+	ctx context.Context,
+	key string,
+	reports []contract.Report,
+) (contract.PortStatus, error) {
 	id, err := parseUUID(key)
 	if err != nil {
 		return contract.PortStatus{}, err
@@ -25,8 +30,16 @@ func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports [
 		if refused != nil && refused[i] != "" {
 			continue // the row counts an empty report as ignored
 		}
-		in[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision,
-			Owner: r.Owner, TimeoutSeconds: r.TimeoutSeconds, Fatal: r.Fatal, HostOnly: a.RequireSignatures}
+		in[i] = network.Report{
+			Entity:         r.Entity,
+			Host:           r.Host,
+			Event:          r.Event,
+			Revision:       r.Revision,
+			Owner:          r.Owner,
+			TimeoutSeconds: r.TimeoutSeconds,
+			Fatal:          r.Fatal,
+			HostOnly:       a.RequireSignatures,
+		}
 	}
 	s, err := a.Store.Network.UpdatePortStatus(ctx, id, in)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 
 const (
 	recoveryPage = 50
-	// maxRecoveryRounds is the maximum number of rounds in one recovery. Each round handles the entries whose parents
-	// an earlier round has recreated.
+	// maxRecoveryRounds is the maximum number of rounds in one recovery. Each round handles the entries whose
+	// parents an earlier round has recreated.
 	maxRecoveryRounds = 30
 )
 
-// recoveryStep decides how some failed entries are recovered, oldest first. An entry whose parents are missing in the
-// controller waits for a later round, after the parents are recreated. The run's position contains the round and the
-// last entry of the step.
+// recoveryStep decides how some failed entries are recovered, oldest first. An entry whose parents are
+// missing in the controller waits for a later round, after the parents are recreated. The run's position
+// contains the round and the last entry of the step.
 func (a *Activities) recoveryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	first, second, _ := strings.Cut(r.Position, "/")
 	round, _ := strconv.Atoi(first) // 0 at the beginning, when the position is empty
@@ -70,9 +70,15 @@ func (a *Activities) endRound(ctx context.Context, r *journal.Run, round int) (t
 	return settleInterval, nil
 }
 
-// recoverEntry decides how one entry is recovered. If an error concerns only the entry's own objects, the entry stays
-// failed, and recoverEntry returns no error. If the controller is unavailable, recoverEntry returns an error.
-func (a *Activities) recoverEntry(ctx context.Context, r *journal.Run, e journal.Entry, seen map[journal.Ref]bool) error {
+// recoverEntry decides how one entry is recovered. If an error concerns only the entry's own objects, the
+// entry stays failed, and recoverEntry returns no error. If the controller is unavailable, recoverEntry
+// returns an error.
+func (a *Activities) recoverEntry(
+	ctx context.Context,
+	r *journal.Run,
+	e journal.Entry,
+	seen map[journal.Ref]bool,
+) error {
 	if e.Operation != journal.Delete {
 		needs, _, err := journal.References(e.Object.Type, e.Data)
 		if err != nil {
@@ -94,8 +100,8 @@ func (a *Activities) recoverEntry(ctx context.Context, r *journal.Run, e journal
 	return err
 }
 
-// ignoreObjectErrors ignores an error that concerns only one object: the entry of this object stays failed, and the
-// recovery continues with the next entries.
+// ignoreObjectErrors ignores an error that concerns only one object: the entry of this object stays failed,
+// and the recovery continues with the next entries.
 func ignoreObjectErrors(err error) error {
 	if isObjectError(err) {
 		return nil
@@ -103,9 +109,15 @@ func ignoreObjectErrors(err error) error {
 	return err
 }
 
-// recreateMissing records journal entries that create those of the given objects that are missing in the controller although they have a
-// row. It first records entries that create the parents of these objects. It reports whether any of these objects is not yet recreated.
-func (a *Activities) recreateMissing(ctx context.Context, r *journal.Run, refs []journal.Ref, seen map[journal.Ref]bool) (pending bool, err error) {
+// recreateMissing records journal entries that create those of the given objects that are missing in the
+// controller although they have a row. It first records entries that create the parents of these objects. It
+// reports whether any of these objects is not yet recreated.
+func (a *Activities) recreateMissing(
+	ctx context.Context,
+	r *journal.Run,
+	refs []journal.Ref,
+	seen map[journal.Ref]bool,
+) (pending bool, err error) {
 	for _, ref := range refs {
 		if present, known := seen[ref]; known {
 			pending = pending || !present

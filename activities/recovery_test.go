@@ -12,7 +12,10 @@ import (
 
 func (m *mirrorFixture) failedEntries() []journal.Entry {
 	m.Helper()
-	entries, err := m.store.Journal.JournalEntries(m.Context(), journalstore.EntryFilter{State: journal.Failed, Limit: 100})
+	entries, err := m.store.Journal.JournalEntries(
+		m.Context(),
+		journalstore.EntryFilter{State: journal.Failed, Limit: 100},
+	)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -25,25 +28,37 @@ func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 	m.createNetworks(1)
 	m.failEntries("network", 400)
 	if f := m.failedEntries(); len(f) != 1 || f[0].Seq != 1 || m.journalEntry(3).State != journal.Pending {
-		t.Fatalf("create a network that the controller rejects: got the failed entries %v and the child %s; want only entry 1 failed and the child pending",
-			f, m.journalEntry(3).State)
+		t.Fatalf(
+			"create a network that the controller rejects: got the failed entries %v and the child %s; want only entry 1 failed and the child pending",
+			f,
+			m.journalEntry(3).State,
+		)
 	}
 
 	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
 	m.drainJournal()
 	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
-		t.Errorf("state after the recovery: %s; failed entries: %v; want a successful end and no failed entries", r.Sentence(), m.failedEntries())
+		t.Errorf(
+			"state after the recovery: %s; failed entries: %v; want a successful end and no failed entries",
+			r.Sentence(),
+			m.failedEntries(),
+		)
 	}
 	_, _, decisions, err := m.store.Journal.JournalEntry(t.Context(), 1)
-	if err != nil || len(decisions) != 1 || decisions[0].Action != "recover" || decisions[0].Reason != "the controller lacks it" {
-		t.Errorf("decisions of entry 1: %+v, error %v; want one decision: recover, because the controller lacks the object", decisions, err)
+	if err != nil || len(decisions) != 1 || decisions[0].Action != "recover" ||
+		decisions[0].Reason != "the controller lacks it" {
+		t.Errorf(
+			"decisions of entry 1: %+v, error %v; want one decision: recover, because the controller lacks the object",
+			decisions,
+			err,
+		)
 	}
 	m.checkInSync()
 }
 
-// The controller has lost a trunk, and also the objects that the trunk refers to. An update of the trunk fails until
-// these objects are recreated.
+// The controller has lost a trunk, and also the objects that the trunk refers to. An update of the trunk
+// fails until these objects are recreated.
 func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -52,11 +67,16 @@ func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Type: "trunk", Limit: 1})
+	entries, err := m.store.Journal.JournalEntries(
+		t.Context(),
+		journalstore.EntryFilter{Type: "trunk", Limit: 1},
+	)
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
-	m.recordChanges(journal.Change{Object: entries[0].Object, Operation: journal.Update, Data: entries[0].Data})
+	m.recordChanges(
+		journal.Change{Object: entries[0].Object, Operation: journal.Update, Data: entries[0].Data},
+	)
 	for range 6 {
 		m.endRetryDelays()
 		m.drainJournal()
@@ -69,7 +89,11 @@ func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 
 	m.drainJournal()
 	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
-		t.Errorf("state after the recovery: %s; failed entries: %v; want a successful end and no failed entries", r.Sentence(), m.failedEntries())
+		t.Errorf(
+			"state after the recovery: %s; failed entries: %v; want a successful end and no failed entries",
+			r.Sentence(),
+			m.failedEntries(),
+		)
 	}
 	if got := m.odl.Record("trunk", entries[0].Object.ID); got.Object == nil {
 		t.Error("the recovery did not recreate the trunk in the controller")
@@ -79,7 +103,8 @@ func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	}
 }
 
-// The controller has lost the parent of a new object, so it answers every create of the object with the status 442.
+// The controller has lost the parent of a new object, so it answers every create of the object with the
+// status 442.
 func TestRecovery_RecreatesParentOfPendingEntry(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -89,7 +114,9 @@ func TestRecovery_RecreatesParentOfPendingEntry(t *testing.T) {
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	m.recordChanges(newChange(journal.Create, "security_group_rule", rule, map[string]any{"security_group_id": group}))
+	m.recordChanges(
+		newChange(journal.Create, "security_group_rule", rule, map[string]any{"security_group_id": group}),
+	)
 	for range 8 {
 		m.endRetryDelays()
 		m.drainJournal()
@@ -111,15 +138,24 @@ func TestRecovery_UnrecoverableEntryDoesNotStopOthers(t *testing.T) {
 	m.createNetworks(3)
 	m.failEntries("network", 400)
 	first := m.failedEntries()[0]
-	m.odl.InjectFaults(odltest.Fault{Method: "GET", ID: first.Object.ID, Status: 500, Times: 1000})
+	m.odl.InjectFaults(odltest.Fault{
+		Method: "GET",
+		ID:     first.Object.ID,
+		Status: 500,
+		Times:  1000,
+	})
 
 	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
 	m.odl.ClearFaults()
 	m.drainJournal()
-	if f := m.failedEntries(); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq || !strings.Contains(r.Note, "could not be recovered") {
-		t.Fatalf("state after the recovery: %s; failed entries: %v; want a successful end, and only the entry whose object cannot be read",
-			r.Sentence(), f)
+	if f := m.failedEntries(); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq ||
+		!strings.Contains(r.Note, "could not be recovered") {
+		t.Fatalf(
+			"state after the recovery: %s; failed entries: %v; want a successful end, and only the entry whose object cannot be read",
+			r.Sentence(),
+			f,
+		)
 	}
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 	m.drainJournal()
@@ -142,8 +178,12 @@ func TestRecovery_KeepsOrderOfLaterEntries(t *testing.T) {
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
 	m.drainJournal()
-	if got := m.odl.Record("network", n.ID.String()); got.Creates != 1 || got.Updates != 2 || got.Object["name"] != "c" {
-		t.Errorf("requests for the network after the recovery: got %+v; want 1 create, 2 updates and the name c", got)
+	if got := m.odl.Record("network", n.ID.String()); got.Creates != 1 || got.Updates != 2 ||
+		got.Object["name"] != "c" {
+		t.Errorf(
+			"requests for the network after the recovery: got %+v; want 1 create, 2 updates and the name c",
+			got,
+		)
 	}
 	m.checkInSync()
 }

@@ -2,8 +2,9 @@ package activities
 
 import "go.temporal.io/sdk/activity"
 
-// Registered names of the activities: the names of their methods. The registered name of an activity must never change, because the
-// histories of running workflows contain it; if a method is renamed, it keeps its registered name.
+// Registered names of the activities: the names of their methods. The registered name of an activity must
+// never change, because the histories of running workflows contain it; if a method is renamed, it keeps its
+// registered name.
 const (
 	ApplyPortReports     = "ApplyPortReports"
 	NotifyNova           = "NotifyNova"

@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// signatureFixture holds activities that require signatures, and a port on the host cmp-1 that waits for the L2 agent and for the entity
-// "any" on any host.
+// signatureFixture holds activities that require signatures, and a port on the host cmp-1 that waits for the
+// L2 agent and for the entity "any" on any host.
 type signatureFixture struct {
 	t       *testing.T
 	env     *testsuite.TestActivityEnvironment
@@ -31,7 +31,13 @@ func newSignatureFixture(t *testing.T) *signatureFixture {
 	t.Helper()
 	s := storetest.New(t)
 	f := &signatureFixture{t: t, agents: s.Agents}
-	acts := newActivities(activities.Options{Store: s, RequireSignatures: true, OnRefusal: func(r contract.Refusal) { f.refused = append(f.refused, r) }})
+	acts := newActivities(
+		activities.Options{
+			Store:             s,
+			RequireSignatures: true,
+			OnRefusal:         func(r contract.Refusal) { f.refused = append(f.refused, r) },
+		},
+	)
 	f.env = (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(f.env, acts.Functions())
 	project, host, owner := "p", "cmp-1", "compute:nova"
@@ -42,7 +48,15 @@ func newSignatureFixture(t *testing.T) *signatureFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := s.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &project, Host: &host, DeviceOwner: &owner}})
+	ports, err := s.Network.CreatePorts(
+		t.Context(),
+		[]network.PortChange{{
+			Network:     &nets[0].ID,
+			Project:     &project,
+			Host:        &host,
+			DeviceOwner: &owner,
+		}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,15 +112,32 @@ func TestApplyPortReports_UnsignedAndWrongReportsChangeNothing(t *testing.T) {
 	soon, workflow := time.Now().Add(time.Hour), contract.PortID(f.port)
 	l2 := contract.Report{Entity: "L2", Host: "cmp-1"}
 
-	s := f.apply(l2, l2.Sign(other, workflow, soon), l2.Sign(own, "port/another", soon), l2.Sign(own, workflow, time.Now().Add(-time.Minute)), contract.Report{},
-		contract.Report{Entity: "x", Host: "cmp-1", Event: "block"}.Sign(own, workflow, soon))
+	s := f.apply(
+		l2,
+		l2.Sign(other, workflow, soon),
+		l2.Sign(own, "port/another", soon),
+		l2.Sign(own, workflow, time.Now().Add(-time.Minute)),
+		contract.Report{},
+		contract.Report{Entity: "x", Host: "cmp-1", Event: "block"}.Sign(own, workflow, soon),
+	)
 
-	want := []contract.Refusal{contract.RefusedUnsigned, contract.RefusedSignature, contract.RefusedSignature, contract.RefusedExpired, contract.RefusedMalformed, contract.RefusedEvent}
+	want := []contract.Refusal{
+		contract.RefusedUnsigned,
+		contract.RefusedSignature,
+		contract.RefusedSignature,
+		contract.RefusedExpired,
+		contract.RefusedMalformed,
+		contract.RefusedEvent,
+	}
 	if d := cmp.Diff(want, s.Refused); d != "" || !slices.Equal(f.refused, want) {
 		t.Errorf("refused reports, counted %v (-want +got):\n%s", f.refused, d)
 	}
 	if s.Status != network.Down || waiting(s) != "L2 any" || s.IgnoredReports != int64(len(want)) {
-		t.Errorf("port after %d refused reports: got %+v, want it DOWN, waiting for L2 and any, with all reports ignored", len(want), s)
+		t.Errorf(
+			"port after %d refused reports: got %+v, want it DOWN, waiting for L2 and any, with all reports ignored",
+			len(want),
+			s,
+		)
 	}
 }
 
@@ -126,28 +157,50 @@ func TestApplyPortReports_SignedReportCountsForItsHost(t *testing.T) {
 		{sign("L2", "cmp-2", other), "L2 any"}, {sign("any", "cmp-2", other), "L2 any"}, {sign("L2", "cmp-1", own), "any"},
 	} {
 		if s := f.apply(c.report); waiting(s) != c.want || s.Refused != nil {
-			t.Errorf("apply the report %+v: got %+v, want that the port waits for %q and no refusal", c.report, s, c.want)
+			t.Errorf(
+				"apply the report %+v: got %+v, want that the port waits for %q and no refusal",
+				c.report,
+				s,
+				c.want,
+			)
 		}
 	}
 	if _, err := f.agents.Revoke(t.Context(), agentstore.Key, registered.ID); err != nil {
 		t.Fatal(err)
 	}
-	if s := f.apply(sign("L2", "cmp-1", own)); !slices.Equal(s.Refused, []contract.Refusal{contract.RefusedSignature}) {
-		t.Errorf("apply a report that a revoked key signed: got the refusals %v, want %q", s.Refused, contract.RefusedSignature)
+	if s := f.apply(sign("L2", "cmp-1", own)); !slices.Equal(
+		s.Refused,
+		[]contract.Refusal{contract.RefusedSignature},
+	) {
+		t.Errorf(
+			"apply a report that a revoked key signed: got the refusals %v, want %q",
+			s.Refused,
+			contract.RefusedSignature,
+		)
 	}
 }
 
-// If the activity did not refuse a host with a NUL character, one such signal would make the activity fail, and Temporal
-// would retry it forever.
+// If the activity did not refuse a host with a NUL character, one such signal would make the activity fail,
+// and Temporal would retry it forever.
 func TestApplyPortReports_RefusesHostsThatTheDatabaseCannotStore(t *testing.T) {
 	t.Parallel()
 	f := newSignatureFixture(t)
 	own, _ := f.key("cmp-1")
-	good := contract.Report{Entity: "L2", Host: "cmp-1"}.Sign(own, contract.PortID(f.port), time.Now().Add(time.Hour))
+	good := contract.Report{
+		Entity: "L2",
+		Host:   "cmp-1",
+	}.Sign(
+		own,
+		contract.PortID(f.port),
+		time.Now().Add(time.Hour),
+	)
 
 	s := f.apply(contract.Report{Entity: "L2", Host: "cmp-1\x00", Signature: "x"}, good)
 
 	if !slices.Equal(s.Refused, []contract.Refusal{contract.RefusedMalformed, ""}) || waiting(s) != "any" {
-		t.Errorf("apply a report with the host cmp-1 and NUL, and a signed report: got %+v, want the first refused as malformed, and the second applied", s)
+		t.Errorf(
+			"apply a report with the host cmp-1 and NUL, and a signed report: got %+v, want the first refused as malformed, and the second applied",
+			s,
+		)
 	}
 }

@@ -13,15 +13,16 @@ import (
 	"berth/internal/store/db"
 )
 
-// Cloud provisions reservations in Nova and Neutron. Every method of Cloud is idempotent, because Temporal may repeat the activity that
-// calls it.
+// Cloud provisions reservations in Nova and Neutron. Every method of Cloud is idempotent, because Temporal
+// may repeat the activity that calls it.
 type Cloud interface {
 	// ResourceTypes returns the resource types whose reservations need calls to Nova or Neutron.
 	ResourceTypes() []string
-	// Provision creates or updates a reservation in Nova or Neutron and returns the IDs of the created objects.
+	// Provision creates or updates a reservation in Nova or Neutron and returns the IDs of the created
+	// objects.
 	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
-	// Deprovision removes a reservation from Nova or Neutron. Deprovision returns an error while Nova is still deleting servers of the
-	// reservation.
+	// Deprovision removes a reservation from Nova or Neutron. Deprovision returns an error while Nova is
+	// still deleting servers of the reservation.
 	Deprovision(ctx context.Context, c lease.CloudReservation) error
 	// BeforeEnd runs the action before the end of a reservation.
 	BeforeEnd(ctx context.Context, c lease.CloudReservation) error
@@ -31,9 +32,10 @@ type Cloud interface {
 	RemoveFromFreepool(ctx context.Context, host string) error
 }
 
-// ProvisionReservation allocates a reservation in the inventory and provisions it in Nova or Neutron. If the lease was
-// deleted in the meantime, ProvisionReservation removes the reservation again. ProvisionReservation is idempotent.
-// ProvisionReservation returns a BackendError if the resources are in use, or if Nova or Neutron refuses the reservation.
+// ProvisionReservation allocates a reservation in the inventory and provisions it in Nova or Neutron. If the
+// lease was deleted in the meantime, ProvisionReservation removes the reservation again. ProvisionReservation
+// is idempotent. ProvisionReservation returns a BackendError if the resources are in use, or if Nova or
+// Neutron refuses the reservation.
 func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	return a.recordCall(ctx, id, a.provisionReservation(ctx, id))
@@ -49,14 +51,25 @@ func (a *Activities) provisionReservation(ctx context.Context, id uuid.UUID) err
 		return err
 	case a.callsCloud(c.Type):
 		return a.limitCall(ctx, c, a.provisionInCloud)
-	case c.CloudOutdated(): // Nova and Neutron need no update; berth records this, because otherwise the workflow would repeat the update
-		return a.Store.Lease.SaveCloudIDs(ctx, id, lease.CloudIDs{Revision: c.Revision, AggregateID: c.AggregateID, ServerGroupID: c.ServerGroupID, NetworkID: c.NetworkID})
+	// Nova and Neutron need no update; berth records this, because otherwise the workflow would repeat the
+	// update
+	case c.CloudOutdated():
+		return a.Store.Lease.SaveCloudIDs(
+			ctx,
+			id,
+			lease.CloudIDs{
+				Revision:      c.Revision,
+				AggregateID:   c.AggregateID,
+				ServerGroupID: c.ServerGroupID,
+				NetworkID:     c.NetworkID,
+			},
+		)
 	}
 	return nil
 }
 
-// provisionInCloud provisions a reservation in Nova or Neutron, and stores the IDs of the created objects. If the lease was deleted in the
-// meantime, provisionInCloud removes the reservation again.
+// provisionInCloud provisions a reservation in Nova or Neutron, and stores the IDs of the created objects. If
+// the lease was deleted in the meantime, provisionInCloud removes the reservation again.
 func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservation) error {
 	mark, err := a.Cloud.Provision(ctx, c)
 	if err != nil {
@@ -69,36 +82,59 @@ func (a *Activities) provisionInCloud(ctx context.Context, c lease.CloudReservat
 	return err
 }
 
-// ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. If the reservation is of hosts
-// or instances, ReleaseReservation also deletes the reservation's servers. ReleaseReservation is idempotent.
+// ReleaseReservation removes a reservation from Nova and Neutron, and then from the inventory. If the
+// reservation is of hosts or instances, ReleaseReservation also deletes the reservation's servers.
+// ReleaseReservation is idempotent.
 func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
 	return a.recordCall(ctx, id, a.releaseReservation(ctx, id))
 }
 
 func (a *Activities) releaseReservation(ctx context.Context, id uuid.UUID) error {
-	err := a.callCloud(ctx, id, a.Store.Lease.EndingCloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
-		return a.Cloud.Deprovision(ctx, c)
-	})
+	err := a.callCloud(
+		ctx,
+		id,
+		a.Store.Lease.EndingCloudReservation,
+		func(ctx context.Context, c lease.CloudReservation) error {
+			return a.Cloud.Deprovision(ctx, c)
+		},
+	)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
-	return inventoryError("remove the resources of the reservation", a.Store.Lease.RemoveFromInventory(ctx, id))
+	return inventoryError(
+		"remove the resources of the reservation",
+		a.Store.Lease.RemoveFromInventory(ctx, id),
+	)
 }
 
-// RunBeforeEndAction runs a reservation's before_end action in Nova, for example a snapshot of the reservation's servers.
+// RunBeforeEndAction runs a reservation's before_end action in Nova, for example a snapshot of the
+// reservation's servers.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	return a.recordCall(ctx, id, a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
-		c.BeforeEnd = a.beforeEndAction(c.Reservation)
-		return a.Cloud.BeforeEnd(ctx, c)
-	}))
+	return a.recordCall(
+		ctx,
+		id,
+		a.callCloud(
+			ctx,
+			id,
+			a.Store.Lease.CloudReservation,
+			func(ctx context.Context, c lease.CloudReservation) error {
+				c.BeforeEnd = a.beforeEndAction(c.Reservation)
+				return a.Cloud.BeforeEnd(ctx, c)
+			},
+		),
+	)
 }
 
-// callCloud reads a reservation. If reservations of this resource type need calls to Nova or Neutron, callCloud also runs the function
-// `call`.
-func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.CloudReservation, error),
-	call func(context.Context, lease.CloudReservation) error) error {
+// callCloud reads a reservation. If reservations of this resource type need calls to Nova or Neutron,
+// callCloud also runs the function `call`.
+func (a *Activities) callCloud(
+	ctx context.Context,
+	id uuid.UUID,
+	read func(context.Context, uuid.UUID) (lease.CloudReservation, error),
+	call func(context.Context, lease.CloudReservation) error,
+) error {
 	if a.Cloud == nil {
 		return nil
 	}
@@ -115,24 +151,33 @@ func (a *Activities) callsCloud(typ string) bool {
 }
 
 // limitCall runs the function `call` for a reservation, and limits its time.
-func (a *Activities) limitCall(ctx context.Context, c lease.CloudReservation, call func(context.Context, lease.CloudReservation) error) error {
+func (a *Activities) limitCall(
+	ctx context.Context,
+	c lease.CloudReservation,
+	call func(context.Context, lease.CloudReservation) error,
+) error {
 	ctx, cancel := a.withCallTimeout(ctx, a.Timeouts.CloudCall)
 	defer cancel()
 	return namedCall(call(ctx, c))
 }
 
-// namedCall returns the error of calls to Nova or Neutron as a *lease.CallError. An error of the database stays as it is.
+// namedCall returns the error of calls to Nova or Neutron as a *lease.CallError. An error of the database
+// stays as it is.
 func namedCall(err error) error {
 	var named *lease.CallError
-	if err == nil || errors.As(err, &named) || errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
+	if err == nil || errors.As(err, &named) || errors.Is(err, db.ErrConflict) ||
+		errors.Is(err, db.ErrNotFound) {
 		return err
 	}
 	return &lease.CallError{Party: lease.PartyCloud, Call: "apply the reservation", Err: err}
 }
 
-// withCallTimeout limits the time of the calls of one attempt. In a local activity the limit is Timeouts.ShortCall; in a regular activity
-// the limit is the given time.
-func (a *Activities) withCallTimeout(ctx context.Context, regular time.Duration) (context.Context, context.CancelFunc) {
+// withCallTimeout limits the time of the calls of one attempt. In a local activity the limit is
+// Timeouts.ShortCall; in a regular activity the limit is the given time.
+func (a *Activities) withCallTimeout(
+	ctx context.Context,
+	regular time.Duration,
+) (context.Context, context.CancelFunc) {
 	if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
 		return context.WithTimeout(ctx, regular)
 	}

@@ -20,9 +20,12 @@ type reservationBackend struct {
 	keepLeftover func(ctx context.Context, c lease.CloudReservation, err error)
 }
 
-// Apply makes the calls of the given steps concurrently. Apply returns the steps whose calls have all succeeded within Timeouts.Round,
-// with the IDs that Nova and Neutron have assigned.
-func (b reservationBackend) Apply(ctx context.Context, started []leasestore.StartedStep) []leasestore.StartedStep {
+// Apply makes the calls of the given steps concurrently. Apply returns the steps whose calls have all
+// succeeded within Timeouts.Round, with the IDs that Nova and Neutron have assigned.
+func (b reservationBackend) Apply(
+	ctx context.Context,
+	started []leasestore.StartedStep,
+) []leasestore.StartedStep {
 	succeeded := make([]bool, len(started))
 	steps := slices.Clone(started)
 	b.forEach(ctx, steps, func(ctx context.Context, i int) {
@@ -56,8 +59,8 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedSt
 	return nil
 }
 
-// Undo removes the reservations of leases that were deleted while Apply provisioned them. If a removal fails, the
-// sweep (clearLeftovers) repeats it, because the workflow of the lease can have ended already.
+// Undo removes the reservations of leases that were deleted while Apply provisioned them. If a removal fails,
+// the sweep (clearLeftovers) repeats it, because the workflow of the lease can have ended already.
 func (b reservationBackend) Undo(ctx context.Context, started []leasestore.StartedStep) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
 		for _, c := range started[i].CloudReservations {
@@ -69,7 +72,11 @@ func (b reservationBackend) Undo(ctx context.Context, started []leasestore.Start
 }
 
 // forEach calls the function `do` for every step concurrently.
-func (b reservationBackend) forEach(ctx context.Context, steps []leasestore.StartedStep, do func(ctx context.Context, i int)) {
+func (b reservationBackend) forEach(
+	ctx context.Context,
+	steps []leasestore.StartedStep,
+	do func(ctx context.Context, i int),
+) {
 	ctx, cancel := context.WithTimeout(ctx, b.Timeouts.Round)
 	defer cancel()
 	var all sync.WaitGroup

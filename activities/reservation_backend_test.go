@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// fakeCloud records the calls that it gets. It rejects the calls for the reservation `rejected` and hangs in the calls for the
-// reservation `hanging`.
+// fakeCloud records the calls that it gets. It rejects the calls for the reservation `rejected` and hangs in
+// the calls for the reservation `hanging`.
 type fakeCloud struct {
 	Cloud
 	mu                sync.Mutex
@@ -62,29 +62,61 @@ func ignoreCall(_ context.Context, _ uuid.UUID, err error) error { return err }
 func startedStep(step lease.Step, name, typ string) leasestore.StartedStep {
 	r := lease.Reservation{ID: uuid.New()}
 	r.Type, r.BeforeEnd = typ, "default"
-	return leasestore.StartedStep{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, CloudReservations: []lease.CloudReservation{{Reservation: r, Project: name}}}
+	return leasestore.StartedStep{
+		Lease:             lease.Lease{ID: uuid.New(), Name: name},
+		Step:              step,
+		CloudReservations: []lease.CloudReservation{{Reservation: r, Project: name}},
+	}
 }
 
-// Each step of a lease makes its own calls to Nova and Neutron. A call that fails or hangs for one lease does not affect the steps of other
-// leases.
+// Each step of a lease makes its own calls to Nova and Neutron. A call that fails or hangs for one lease does
+// not affect the steps of other leases.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []leasestore.StartedStep{startedStep(lease.StepStart, "rejected", lease.PhysicalHost), startedStep(lease.StepStart, "start", lease.PhysicalHost),
-			startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepBeforeEnd, "warning", lease.PhysicalHost),
-			startedStep(lease.StepEnd, "end", lease.PhysicalHost), startedStep(lease.StepStart, "other type", lease.FloatingIP)}
+		all := []leasestore.StartedStep{
+			startedStep(lease.StepStart, "rejected", lease.PhysicalHost),
+			startedStep(lease.StepStart, "start", lease.PhysicalHost),
+			startedStep(
+				lease.StepStart,
+				"hanging",
+				lease.PhysicalHost,
+			),
+			startedStep(lease.StepBeforeEnd, "warning", lease.PhysicalHost),
+			startedStep(
+				lease.StepEnd,
+				"end",
+				lease.PhysicalHost,
+			),
+			startedStep(lease.StepStart, "other type", lease.FloatingIP),
+		}
 		h := &fakeCloud{rejected: all[0].CloudReservations[0].ID, hanging: all[2].CloudReservations[0].ID}
-		w := reservationBackend{New(Options{Cloud: h, SnapshotByDefault: true}), ignoreCall, func(context.Context, lease.CloudReservation, error) {}}
+		w := reservationBackend{
+			New(Options{Cloud: h, SnapshotByDefault: true}),
+			ignoreCall,
+			func(context.Context, lease.CloudReservation, error) {},
+		}
 
 		succeeded := map[string]int{}
 		for _, b := range w.Apply(t.Context(), all) {
 			succeeded[b.Name] = len(b.CloudIDs)
 		}
 
-		if d := cmp.Diff(map[string]int{"start": 1, "warning": 0, "end": 0, "other type": 0}, succeeded); d != "" {
+		if d := cmp.Diff(map[string]int{
+			"start":      1,
+			"warning":    0,
+			"end":        0,
+			"other type": 0,
+		}, succeeded); d != "" {
 			t.Errorf("steps that succeeded, with the IDs from Nova (-want +got):\n%s", d)
 		}
-		want := []string{"deprovision end", "provision hanging", "provision rejected", "provision start", "snapshot warning"}
+		want := []string{
+			"deprovision end",
+			"provision hanging",
+			"provision rejected",
+			"provision start",
+			"snapshot warning",
+		}
 		if d := cmp.Diff(want, h.sortedCalls()); d != "" {
 			t.Errorf("calls that the fake cloud received (-want +got):\n%s", d)
 		}
@@ -94,12 +126,26 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 func TestReservationBackend_UndoContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []leasestore.StartedStep{startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepStart, "good", lease.PhysicalHost)}
-		all[0].CloudReservations = append(all[0].CloudReservations, startedStep(lease.StepStart, "second", lease.PhysicalHost).CloudReservations...)
-		all[1].CloudReservations = append(startedStep(lease.StepStart, "rejected", lease.PhysicalHost).CloudReservations, all[1].CloudReservations...)
+		all := []leasestore.StartedStep{
+			startedStep(lease.StepStart, "hanging", lease.PhysicalHost),
+			startedStep(lease.StepStart, "good", lease.PhysicalHost),
+		}
+		all[0].CloudReservations = append(
+			all[0].CloudReservations,
+			startedStep(lease.StepStart, "second", lease.PhysicalHost).CloudReservations...)
+		all[1].CloudReservations = append(
+			startedStep(lease.StepStart, "rejected", lease.PhysicalHost).CloudReservations,
+			all[1].CloudReservations...)
 		h := &fakeCloud{hanging: all[0].CloudReservations[0].ID, rejected: all[1].CloudReservations[0].ID}
 
-		reservationBackend{New(Options{Cloud: h}), ignoreCall, func(context.Context, lease.CloudReservation, error) {}}.Undo(t.Context(), all)
+		reservationBackend{
+			New(Options{Cloud: h}),
+			ignoreCall,
+			func(context.Context, lease.CloudReservation, error) {},
+		}.Undo(
+			t.Context(),
+			all,
+		)
 
 		if d := cmp.Diff([]string{"deprovision good", "deprovision hanging", "deprovision rejected", "deprovision second"}, h.sortedCalls()); d != "" {
 			t.Error(d)

@@ -23,8 +23,9 @@ func inventoryError(call string, err error) error {
 	return err
 }
 
-// recordCall records in the database whether the calls for a reservation succeeded, so that the API and `starter why`
-// can name the party that failed. recordCall returns the error for Temporal: the error says when the next attempt is.
+// recordCall records in the database whether the calls for a reservation succeeded, so that the API and
+// `starter why` can name the party that failed. recordCall returns the error for Temporal: the error says
+// when the next attempt is.
 func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) error {
 	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
 	defer cancel()
@@ -32,7 +33,14 @@ func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) er
 	switch {
 	case err == nil:
 		if err := a.Store.Lease.ClearCallFailures(record, id); err != nil {
-			slog.WarnContext(ctx, "could not delete the failures of a reservation's calls", "reservation", id, "error", err)
+			slog.WarnContext(
+				ctx,
+				"could not delete the failures of a reservation's calls",
+				"reservation",
+				id,
+				"error",
+				err,
+			)
 		}
 		return nil
 	case errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) || !errors.As(err, &call):
@@ -42,9 +50,21 @@ func (a *Activities) recordCall(ctx context.Context, id uuid.UUID, err error) er
 	}
 	retries := activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity
 	reason := text.Excerpt(err.Error(), maxErrorText)
-	delay, failed := a.Store.Lease.RecordCallFailure(record, id, lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(reason)}, retries)
+	delay, failed := a.Store.Lease.RecordCallFailure(
+		record,
+		id,
+		lease.CallError{Party: call.Party, Call: call.Call, Err: errors.New(reason)},
+		retries,
+	)
 	if failed != nil {
-		slog.WarnContext(ctx, "could not record the failure of a reservation's call", "reservation", id, "error", failed)
+		slog.WarnContext(
+			ctx,
+			"could not record the failure of a reservation's call",
+			"reservation",
+			id,
+			"error",
+			failed,
+		)
 	}
 	return temporal.NewApplicationErrorWithOptions(reason, BackendError, temporal.ApplicationErrorOptions{
 		Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay, Details: []any{call.Party}})

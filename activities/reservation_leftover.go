@@ -8,7 +8,8 @@ import (
 	"berth/internal/lease"
 )
 
-// leftoverBatch is the maximum number of reservations of deleted leases that one call to clearLeftovers removes.
+// leftoverBatch is the maximum number of reservations of deleted leases that one call to clearLeftovers
+// removes.
 const leftoverBatch = 100
 
 // keepLeftover stores a reservation of a deleted lease whose removal from Nova and Neutron has failed.
@@ -16,12 +17,21 @@ func (a *Activities) keepLeftover(ctx context.Context, c lease.CloudReservation,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.Timeouts.Record)
 	defer cancel()
 	if err := a.Store.Lease.KeepLeftover(ctx, c); err != nil {
-		slog.WarnContext(ctx, "storing a failed removal of a deleted lease's reservation failed", "reservation", c.ID, "removal", failure, "error", err)
+		slog.WarnContext(
+			ctx,
+			"storing a failed removal of a deleted lease's reservation failed",
+			"reservation",
+			c.ID,
+			"removal",
+			failure,
+			"error",
+			err,
+		)
 	}
 }
 
-// clearLeftovers removes what deleted leases may have left in Nova and Neutron. clearLeftovers continues after a failure; the next call
-// repeats the failed removals.
+// clearLeftovers removes what deleted leases may have left in Nova and Neutron. clearLeftovers continues
+// after a failure; the next call repeats the failed removals.
 func (a *Activities) clearLeftovers(ctx context.Context) error {
 	all, err := a.Store.Lease.DueLeftovers(ctx, leftoverBatch)
 	if err != nil {

@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// staleAfter is how long no workflow may have examined an unblocked journal entry before Sweep assumes that the entry's workflow is
-	// lost.
+	// staleAfter is how long no workflow may have examined an unblocked journal entry before Sweep assumes
+	// that the entry's workflow is lost.
 	staleAfter = 10 * time.Minute
 	// sweepBatch is the maximum number of journal entries whose workflows one call to Sweep nudges.
 	sweepBatch = 500
 	// trimBatch is how many rows of the generation history one statement deletes.
 	trimBatch = 5000
-	// journalBatch is how many journal entries one SQL statement of trimJournal examines; the statement deletes at most that many
-	// entries.
+	// journalBatch is how many journal entries one SQL statement of trimJournal examines; the statement
+	// deletes at most that many entries.
 	journalBatch = 1000
 )
 
-// Sweep finds rows without a running workflow and nudges the workflows of these rows. The rows are unblocked journal entries that no
-// workflow has examined for staleAfter, and rows whose workflow has failed or was terminated or cancelled after the time `since`. Sweep
-// also deletes old rows of the generation history, of the notifications to agents and of the journal.
+// Sweep finds rows without a running workflow and nudges the workflows of these rows. The rows are unblocked
+// journal entries that no workflow has examined for staleAfter, and rows whose workflow has failed or was
+// terminated or cancelled after the time `since`. Sweep also deletes old rows of the generation history, of
+// the notifications to agents and of the journal.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
 	entries, err := a.Store.Journal.SweepEntries(ctx, staleAfter, sweepBatch)
@@ -55,8 +56,9 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	return result, err
 }
 
-// trimJournal deletes finished runs and completed journal entries that are older than their retention. trimJournal deletes
-// the journal entries in batches. After Timeouts.Trim, trimJournal leaves the remaining entries to the next call to Sweep.
+// trimJournal deletes finished runs and completed journal entries that are older than their retention.
+// trimJournal deletes the journal entries in batches. After Timeouts.Trim, trimJournal leaves the remaining
+// entries to the next call to Sweep.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil
@@ -90,13 +92,18 @@ func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
 	return deleted, nil
 }
 
-// endedAbnormally lists the IDs of the workflows that failed or were cancelled, terminated or timed out after the given time.
+// endedAbnormally lists the IDs of the workflows that failed or were cancelled, terminated or timed out after
+// the given time.
 func endedAbnormally(ctx context.Context, since time.Time) ([]string, error) {
-	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus IN ('Failed', 'Canceled', 'Terminated', 'TimedOut') AND CloseTime > '%s'`,
-		strings.Join(contract.EntityWorkflows, "', '"), since.UTC().Format(time.RFC3339))
+	query := fmt.Sprintf(
+		`WorkflowType IN ('%s') AND ExecutionStatus IN ('Failed', 'Canceled', 'Terminated', 'TimedOut') AND CloseTime > '%s'`,
+		strings.Join(contract.EntityWorkflows, "', '"),
+		since.UTC().Format(time.RFC3339),
+	)
 	var ids []string
 	for page := []byte(nil); ; {
-		r, err := activity.GetClient(ctx).ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
+		r, err := activity.GetClient(ctx).
+			ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
 		if err != nil {
 			return nil, fmt.Errorf("list ended workflows: %w", err)
 		}

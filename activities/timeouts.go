@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// Default time limits of the calls that one attempt makes to another service. They are shorter than the attempt's own timeout.
+// Default time limits of the calls that one attempt makes to another service. They are shorter than the
+// attempt's own timeout.
 const (
 	ShortCallTimeout = 3 * time.Second
 	LongCallTimeout  = 12 * time.Second
 	CloudCallTimeout = 90 * time.Second
 )
 
-// Timeouts are the time limits within the activities. A field that is 0 stands for the default in withDefaults.
+// Timeouts are the time limits within the activities. A field that is 0 stands for the default in
+// withDefaults.
 type Timeouts struct {
 	// ShortCall limits the calls of one short attempt to another service.
 	ShortCall time.Duration
@@ -20,20 +22,20 @@ type Timeouts struct {
 	LongCall time.Duration
 	// CloudCall limits the calls of one attempt for one reservation, which may have hundreds of hosts.
 	CloudCall time.Duration
-	// Round limits the Nova and Neutron calls for leases that one round advances together, because a call that hangs delays
-	// the other leases of the round.
+	// Round limits the Nova and Neutron calls for leases that one round advances together, because a call
+	// that hangs delays the other leases of the round.
 	Round time.Duration
-	// Record limits the SQL statements that record the result of a call. The sum of ShortCall and Record must be less than
-	// workflows.SingleAttemptTimeout.
+	// Record limits the SQL statements that record the result of a call. The sum of ShortCall and Record must
+	// be less than workflows.SingleAttemptTimeout.
 	Record time.Duration
-	// LoadLeases is the maximum duration of one query that reads several leases. LoadLeases must be shorter than
-	// workflows.LocalDatabaseTimeout.
+	// LoadLeases is the maximum duration of one query that reads several leases. LoadLeases must be shorter
+	// than workflows.LocalDatabaseTimeout.
 	LoadLeases time.Duration
-	// Advance is how long AdvanceLeases waits until the due leases have been advanced, that is, started or ended. Advance
-	// must be shorter than workflows.LocalDatabaseTimeout.
+	// Advance is how long AdvanceLeases waits until the due leases have been advanced, that is, started or
+	// ended. Advance must be shorter than workflows.LocalDatabaseTimeout.
 	Advance time.Duration
-	// Drain is the time that one attempt of an activity spends on the journal backlog, after which Temporal retries the
-	// activity. Drain must leave time for one more batch before LongCall ends the attempt.
+	// Drain is the time that one attempt of an activity spends on the journal backlog, after which Temporal
+	// retries the activity. Drain must leave time for one more batch before LongCall ends the attempt.
 	Drain time.Duration
 	// Trim is the maximum time that one call to Sweep spends on the deletion of each kind of rows.
 	Trim time.Duration

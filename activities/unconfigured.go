@@ -10,8 +10,8 @@ import (
 	"berth/internal/odl"
 )
 
-// NoController replaces the OpenDaylight controller if no controller is configured. NoController accepts every request and stores
-// nothing, so only the journal records the changes.
+// NoController replaces the OpenDaylight controller if no controller is configured. NoController accepts
+// every request and stores nothing, so only the journal records the changes.
 type NoController struct{}
 
 // Send returns 204.

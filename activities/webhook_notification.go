@@ -28,9 +28,10 @@ type recordedNotification struct {
 	before  func(context.Context) // called before each attempt to send the notification; can be nil
 }
 
-// NotifyWebhook sends the recorded notifications of a lease, a port or a trunk, oldest first, until no notification is left.
-// NotifyWebhook sends a notification before it deletes the notification's row. A crash may therefore cause NotifyWebhook to send
-// a notification twice with the same ID, but never to lose a notification.
+// NotifyWebhook sends the recorded notifications of a lease, a port or a trunk, oldest first, until no
+// notification is left. NotifyWebhook sends a notification before it deletes the notification's row. A crash
+// may therefore cause NotifyWebhook to send a notification twice with the same ID, but never to lose a
+// notification.
 func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)
@@ -41,8 +42,14 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 		a.Store.Lease.DeleteLeaseNotifications); err != nil {
 		return classify(err)
 	}
-	return classify(sendRecorded(ctx, a.ProvisioningWebhook, func() ([]recordedNotification, error) { return a.provisioningNotifications(ctx, id) },
-		a.Store.Notifications.DeleteProvisioningNotifications))
+	return classify(
+		sendRecorded(
+			ctx,
+			a.ProvisioningWebhook,
+			func() ([]recordedNotification, error) { return a.provisioningNotifications(ctx, id) },
+			a.Store.Notifications.DeleteProvisioningNotifications,
+		),
+	)
 }
 
 func (a *Activities) leaseNotifications(ctx context.Context, id uuid.UUID) ([]recordedNotification, error) {
@@ -52,25 +59,49 @@ func (a *Activities) leaseNotifications(ctx context.Context, id uuid.UUID) ([]re
 		all[i] = recordedNotification{row: n.ID, message: messageOf(n)}
 		if a.Enforcement != nil && n.ReleasesResources() {
 			all[i].before = func(ctx context.Context) {
-				a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
+				a.Enforcement.Notify(
+					ctx,
+					"on-end",
+					notify.EnforcementRequest{
+						User:    n.Lease.User,
+						Project: n.Lease.Project,
+						Lease:   payloadOf(n.Lease),
+					},
+				)
 			}
 		}
 	}
 	return all, err
 }
 
-func (a *Activities) provisioningNotifications(ctx context.Context, id uuid.UUID) ([]recordedNotification, error) {
+func (a *Activities) provisioningNotifications(
+	ctx context.Context,
+	id uuid.UUID,
+) ([]recordedNotification, error) {
 	notices, err := a.Store.Notifications.ProvisioningNotifications(ctx, id, noticeBatch)
 	all := make([]recordedNotification, len(notices))
 	for i, n := range notices {
-		all[i] = recordedNotification{row: n.ID, message: notify.Notification{ID: n.MessageID.String(), Publisher: provisioningPublisher,
-			Type: n.Notification.Type(), At: n.At, Payload: n.Notification}}
+		all[i] = recordedNotification{
+			row: n.ID,
+			message: notify.Notification{
+				ID:        n.MessageID.String(),
+				Publisher: provisioningPublisher,
+				Type:      n.Notification.Type(),
+				At:        n.At,
+				Payload:   n.Notification,
+			},
+		}
 	}
 	return all, err
 }
 
 // sendRecorded sends the notifications that `read` returns, and deletes them, until `read` returns none.
-func sendRecorded(ctx context.Context, to NotificationSender, read func() ([]recordedNotification, error), remove func(context.Context, []int64) error) error {
+func sendRecorded(
+	ctx context.Context,
+	to NotificationSender,
+	read func() ([]recordedNotification, error),
+	remove func(context.Context, []int64) error,
+) error {
 	for {
 		all, err := read()
 		if err != nil || len(all) == 0 {
@@ -83,10 +114,15 @@ func sendRecorded(ctx context.Context, to NotificationSender, read func() ([]rec
 	}
 }
 
-// sendInOrder sends notifications in order. sendInOrder returns the IDs of the rows of the notifications that need no
-// further attempt, because the webhook has accepted them or rejected them permanently. sendInOrder drops a
-// permanently rejected notification, because the later notifications of the object would otherwise wait forever.
-func sendInOrder(ctx context.Context, to NotificationSender, all []recordedNotification) (sent []int64, err error) {
+// sendInOrder sends notifications in order. sendInOrder returns the IDs of the rows of the notifications that
+// need no further attempt, because the webhook has accepted them or rejected them permanently. sendInOrder
+// drops a permanently rejected notification, because the later notifications of the object would otherwise
+// wait forever.
+func sendInOrder(
+	ctx context.Context,
+	to NotificationSender,
+	all []recordedNotification,
+) (sent []int64, err error) {
 	for _, n := range all {
 		if n.before != nil {
 			n.before(ctx)
@@ -96,8 +132,9 @@ func sendInOrder(ctx context.Context, to NotificationSender, all []recordedNotif
 		}
 		err := sendOnce(ctx, to, n.message)
 		if errors.Is(err, notify.ErrRejected) {
-			activity.GetLogger(ctx).Error("the webhook permanently rejected a notification; the notification is dropped",
-				"workflow", activity.GetInfo(ctx).WorkflowExecution.ID, "kind", n.message.Type, "message", n.message.ID, "error", err)
+			activity.GetLogger(ctx).
+				Error("the webhook permanently rejected a notification; the notification is dropped",
+					"workflow", activity.GetInfo(ctx).WorkflowExecution.ID, "kind", n.message.Type, "message", n.message.ID, "error", err)
 			err = nil
 		}
 		if err != nil {
@@ -121,11 +158,17 @@ const provisioningPublisher = "berth.network"
 const publisher = "blazar.lease"
 
 func messageOf(n lease.Notification) notify.Notification {
-	return notify.Notification{ID: n.MessageID.String(), Publisher: publisher, Type: n.Kind, At: n.At, Payload: payloadOf(n.Lease)}
+	return notify.Notification{
+		ID:        n.MessageID.String(),
+		Publisher: publisher,
+		Type:      n.Kind,
+		At:        n.At,
+		Payload:   payloadOf(n.Lease),
+	}
 }
 
-// leasePayload is the payload of Blazar's lease notifications. The field trust_id is always null, because berth uses its own credentials
-// instead of a Keystone trust.
+// leasePayload is the payload of Blazar's lease notifications. The field trust_id is always null, because
+// berth uses its own credentials instead of a Keystone trust.
 type leasePayload struct {
 	ID           string               `json:"lease_id"`
 	Name         string               `json:"name"`
@@ -159,18 +202,46 @@ type eventPayload struct {
 }
 
 func payloadOf(l lease.Lease) leasePayload {
-	p := leasePayload{ID: l.ID.String(), Name: l.Name, User: l.User, Project: l.Project, Start: formatDate(l.StartAt), End: formatDate(l.EndAt),
-		Status: l.Status, Degraded: l.Degraded, Created: formatDate(l.CreatedAt), Reservations: []reservationPayload{}, Events: []eventPayload{}}
+	p := leasePayload{
+		ID:           l.ID.String(),
+		Name:         l.Name,
+		User:         l.User,
+		Project:      l.Project,
+		Start:        formatDate(l.StartAt),
+		End:          formatDate(l.EndAt),
+		Status:       l.Status,
+		Degraded:     l.Degraded,
+		Created:      formatDate(l.CreatedAt),
+		Reservations: []reservationPayload{},
+		Events:       []eventPayload{},
+	}
 	if l.UpdatedAt != nil {
 		at := formatDate(*l.UpdatedAt)
 		p.Updated = &at
 	}
 	for _, r := range l.Reservations {
-		p.Reservations = append(p.Reservations, reservationPayload{ID: r.ID.String(), Type: r.Type, Status: r.Status,
-			MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged, LastError: r.LastError})
+		p.Reservations = append(
+			p.Reservations,
+			reservationPayload{
+				ID:               r.ID.String(),
+				Type:             r.Type,
+				Status:           r.Status,
+				MissingResources: r.MissingResources,
+				ResourcesChanged: r.ResourcesChanged,
+				LastError:        r.LastError,
+			},
+		)
 	}
 	for _, e := range l.Events {
-		p.Events = append(p.Events, eventPayload{ID: e.ID.String(), Type: e.Type, Time: formatDate(e.At), Status: e.Status})
+		p.Events = append(
+			p.Events,
+			eventPayload{
+				ID:     e.ID.String(),
+				Type:   e.Type,
+				Time:   formatDate(e.At),
+				Status: e.Status,
+			},
+		)
 	}
 	return p
 }

@@ -24,12 +24,27 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	s.Lease = leasestore.New(s.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
+	s.Lease = leasestore.New(
+		s.DB,
+		leasestore.Config{
+			Limits:        lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead},
+			Notifications: true,
+		},
+	)
 	acts := newActivities(activities.Options{Store: s, Webhook: webhook})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	start := time.Now().Add(time.Hour)
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: start}, End: lease.RequestedDate{At: start.Add(time.Hour)}})
+	l, err := s.Lease.CreateLease(
+		t.Context(),
+		lease.Draft{
+			Name:    "l",
+			User:    "u",
+			Project: "p",
+			Start:   lease.RequestedDate{At: start},
+			End:     lease.RequestedDate{At: start.Add(time.Hour)},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +61,13 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 		return err
 	}
 
-	stub.InjectFaults(notifytest.Fault{Status: 503}, notifytest.Fault{}, notifytest.Fault{DropConnection: true, Applied: true}, notifytest.Fault{}, notifytest.Fault{Status: 400})
+	stub.InjectFaults(
+		notifytest.Fault{Status: 503},
+		notifytest.Fault{},
+		notifytest.Fault{DropConnection: true, Applied: true},
+		notifytest.Fault{},
+		notifytest.Fault{Status: 400},
+	)
 	for range 2 { // the first call fails at the first notification, the second call at the second
 		if err := notifyWebhook(); err == nil {
 			t.Error("NotifyWebhook while the webhook is unavailable: got no error, want one")
@@ -63,8 +84,12 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	for _, h := range stub.Notifications() {
 		got = append(got, h.Type+" "+h.Payload["name"].(string))
 		ids[h.ID] = true
-		if h.Payload["lease_id"] != l.ID.String() || h.Publisher != "blazar.lease" || uuid.Validate(h.ID) != nil {
-			t.Errorf("notification to the webhook: got %+v, want the lease ID, the publisher blazar.lease and a UUID as message ID", h)
+		if h.Payload["lease_id"] != l.ID.String() || h.Publisher != "blazar.lease" ||
+			uuid.Validate(h.ID) != nil {
+			t.Errorf(
+				"notification to the webhook: got %+v, want the lease ID, the publisher blazar.lease and a UUID as message ID",
+				h,
+			)
 		}
 	}
 	// The webhook received the first update twice, because its first response was lost. The
@@ -74,6 +99,10 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 		t.Error(d, ids)
 	}
 	if left, err := s.Lease.LeaseNotifications(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
-		t.Errorf("notifications that are left after both calls: got %v, error %v; want no notifications and no error", left, err)
+		t.Errorf(
+			"notifications that are left after both calls: got %v, error %v; want no notifications and no error",
+			left,
+			err,
+		)
 	}
 }
