@@ -25,7 +25,8 @@ import (
 
 const port = "0b0f7f0e-1d9f-4a35-9f0e-8f8a6f3a1b02"
 
-// An agent reports over HTTP that it has connected a port. The client sends the report again until berth has acknowledged it.
+// An agent reports over HTTP that it has connected a port. The client sends the report again until berth has
+// acknowledged it.
 func Example() {
 	attempts := 0
 	berth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -33,7 +34,10 @@ func Example() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = io.WriteString(w, `{"verdicts": [{"port": "`+port+`", "result": "waiting", "status": "DOWN", "remaining": ["DHCP"]}]}`)
+		_, _ = io.WriteString(
+			w,
+			`{"verdicts": [{"port": "`+port+`", "result": "waiting", "status": "DOWN", "remaining": ["DHCP"]}]}`,
+		)
 	}))
 	defer berth.Close()
 
@@ -116,11 +120,22 @@ func TestHTTP_TranslatesEachAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, bodies := gateway(t, c.answer)
-			got, err := h.Send(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1", Signature: "x", ExpiresAt: 1})
+			got, err := h.Send(
+				t.Context(),
+				port,
+				agent.Report{
+					Entity:    "L2",
+					Host:      "cmp-1",
+					Signature: "x",
+					ExpiresAt: 1,
+				},
+			)
 			if d := cmp.Diff(c.want, got); d != "" || !errors.Is(err, c.err) {
 				t.Errorf("send a report: error %v, want %v; result (-want +got):\n%s", err, c.err, d)
 			}
-			want := []string{`/agent/v1/reports secret {"reports":[{"port":"` + port + `","entity":"L2","host":"cmp-1"}]}`}
+			want := []string{
+				`/agent/v1/reports secret {"reports":[{"port":"` + port + `","entity":"L2","host":"cmp-1"}]}`,
+			}
 			if d := cmp.Diff(want, *bodies); d != "" {
 				t.Errorf("requests (-want +got):\n%s", d)
 			}
@@ -130,7 +145,13 @@ func TestHTTP_TranslatesEachAnswer(t *testing.T) {
 
 func TestClient_RepeatsUntilAcknowledged(t *testing.T) {
 	t.Parallel()
-	h, bodies := gateway(t, status(503, ``), status(429, ``), status(200, `<html>`), verdict(`{"result": "done"}`))
+	h, bodies := gateway(
+		t,
+		status(503, ``),
+		status(429, ``),
+		status(200, `<html>`),
+		verdict(`{"result": "done"}`),
+	)
 	c := &agent.Client{Transport: h, MinPause: 1, MaxPause: time.Millisecond}
 	got, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"})
 	if err != nil || got.Outcome != agent.Done || len(*bodies) != 4 {
@@ -141,9 +162,17 @@ func TestClient_RepeatsUntilAcknowledged(t *testing.T) {
 func TestClient_SendsRefusedReportOnce(t *testing.T) {
 	t.Parallel()
 	h, bodies := gateway(t, status(403, `{"error": {"message": "the token belongs to cmp-2"}}`))
-	_, err := (&agent.Client{Transport: h}).Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"})
+	_, err := (&agent.Client{Transport: h}).Report(
+		t.Context(),
+		port,
+		agent.Report{Entity: "L2", Host: "cmp-1"},
+	)
 	if !errors.Is(err, agent.ErrRefused) || !strings.Contains(err.Error(), "cmp-2") || len(*bodies) != 1 {
-		t.Errorf("report: error %v after %d requests, want ErrRefused with the message after 1", err, len(*bodies))
+		t.Errorf(
+			"report: error %v after %d requests, want ErrRefused with the message after 1",
+			err,
+			len(*bodies),
+		)
 	}
 }
 
@@ -155,9 +184,16 @@ func TestClient_EndsWithItsContext(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := (&agent.Client{Transport: h, MinPause: 1}).Report(ctx, port, agent.Report{Entity: "L2", Host: "cmp-1"})
+	_, err := (&agent.Client{Transport: h, MinPause: 1}).Report(
+		ctx,
+		port,
+		agent.Report{Entity: "L2", Host: "cmp-1"},
+	)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, agent.ErrUnavailable) {
-		t.Errorf("report until the context ends: error %v, want the error of the context and ErrUnavailable", err)
+		t.Errorf(
+			"report until the context ends: error %v, want the error of the context and ErrUnavailable",
+			err,
+		)
 	}
 }
 
@@ -176,7 +212,10 @@ func (f *fakeTemporal) SignalWorkflow(_ context.Context, workflowID, _, name str
 	return f.err
 }
 
-func (f *fakeTemporal) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+func (f *fakeTemporal) UpdateWorkflow(
+	ctx context.Context,
+	o client.UpdateWorkflowOptions,
+) (client.WorkflowUpdateHandle, error) {
 	return updateHandle{answer: f.answer}, f.SignalWorkflow(ctx, o.WorkflowID, "", o.UpdateName, o.Args[0])
 }
 
@@ -207,7 +246,11 @@ func TestTemporal_TranslatesEachAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := (&agent.Update{Temporal: &c.temporal}).Send(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"})
+			got, err := (&agent.Update{Temporal: &c.temporal}).Send(
+				t.Context(),
+				port,
+				agent.Report{Entity: "L2", Host: "cmp-1"},
+			)
 			if got.Outcome != c.want || !errors.Is(err, c.err) {
 				t.Errorf("send an update: got %+v, error %v; want %q, %v", got, err, c.want, c.err)
 			}
@@ -223,7 +266,11 @@ func TestTemporal_SignsEachReport(t *testing.T) {
 	}
 	f := &fakeTemporal{answer: `{}`}
 	report := agent.Report{Entity: "L2", Host: "cmp-1"}
-	got, err := (&agent.Signal{Temporal: f, Signer: agent.Signer{Key: private}}).Send(t.Context(), port, report)
+	got, err := (&agent.Signal{Temporal: f, Signer: agent.Signer{Key: private}}).Send(
+		t.Context(),
+		port,
+		report,
+	)
 	if err != nil || got.Outcome != agent.Sent {
 		t.Errorf("send a signal: got %+v, error %v; want sent", got, err)
 	}
@@ -242,12 +289,34 @@ func TestClient_AsksTheGatewayAboutPortWithoutWorkflow(t *testing.T) {
 	t.Parallel()
 	h, bodies := gateway(t, verdict(`{"result": "gone"}`))
 	f := &fakeTemporal{err: serviceerror.NewNotFound("workflow execution already completed")}
-	c := &agent.Client{Transport: &agent.Update{Temporal: f}, Fallback: h, MinPause: 1, MaxPause: time.Millisecond, UnknownAfter: time.Millisecond}
-	if _, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(err, agent.ErrUnknown) || len(*bodies) != 1 {
-		t.Errorf("report with a gateway: error %v after %d requests, want ErrUnknown after 1", err, len(*bodies))
+	c := &agent.Client{
+		Transport:    &agent.Update{Temporal: f},
+		Fallback:     h,
+		MinPause:     1,
+		MaxPause:     time.Millisecond,
+		UnknownAfter: time.Millisecond,
+	}
+	if _, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(
+		err,
+		agent.ErrUnknown,
+	) ||
+		len(*bodies) != 1 {
+		t.Errorf(
+			"report with a gateway: error %v after %d requests, want ErrUnknown after 1",
+			err,
+			len(*bodies),
+		)
 	}
 	c.Fallback = nil
-	if _, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(err, agent.ErrUnknown) || len(f.reports) < 3 {
-		t.Errorf("report without a gateway: error %v after %d attempts, want ErrUnknown after several", err, len(f.reports))
+	if _, err := c.Report(t.Context(), port, agent.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(
+		err,
+		agent.ErrUnknown,
+	) ||
+		len(f.reports) < 3 {
+		t.Errorf(
+			"report without a gateway: error %v after %d attempts, want ErrUnknown after several",
+			err,
+			len(f.reports),
+		)
 	}
 }

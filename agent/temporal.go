@@ -28,7 +28,8 @@ func (s Signer) sign(port string, r Report) Report {
 	return r.Sign(s.Key, contract.PortID(port), time.Now().Add(orDefault(s.Lifetime, time.Hour)))
 }
 
-// Update sends reports as updates of the workflow of the port. berth has stored the report when Send returns without an error.
+// Update sends reports as updates of the workflow of the port. berth has stored the report when Send returns
+// without an error.
 type Update struct {
 	// Temporal is a client of Temporal, in berth's namespace.
 	Temporal interface {
@@ -40,8 +41,15 @@ type Update struct {
 // Send implements Transport.
 func (u *Update) Send(ctx context.Context, port string, r Report) (Result, error) {
 	var v contract.ReportResult
-	handle, err := u.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: contract.PortID(port), UpdateName: contract.UpdateProvisioningComplete,
-		Args: []any{u.sign(port, r)}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	handle, err := u.Temporal.UpdateWorkflow(
+		ctx,
+		client.UpdateWorkflowOptions{
+			WorkflowID:   contract.PortID(port),
+			UpdateName:   contract.UpdateProvisioningComplete,
+			Args:         []any{u.sign(port, r)},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	)
 	if err == nil {
 		err = handle.Get(ctx, &v)
 	}
@@ -58,8 +66,9 @@ func (u *Update) Send(ctx context.Context, port string, r Report) (Result, error
 	return Result{Outcome: Done, Status: v.Status, Remaining: v.Remaining}, nil
 }
 
-// Signal sends reports as signals to the workflow of the port. Temporal has stored the report when Send returns without an error, so no
-// report is lost; the sender does not learn whether the report changed the port.
+// Signal sends reports as signals to the workflow of the port. Temporal has stored the report when Send
+// returns without an error, so no report is lost; the sender does not learn whether the report changed the
+// port.
 type Signal struct {
 	// Temporal is a client of Temporal, in berth's namespace.
 	Temporal interface {
