@@ -19,9 +19,12 @@ import (
 
 const port = "0b0f7f0e-1d9f-4a35-9f0e-8f8a6f3a1b02"
 
-// An agent signs that it has connected a port, and sends the signed report as a signal to the workflow of the port.
+// An agent signs that it has connected a port, and sends the signed report as a signal to the workflow of the
+// port.
 func Example() {
-	key := ed25519.NewKeyFromSeed([]byte("a seed that the host keeps secret"[:ed25519.SeedSize])) // in practice: read from a file
+	key := ed25519.NewKeyFromSeed(
+		[]byte("a seed that the host keeps secret"[:ed25519.SeedSize]),
+	) // in practice: read from a file
 	report := agentreport.Report{Entity: "L2", Host: "cmp-1", Revision: 7}
 	signed := agentreport.Sign(key, port, report, time.Date(2030, 1, 31, 10, 0, 0, 0, time.UTC))
 	payload, err := json.Marshal(signed)
@@ -30,8 +33,7 @@ func Example() {
 	}
 	fmt.Println(agentreport.Message, agentreport.WorkflowID(port))
 	fmt.Println(string(payload))
-	// Output:
-	// provisioning-complete port/0b0f7f0e-1d9f-4a35-9f0e-8f8a6f3a1b02
+	// Output: provisioning-complete port/0b0f7f0e-1d9f-4a35-9f0e-8f8a6f3a1b02
 	// {"entity":"L2","host":"cmp-1","revision":7,"expires_at":1896084000,"signature":"i6mpl+Zd8vVLARpkELluMoHYNsube7ZlbXzOu8aJUgGdDLixP539jhuGdw9713Fpt8NSEgqDawAdbFPHPQlyDA=="}
 }
 
@@ -42,7 +44,8 @@ func TestDocumentation_ShellCommandsSignAReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipe := regexp.MustCompile("(?s)<!-- sign: run by agentreport/agentreport_test.go -->\n.*?```sh\n(.*?)```").FindSubmatch(page)
+	recipe := regexp.MustCompile("(?s)<!-- sign: run by agentreport/agentreport_test.go -->\n.*?```sh\n(.*?)```").
+		FindSubmatch(page)
 	if recipe == nil {
 		t.Fatal("docs/agents.md has no commands that sign a report")
 	}
