@@ -15,7 +15,8 @@ import (
 	"berth/internal/store"
 )
 
-// openTransactions measures the baseline of all writes: a transaction that inserts one row and uses only the PostgreSQL driver.
+// openTransactions measures the baseline of all writes: a transaction that inserts one row and uses only the
+// PostgreSQL driver.
 func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	return &subject{op: func(ctx context.Context, _ int) (int, error) {
 		return 1, pgx.BeginFunc(ctx, s.rows, func(tx pgx.Tx) error {
@@ -25,13 +26,15 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	}}, s.createBenchTable(ctx)
 }
 
-// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each round of the figure
-// (benchmark measurement) `allocations` creates new providers, so that no provider has more allocations than a real host.
+// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. Each
+// round of the figure (benchmark measurement) `allocations` creates new providers, so that no provider has
+// more allocations than a real host.
 const allocationProviders = 256
 
-// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new consumer. openAllocations runs
-// the Placement API in the process of bench. The reason is that the baseline (one transaction of the PostgreSQL driver) also runs in this
-// process, and that requests to another process would take as much time as the API itself.
+// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new
+// consumer. openAllocations runs the Placement API in the process of bench. The reason is that the baseline
+// (one transaction of the PostgreSQL driver) also runs in this process, and that requests to another process
+// would take as much time as the API itself.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	rows, err := store.Open(ctx, s.postgres.URL, store.Config{})
 	if err != nil {
@@ -42,17 +45,25 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := devstack.Serve(0, placement.New(placement.Options{Store: rows.Inventory, Identity: identity.Noauth{}, Policy: rules}))
+	server, err := devstack.Serve(
+		0,
+		placement.New(placement.Options{Store: rows.Inventory, Identity: identity.Noauth{}, Policy: rules}),
+	)
 	if err != nil {
 		return nil, err
 	}
 	s.onClose(server.Stop)
 	next := 0
-	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int { next++; return next % allocationProviders }), nil
+	return s.measureAllocations(
+		newAPI(server.URL),
+		1,
+		allocationProviders,
+		func(int) int { next++; return next % allocationProviders },
+	), nil
 }
 
-// openAllocationsApart measures allocations by concurrent clients, each with its own provider. openAllocationsApart creates new providers
-// for each round.
+// openAllocationsApart measures allocations by concurrent clients, each with its own provider.
+// openAllocationsApart creates new providers for each round.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }
@@ -62,7 +73,8 @@ func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(s.api, s.clients, 1, func(int) int { return 0 }), nil
 }
 
-// measureAllocations measures allocations against n providers; the parameter `provider` returns the index of the next provider.
+// measureAllocations measures allocations against n providers; the parameter `provider` returns the index of
+// the next provider.
 func (s *stack) measureAllocations(a *api, clients, n int, provider func(client int) int) *subject {
 	connections := newHTTPConnections(a.base, clients)
 	s.onClose(connections.close)
@@ -75,13 +87,18 @@ func (s *stack) measureAllocations(a *api, clients, n int, provider func(client 
 			return connections.open(ctx)
 		},
 		op: func(_ context.Context, client int) (int, error) {
-			return 1, connections.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocationBody(providers[provider(client)]))
+			return 1, connections.send(
+				client,
+				http.MethodPut,
+				"/placement/allocations/"+uuid.NewString(),
+				allocationBody(providers[provider(client)]),
+			)
 		},
 	}
 }
 
-// openAllocationsAfter measures allocations from one provider that already has n consumers. If the time of an allocation does not depend on
-// what is already allocated, the rate does not depend on n.
+// openAllocationsAfter measures allocations from one provider that already has n consumers. If the time of an
+// allocation does not depend on what is already allocated, the rate does not depend on n.
 func openAllocationsAfter(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		provider := uuid.NewString()
@@ -94,13 +111,19 @@ func openAllocationsAfter(n int) func(context.Context, *stack) (*subject, error)
 		return &subject{
 			setUp: connections.open,
 			op: func(context.Context, int) (int, error) {
-				return 1, connections.send(0, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocationBody(provider))
+				return 1, connections.send(
+					0,
+					http.MethodPut,
+					"/placement/allocations/"+uuid.NewString(),
+					allocationBody(provider),
+				)
 			},
 		}, nil
 	}
 }
 
-// oneProvider returns a dataset of one provider with n consumers, each of which has allocations of three resource classes.
+// oneProvider returns a dataset of one provider with n consumers, each of which has allocations of three
+// resource classes.
 func oneProvider(id string, n int) dataset {
 	return dataset{fmt.Sprint("one_provider_", n), []string{
 		fmt.Sprintf(`insert into provider (id, uuid, name, root_id) values (1, '%s', 'host', 1)`, id),
@@ -121,14 +144,23 @@ func (a *api) createProviders(ctx context.Context, n int) ([]string, error) {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = uuid.NewString()
-		err := a.post(ctx, "/placement/resource_providers", attributes{"uuid": all[i], "name": "bench-" + all[i]}, nil)
+		err := a.post(
+			ctx,
+			"/placement/resource_providers",
+			attributes{"uuid": all[i], "name": "bench-" + all[i]},
+			nil,
+		)
 		if err != nil {
 			return nil, err
 		}
 		unlimited := attributes{"total": 1<<31 - 1}
 		err = a.send(ctx, http.MethodPut, "/placement/resource_providers/"+all[i]+"/inventories", attributes{
 			"resource_provider_generation": 0,
-			"inventories":                  attributes{"VCPU": unlimited, "MEMORY_MB": unlimited, "DISK_GB": unlimited}}, nil)
+			"inventories": attributes{
+				"VCPU":      unlimited,
+				"MEMORY_MB": unlimited,
+				"DISK_GB":   unlimited,
+			}}, nil)
 		if err != nil {
 			return nil, fmt.Errorf("set the inventory of provider %s: %w", all[i], err)
 		}

@@ -16,12 +16,12 @@ import (
 // databaseVariable is the environment variable that tells the stub process the URL of berth's database.
 const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 
-// readableRows is the number of rows in a measurement of reads. The measurement reads the rows one after the other and then begins again
-// with the first row.
+// readableRows is the number of rows in a measurement of reads. The measurement reads the rows one after the
+// other and then begins again with the first row.
 const readableRows = 1000
 
-// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. The server of the baseline is a
-// separate process that uses only net/http and the PostgreSQL driver.
+// openSelects measures the baseline of all reads: an HTTP request for one row by its primary key. The server
+// of the baseline is a separate process that uses only net/http and the PostgreSQL driver.
 func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	ids := make([]uuid.UUID, readableRows)
 	for i := range ids {
@@ -33,7 +33,11 @@ func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	if _, err := s.rows.Exec(ctx, `insert into bench_row (id, value) select id, 'bench' from unnest($1::uuid[]) as id`, ids); err != nil {
 		return nil, err
 	}
-	return measureReads(s, s.stubs.ReadBaseline, func(n int64) string { return "/" + ids[n%readableRows].String() }), nil
+	return measureReads(
+		s,
+		s.stubs.ReadBaseline,
+		func(n int64) string { return "/" + ids[n%readableRows].String() },
+	), nil
 }
 
 // createBenchTable creates the table that the baselines of reads and writes use.
@@ -45,7 +49,8 @@ func (s *stack) createBenchTable(ctx context.Context) error {
 	return err
 }
 
-// openReads measures GET /allocations/{consumer}. A compute service sends this request before it changes a server.
+// openReads measures GET /allocations/{consumer}. A compute service sends this request before it changes a
+// server.
 func openReads(ctx context.Context, s *stack) (*subject, error) {
 	providers, err := s.api.createProviders(ctx, 16)
 	if err != nil {
@@ -63,7 +68,11 @@ func openReads(ctx context.Context, s *stack) (*subject, error) {
 			return nil, err
 		}
 	}
-	return measureReads(s, s.api.base, func(n int64) string { return "/placement/allocations/" + ids[n%readableRows] }), nil
+	return measureReads(
+		s,
+		s.api.base,
+		func(n int64) string { return "/placement/allocations/" + ids[n%readableRows] },
+	), nil
 }
 
 // measureReads measures GET requests; the parameter `path` returns the URL path of the n-th request.
@@ -89,7 +98,8 @@ func serveReadBaseline(ctx context.Context) (*devstack.Server, error) {
 			ID    string `json:"id"`
 			Value string `json:"value"`
 		}
-		err := rows.QueryRow(r.Context(), `select id::text, value from bench_row where id = $1`, r.PathValue("id")).Scan(&row.ID, &row.Value)
+		err := rows.QueryRow(r.Context(), `select id::text, value from bench_row where id = $1`, r.PathValue("id")).
+			Scan(&row.ID, &row.Value)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// api is a client of berth's HTTP APIs. If startBerth has started the berth process, api also holds the functions that stop, kill and restart
-// this process.
+// api is a client of berth's HTTP APIs. If startBerth has started the berth process, api also holds the
+// functions that stop, kill and restart this process.
 type api struct {
 	base    string
 	token   string // empty: the token of an administrator
@@ -27,7 +27,10 @@ type api struct {
 }
 
 func newAPI(base string) *api {
-	return &api{base: base, http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	return &api{
+		base: base,
+		http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+	}
 }
 
 // post sends a POST request and decodes the answer into `into`, unless `into` is nil.
@@ -90,12 +93,17 @@ func (a *api) create(ctx context.Context, kind string, with attributes) (id stri
 	return id, nil
 }
 
-// createDHCPNetwork creates a network and a subnet with DHCP. The new subnet is a /12, which has addresses for a million ports.
+// createDHCPNetwork creates a network and a subnet with DHCP. The new subnet is a /12, which has addresses
+// for a million ports.
 func (a *api) createDHCPNetwork(ctx context.Context, name string) (network, subnet string, err error) {
 	if network, err = a.create(ctx, "network", attributes{"name": name}); err != nil {
 		return "", "", err
 	}
-	subnet, err = a.create(ctx, "subnet", attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/12"})
+	subnet, err = a.create(
+		ctx,
+		"subnet",
+		attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/12"},
+	)
 	return network, subnet, err
 }
 

@@ -17,9 +17,14 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// startBerth runs berth's worker program with the given roles, database and further settings until the stack closes. startBerth waits until
-// the program is ready. The started process logs to the file NAME.log in the stack's folder, where NAME is the parameter `name`.
-func (s *stack) startBerth(ctx context.Context, name, database, roles string, settings ...string) (*api, error) {
+// startBerth runs berth's worker program with the given roles, database and further settings until the stack
+// closes. startBerth waits until the program is ready. The started process logs to the file NAME.log in the
+// stack's folder, where NAME is the parameter `name`.
+func (s *stack) startBerth(
+	ctx context.Context,
+	name, database, roles string,
+	settings ...string,
+) (*api, error) {
 	port, err := devstack.Port(0)
 	if err != nil {
 		return nil, err
@@ -33,10 +38,19 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string, se
 	a.log, a.roles = log.Name(), roles
 	a.command = func() *exec.Cmd {
 		cmd := exec.Command(s.worker, "-roles", a.roles)
-		cmd.Env = []string{"BERTH_AUTH=noauth", "BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn",
-			"BERTH_QUOTA=off", "BERTH_LEASE_QUOTA=off",
-			"BERTH_ODL_URL=" + s.stubs.ODL + odltest.BasePath, "BERTH_NOVA_URL=" + s.stubs.Nova, "BERTH_RABBITMQ_URL=" + a.brokers,
-			"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+		cmd.Env = []string{
+			"BERTH_AUTH=noauth",
+			"BERTH_LISTEN=" + address,
+			"BERTH_DATABASE_URL=" + database,
+			"BERTH_LOG_LEVEL=warn",
+			"BERTH_QUOTA=off",
+			"BERTH_LEASE_QUOTA=off",
+			"BERTH_ODL_URL=" + s.stubs.ODL + odltest.BasePath,
+			"BERTH_NOVA_URL=" + s.stubs.Nova,
+			"BERTH_RABBITMQ_URL=" + a.brokers,
+			"TEMPORAL_ADDRESS=" + s.server.Address,
+			"TEMPORAL_CONFIG_FILE=" + os.DevNull,
+		}
 		cmd.Env = append(cmd.Env, settings...)
 		cmd.Stdout, cmd.Stderr = log, log
 		return cmd
@@ -44,7 +58,8 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string, se
 	return a, s.boot(ctx, a)
 }
 
-// boot starts the berth process to which the API client `a` sends its requests, and waits until the process is ready.
+// boot starts the berth process to which the API client `a` sends its requests, and waits until the process
+// is ready.
 func (s *stack) boot(ctx context.Context, a *api) error {
 	running, stop := context.WithCancel(s.ctx)
 	cmd := a.command()
@@ -54,7 +69,9 @@ func (s *stack) boot(ctx context.Context, a *api) error {
 		<-ended
 	}
 	a.kill = func() {
-		_ = cmd.Process.Signal(syscall.SIGSTOP) // after SIGSTOP, the process cannot shut down gracefully before it gets SIGKILL
+		_ = cmd.Process.Signal(
+			syscall.SIGSTOP,
+		) // after SIGSTOP, the process cannot shut down gracefully before it gets SIGKILL
 		stop()
 		_ = cmd.Process.Kill()
 		<-ended
@@ -94,7 +111,8 @@ func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) er
 	}
 }
 
-// checkReady requests /readyz. If the status of the answer is not 200, checkReady returns an error that contains the answer.
+// checkReady requests /readyz. If the status of the answer is not 200, checkReady returns an error that
+// contains the answer.
 func (a *api) checkReady(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/readyz", nil)
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Two queries for allocation candidates. The query `server` requests a server of a usual size. The query `nestedServer` requests a server
-// with disk from the root provider, and with processors, memory and a VGPU from the same NUMA node.
+// Two queries for allocation candidates. The query `server` requests a server of a usual size. The query
+// `nestedServer` requests a server with disk from the root provider, and with processors, memory and a VGPU
+// from the same NUMA node.
 const (
 	server       = "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"
 	nestedServer = "resources=DISK_GB:20&resources_N=VCPU:2,MEMORY_MB:4096&resources_C=VGPU:1&group_policy=none&same_subtree=_N,_C"
@@ -17,20 +18,23 @@ func openCandidates(ctx context.Context, s *stack) (*subject, error) {
 	return measureCandidates(ctx, s, flatProviders(s.scaleRows(1000)), server+"&limit=100", 1)
 }
 
-// openNestedCandidates measures a query for all candidates of nested providers: each host has two NUMA nodes with two VGPUs each.
+// openNestedCandidates measures a query for all candidates of nested providers: each host has two NUMA nodes
+// with two VGPUs each.
 func openNestedCandidates(ctx context.Context, s *stack) (*subject, error) {
 	return measureCandidates(ctx, s, nestedProviders(s.scaleRows(1000)), nestedServer, 1)
 }
 
-// openAllCandidates measures a query for all allocation candidates of n hosts, and reports the rate in providers per second. If the time
-// of the query grows linearly with the number of hosts, the rate in providers per second does not depend on n.
+// openAllCandidates measures a query for all allocation candidates of n hosts, and reports the rate in
+// providers per second. If the time of the query grows linearly with the number of hosts, the rate in
+// providers per second does not depend on n.
 func openAllCandidates(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		return measureCandidates(ctx, s, flatProviders(s.scaleRows(n)), server, n)
 	}
 }
 
-// measureCandidates measures a query for allocation candidates over a dataset. Each query counts as `count` operations.
+// measureCandidates measures a query for allocation candidates over a dataset. Each query counts as `count`
+// operations.
 func measureCandidates(ctx context.Context, s *stack, d dataset, query string, count int) (*subject, error) {
 	a, err := s.loadDataset(ctx, d)
 	if err != nil {
@@ -74,8 +78,9 @@ func nestedProviders(n int) dataset {
 	}}
 }
 
-// insertInventories returns SQL that gives every provider p an inventory of each resource class c for which the condition is true. The
-// parameter `condition` is an SQL condition in which p is the provider and c is the resource class.
+// insertInventories returns SQL that gives every provider p an inventory of each resource class c for which
+// the condition is true. The parameter `condition` is an SQL condition in which p is the provider and c is
+// the resource class.
 func insertInventories(condition string) string {
 	return `
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)

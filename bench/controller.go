@@ -16,7 +16,8 @@ func injectFault(ctx context.Context, controller string, f odltest.Fault) error 
 	return newAPI(controller).post(ctx, "/_control/faults", f, nil)
 }
 
-// delayAnswers delays every answer of the controller. If the parameter `delay` is 0, delayAnswers does nothing.
+// delayAnswers delays every answer of the controller. If the parameter `delay` is 0, delayAnswers does
+// nothing.
 func delayAnswers(ctx context.Context, controller string, delay time.Duration) error {
 	if delay == 0 {
 		return nil
@@ -42,7 +43,10 @@ func (s *stack) controllerObjects(ctx context.Context) (controllerObjects, error
 }
 
 // controllerNetwork returns the name and the revision of a network at the controller.
-func (s *stack) controllerNetwork(ctx context.Context, network string) (name string, revision int, err error) {
+func (s *stack) controllerNetwork(
+	ctx context.Context,
+	network string,
+) (name string, revision int, err error) {
 	var answer struct {
 		Network struct {
 			Name     string

@@ -40,8 +40,8 @@ func openCreates(down bool) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// backlogFigure measures how fast a backlog of journal entries drains. backlogFigure creates the journal entries of the backlog while the
-// OpenDaylight stub is down.
+// backlogFigure measures how fast a backlog of journal entries drains. backlogFigure creates the journal
+// entries of the backlog while the OpenDaylight stub is down.
 type backlogFigure struct {
 	*stack
 	firstEntry time.Duration // from the end of the outage to the first completed entry
@@ -51,8 +51,8 @@ type backlogFigure struct {
 // backlogSize is the number of journal entries that are created during the outage of the controller.
 const backlogSize = 5000
 
-// openBacklog measures how fast a backlog of journal entries drains after an outage of the controller. When the outage ends, each journal
-// entry of the backlog is waiting in its own workflow.
+// openBacklog measures how fast a backlog of journal entries drains after an outage of the controller. When
+// the outage ends, each journal entry of the backlog is waiting in its own workflow.
 func openBacklog(_ context.Context, s *stack) (*subject, error) {
 	b := &backlogFigure{stack: s}
 	return &subject{
@@ -135,8 +135,8 @@ func (b *backlogFigure) drain(ctx context.Context, _ pace) (sample, error) {
 	return s, err
 }
 
-// awaitWorkflowsClosed waits until the workflows of all journal entries have ended, because running workflows would disturb the next
-// measurement.
+// awaitWorkflowsClosed waits until the workflows of all journal entries have ended, because running workflows
+// would disturb the next measurement.
 func (b *backlogFigure) awaitWorkflowsClosed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*waitTimeout, errTimeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 // cpuTimes is the CPU time that each component has used.
 type cpuTimes map[string]time.Duration
 
-// since returns the CPU time that each component has used after an earlier call of readCPUTimes. since leaves out components that have
-// used no CPU time in between.
+// since returns the CPU time that each component has used after an earlier call of readCPUTimes. since leaves
+// out components that have used no CPU time in between.
 func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
 	used := cpuTimes{}
 	for component, d := range c {
@@ -36,8 +36,8 @@ type process struct {
 	cpuTime     time.Duration // includes the CPU time of children that have ended
 }
 
-// readCPUTimes returns the CPU time of the bench process and its descendants, by component (such as berth or PostgreSQL). On systems
-// without /proc the result of readCPUTimes is empty.
+// readCPUTimes returns the CPU time of the bench process and its descendants, by component (such as berth or
+// PostgreSQL). On systems without /proc the result of readCPUTimes is empty.
 func readCPUTimes() (cpuTimes, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -58,8 +58,8 @@ func readCPUTimes() (cpuTimes, error) {
 	return total, nil
 }
 
-// componentOf returns the component to which a process belongs. componentOf returns an empty string if the process p is neither the
-// process with the PID `self` nor a descendant of that process.
+// componentOf returns the component to which a process belongs. componentOf returns an empty string if the
+// process p is neither the process with the PID `self` nor a descendant of that process.
 func componentOf(all map[int]process, p process, self int) string {
 	for at := p; at.pid != self; {
 		parent, ok := all[at.parent]
@@ -84,7 +84,8 @@ func componentOf(all map[int]process, p process, self int) string {
 	}
 }
 
-// residentMemory returns the resident memory of berth's process in bytes. On systems without /proc, residentMemory returns 0.
+// residentMemory returns the resident memory of berth's process in bytes. On systems without /proc,
+// residentMemory returns 0.
 func (a *api) residentMemory() (int64, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -118,8 +119,8 @@ func readProcess(dir string) (process, bool) {
 	return p, err == nil
 }
 
-// parseStat parses /proc/PID/stat. In /proc/PID/stat the process name stands in parentheses, and the process name may itself contain
-// parentheses.
+// parseStat parses /proc/PID/stat. In /proc/PID/stat the process name stands in parentheses, and the process
+// name may itself contain parentheses.
 func parseStat(stat string) (process, error) {
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if open < 0 || end < open {

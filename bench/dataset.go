@@ -16,8 +16,8 @@ type dataset struct {
 	sql  []string
 }
 
-// scaleRows returns n, or n/50 when the run uses Temporal's dev server. A run with the dev server uses fewer rows, because such a run
-// only tests the bench program.
+// scaleRows returns n, or n/50 when the run uses Temporal's dev server. A run with the dev server uses fewer
+// rows, because such a run only tests the bench program.
 func (s *stack) scaleRows(n int) int {
 	if s.devServer {
 		return n / 50
@@ -25,7 +25,8 @@ func (s *stack) scaleRows(n int) int {
 	return n
 }
 
-// createDatabase creates a database with berth's schema on the stack's PostgreSQL server and returns the URL of the database.
+// createDatabase creates a database with berth's schema on the stack's PostgreSQL server and returns the URL
+// of the database.
 func (s *stack) createDatabase(ctx context.Context, name string) (string, error) {
 	if _, err := s.rows.Exec(ctx, `create database `+name); err != nil {
 		return "", err
@@ -39,8 +40,8 @@ func (s *stack) createDatabase(ctx context.Context, name string) (string, error)
 	return u.String(), err
 }
 
-// loadDataset creates a database with the dataset and starts an API process that uses this database. Measurements with the same dataset
-// share one database and one API process.
+// loadDataset creates a database with the dataset and starts an API process that uses this database.
+// Measurements with the same dataset share one database and one API process.
 func (s *stack) loadDataset(ctx context.Context, d dataset) (*api, error) {
 	if a := s.datasets[d.name]; a != nil {
 		return a, nil

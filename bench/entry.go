@@ -21,8 +21,8 @@ const queryUnmirrored = `
 	from journal_entry
 	where object_type = any('{network,subnet,port}') and object_id = any($1) and finished_at is null`
 
-// deferNotes delays every new note (outbox row) for a workflow type by a day, so that workflows of this type do not run while bench
-// measures workflows of another type.
+// deferNotes delays every new note (outbox row) for a workflow type by a day, so that workflows of this type
+// do not run while bench measures workflows of another type.
 func (s *stack) deferNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
 		create or replace function bench_defer() returns trigger language plpgsql
@@ -51,10 +51,13 @@ func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error 
 // createFunc is a function that creates a network, subnet or port and returns the ID of the new object.
 type createFunc func(ctx context.Context, kind string, with attributes) (id string, err error)
 
-// openEntries measures journal entries, from the POST request that creates an object until the object's journal entry is completed. The
-// function `createObjects` creates the objects of one operation; the parameter `delay` is the time that the OpenDaylight stub waits before
-// each answer.
-func openEntries(createObjects func(context.Context, createFunc) ([]string, error), delay time.Duration) func(context.Context, *stack) (*subject, error) {
+// openEntries measures journal entries, from the POST request that creates an object until the object's
+// journal entry is completed. The function `createObjects` creates the objects of one operation; the
+// parameter `delay` is the time that the OpenDaylight stub waits before each answer.
+func openEntries(
+	createObjects func(context.Context, createFunc) ([]string, error),
+	delay time.Duration,
+) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)
 		var created recent[string]
@@ -84,8 +87,9 @@ func openEntries(createObjects func(context.Context, createFunc) ([]string, erro
 	}
 }
 
-// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and history events). entryDetails
-// also returns the number of SQL statements of an operation: it runs one further operation for each client and counts the statements.
+// entryDetails returns what the journal entries of the newest objects cost in Temporal (workflow tasks and
+// history events). entryDetails also returns the number of SQL statements of an operation: it runs one
+// further operation for each client and counts the statements.
 func (s *stack) entryDetails(ctx context.Context, created *recent[string], op operation) ([]detail, error) {
 	entries, err := s.entryWorkflows(ctx, created.last)
 	if err != nil {
@@ -98,7 +102,11 @@ func (s *stack) entryDetails(ctx context.Context, created *recent[string], op op
 	if err := s.deferNotes(ctx, contract.Port); err != nil {
 		return nil, err
 	}
-	statements, err := s.countStatements(ctx, "each entry", func(ctx context.Context) (int, error) { return s.runEachClient(ctx, op) })
+	statements, err := s.countStatements(
+		ctx,
+		"each entry",
+		func(ctx context.Context) (int, error) { return s.runEachClient(ctx, op) },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -129,14 +137,24 @@ func createNetwork(ctx context.Context, create createFunc) ([]string, error) {
 // portsPerNetwork is the number of ports that createNetworkWithPorts creates.
 const portsPerNetwork = 2
 
-// createNetworkWithPorts creates a network, a subnet and ports, without a pause between the requests. The journal entry of the subnet
-// depends on the entry of the network; the journal entry of a port depends on the entries of the network and the subnet.
+// createNetworkWithPorts creates a network, a subnet and ports, without a pause between the requests. The
+// journal entry of the subnet depends on the entry of the network; the journal entry of a port depends on the
+// entries of the network and the subnet.
 func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, error) {
 	network, err := create(ctx, "network", attributes{"name": "bench"})
 	if err != nil {
 		return nil, err
 	}
-	subnet, err := create(ctx, "subnet", attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/24", "enable_dhcp": false})
+	subnet, err := create(
+		ctx,
+		"subnet",
+		attributes{
+			"network_id":  network,
+			"ip_version":  4,
+			"cidr":        "10.0.0.0/24",
+			"enable_dhcp": false,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +171,11 @@ func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, e
 
 // entryWorkflows returns the IDs of the workflows that process the journal entries of the given objects.
 func (s *stack) entryWorkflows(ctx context.Context, objects []string) ([]string, error) {
-	rows, err := s.rows.Query(ctx, `select seq::text from journal_entry where object_id = any($1) order by seq`, objects)
+	rows, err := s.rows.Query(
+		ctx,
+		`select seq::text from journal_entry where object_id = any($1) order by seq`,
+		objects,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +210,8 @@ func (s *stack) awaitMirrored(ctx context.Context) error {
 	}
 }
 
-// checkMirror compares the number of objects at the controller with the number of journal entries that create an object.
+// checkMirror compares the number of objects at the controller with the number of journal entries that create
+// an object.
 func (s *stack) checkMirror(ctx context.Context) error {
 	objects, err := s.controllerObjects(ctx)
 	if err != nil {
@@ -205,18 +228,22 @@ func (s *stack) checkMirror(ctx context.Context) error {
 	return objects.check(created)
 }
 
-// controllerObjects holds the objects of the OpenDaylight stub, and the requests that the stub received in a wrong order.
+// controllerObjects holds the objects of the OpenDaylight stub, and the requests that the stub received in a
+// wrong order.
 type controllerObjects struct {
 	Objects    []odltest.Record `json:"objects"`
 	Violations []string         `json:"violations"`
 }
 
-// check returns an error if the OpenDaylight stub does not have exactly `created` objects. check also returns an error if the stub did not
-// receive exactly one create request for each object, or if it received the create request of an object before the create requests of the
-// object's parents.
+// check returns an error if the OpenDaylight stub does not have exactly `created` objects. check also returns
+// an error if the stub did not receive exactly one create request for each object, or if it received the
+// create request of an object before the create requests of the object's parents.
 func (c controllerObjects) check(created int) error {
 	if len(c.Violations) > 0 {
-		return fmt.Errorf("the controller received requests out of order: %s", strings.Join(c.Violations, "; "))
+		return fmt.Errorf(
+			"the controller received requests out of order: %s",
+			strings.Join(c.Violations, "; "),
+		)
 	}
 	present := 0
 	for _, o := range c.Objects {

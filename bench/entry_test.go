@@ -9,7 +9,12 @@ import (
 func TestControllerObjects_CheckFindsMissingAndRepeatedObjects(t *testing.T) {
 	t.Parallel()
 	object := func(creates int, has map[string]any) odltest.Record {
-		return odltest.Record{Type: "port", ID: "1", Object: has, Creates: creates}
+		return odltest.Record{
+			Type:    "port",
+			ID:      "1",
+			Object:  has,
+			Creates: creates,
+		}
 	}
 	present := map[string]any{}
 	for name, c := range map[string]struct {

@@ -21,8 +21,8 @@ const (
 	projectRate = 100
 )
 
-// openFairness measures POST /networks of one project, ten times a second, while the given number of clients of another project send the same
-// request as fast as they can.
+// openFairness measures POST /networks of one project, ten times a second, while the given number of clients
+// of another project send the same request as fast as they can.
 func openFairness(greedy int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		modest, err := s.startFairBerth(ctx)
@@ -61,13 +61,17 @@ func openFairness(greedy int) func(context.Context, *stack) (*subject, error) {
 				if greedy == 0 {
 					return nil, nil
 				}
-				return []detail{{"requests of the greedy clients", float64(sent.Load())}, {"of which failed, for example because of the rate", float64(failed.Load())}}, nil
+				return []detail{
+					{"requests of the greedy clients", float64(sent.Load())},
+					{"of which failed, for example because of the rate", float64(failed.Load())},
+				}, nil
 			},
 		}, nil
 	}
 }
 
-// startFairBerth starts an API with its own database, whose callers have projects and a limited rate. The fairness figures share it.
+// startFairBerth starts an API with its own database, whose callers have projects and a limited rate. The
+// fairness figures share it.
 func (s *stack) startFairBerth(ctx context.Context) (*api, error) {
 	const name = "fairness"
 	if a := s.datasets[name]; a != nil {
@@ -82,8 +86,18 @@ func (s *stack) startFairBerth(ctx context.Context) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.startBerth(ctx, name, database, "api", "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_USERNAME=berth", "OS_PASSWORD=berth",
-		"OS_PROJECT_NAME=service", fmt.Sprint("BERTH_PROJECT_RATE=", projectRate))
+	a, err := s.startBerth(
+		ctx,
+		name,
+		database,
+		"api",
+		"BERTH_AUTH=keystone",
+		"OS_AUTH_URL="+keystone.URL+"/v3",
+		"OS_USERNAME=berth",
+		"OS_PASSWORD=berth",
+		"OS_PROJECT_NAME=service",
+		fmt.Sprint("BERTH_PROJECT_RATE=", projectRate),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +106,8 @@ func (s *stack) startFairBerth(ctx context.Context) (*api, error) {
 	return a, nil
 }
 
-// serveKeystone is the part of Keystone's API that berth uses to validate tokens. The text of a token is also the name of its user and
-// project. berth's own user has the role service, all others have the role member.
+// serveKeystone is the part of Keystone's API that berth uses to validate tokens. The text of a token is also
+// the name of its user and project. berth's own user has the role service, all others have the role member.
 func serveKeystone(w http.ResponseWriter, r *http.Request) {
 	name, role := cmp.Or(r.Header.Get("X-Subject-Token"), "berth"), "member"
 	status := http.StatusOK
@@ -110,9 +124,13 @@ func serveKeystone(w http.ResponseWriter, r *http.Request) {
 	domain := attributes{"id": "default", "name": "Default"}
 	now := time.Now().UTC()
 	_ = json.NewEncoder(w).Encode(attributes{"token": attributes{
-		"methods": []string{"password"}, "issued_at": now.Format(time.RFC3339), "expires_at": now.Add(time.Hour).Format(time.RFC3339),
-		"user":    attributes{"id": name, "name": name, "domain": domain},
-		"project": attributes{"id": name, "name": name, "domain": domain},
-		"roles":   []attributes{{"id": role, "name": role}},
+		"methods": []string{
+			"password",
+		},
+		"issued_at":  now.Format(time.RFC3339),
+		"expires_at": now.Add(time.Hour).Format(time.RFC3339),
+		"user":       attributes{"id": name, "name": name, "domain": domain},
+		"project":    attributes{"id": name, "name": name, "domain": domain},
+		"roles":      []attributes{{"id": role, "name": role}},
 	}})
 }

@@ -23,7 +23,12 @@ func TestSelectFigures_AddsTheBaselines(t *testing.T) {
 			names = append(names, f.name)
 		}
 		if diff := cmp.Diff(want, names); diff != "" || err != nil {
-			t.Errorf("selectFigures(%q): names of the figures differ (-want +got): %s; error %v, want none", list, diff, err)
+			t.Errorf(
+				"selectFigures(%q): names of the figures differ (-want +got): %s; error %v, want none",
+				list,
+				diff,
+				err,
+			)
 		}
 	}
 }
@@ -33,7 +38,11 @@ func TestFigures_BaselineStandsBeforeItsFigures(t *testing.T) {
 	seen := map[string]bool{"": true}
 	for _, f := range figures {
 		if !seen[f.baseline] || seen[f.name] || f.windowShare <= 0 {
-			t.Errorf("figure %s: want a unique name, a baseline (got %q) that stands before the figure, and a positive window share", f.name, f.baseline)
+			t.Errorf(
+				"figure %s: want a unique name, a baseline (got %q) that stands before the figure, and a positive window share",
+				f.name,
+				f.baseline,
+			)
 		}
 		seen[f.name] = true
 	}

@@ -8,14 +8,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// heartbeatInterval is the time between two heartbeats of an agent. If an agent sends no heartbeat for 75 s (agent_down_time in Neutron),
-// berth regards the agent as down and binds no port to the agent's host.
+// heartbeatInterval is the time between two heartbeats of an agent. If an agent sends no heartbeat for 75 s
+// (agent_down_time in Neutron), berth regards the agent as down and binds no port to the agent's host.
 const heartbeatInterval = 10 * time.Second
 
-// withHeartbeats sends a heartbeat for the DHCP agent and one for the L2 agent, and then calls the function `do`. Until the function `do`
-// returns, withHeartbeats sends further heartbeats for both agents. If one of the first two heartbeats fails, withHeartbeats returns the
-// error. withHeartbeats ignores the failure of a later heartbeat, because some measurements restart berth.
-func (a *api) withHeartbeats(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
+// withHeartbeats sends a heartbeat for the DHCP agent and one for the L2 agent, and then calls the function
+// `do`. Until the function `do` returns, withHeartbeats sends further heartbeats for both agents. If one of
+// the first two heartbeats fails, withHeartbeats returns the error. withHeartbeats ignores the failure of a
+// later heartbeat, because some measurements restart berth.
+func (a *api) withHeartbeats(
+	ctx context.Context,
+	interval time.Duration,
+	do func(context.Context) error,
+) error {
 	if err := a.sendHeartbeats(ctx); err != nil {
 		return err
 	}
@@ -39,8 +44,14 @@ func (a *api) sendHeartbeats(ctx context.Context) error {
 	return group.Wait()
 }
 
-// heartbeat sends one heartbeat for an agent. berth creates an agent when it receives the first heartbeat of that agent.
+// heartbeat sends one heartbeat for an agent. berth creates an agent when it receives the first heartbeat of
+// that agent.
 func (a *api) heartbeat(ctx context.Context, agentType, host string) error {
 	return a.post(ctx, "/agent/v1/state", map[string]any{
-		"agent_type": agentType, "host": host, "binary": "bench", "topic": "N/A", "configurations": attributes{}}, nil)
+		"agent_type":     agentType,
+		"host":           host,
+		"binary":         "bench",
+		"topic":          "N/A",
+		"configurations": attributes{},
+	}, nil)
 }

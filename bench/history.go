@@ -12,9 +12,10 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// historyDetails returns the average number of workflow tasks and history events of the workflows with the given IDs. If no workflow with
-// an ID exists, the ID counts as a workflow with 0 tasks and 0 events, because the workflow of one journal entry may also complete other
-// journal entries, which then need no workflow of their own.
+// historyDetails returns the average number of workflow tasks and history events of the workflows with the
+// given IDs. If no workflow with an ID exists, the ID counts as a workflow with 0 tasks and 0 events, because
+// the workflow of one journal entry may also complete other journal entries, which then need no workflow of
+// their own.
 func historyDetails(ctx context.Context, c client.Client, whose string, ids []string) ([]detail, error) {
 	var found, events, tasks int
 	for _, id := range ids {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// httpConnections holds keep-alive connections to an HTTP server, one for each concurrent client of a measurement. httpConnections does
-// not use net/http's client, because that client would use as much CPU time as the measured server on the same machine.
+// httpConnections holds keep-alive connections to an HTTP server, one for each concurrent client of a
+// measurement. httpConnections does not use net/http's client, because that client would use as much CPU time
+// as the measured server on the same machine.
 type httpConnections struct {
 	host string
 	all  []*httpConnection
@@ -55,16 +56,26 @@ func (h *httpConnections) close() {
 	}
 }
 
-// send sends a request on the connection of the client with the number `client` and reads the answer. send returns an error if the status
-// of the answer is not 2xx.
+// send sends a request on the connection of the client with the number `client` and reads the answer. send
+// returns an error if the status of the answer is not 2xx.
 func (h *httpConnections) send(client int, method, path, body string) error {
 	c := h.all[client]
 	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return err
 	}
-	c.request = fmt.Appendf(c.request[:0], "%s %s HTTP/1.1\r\nHost: %s\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement latest\r\n", method, path, h.host)
+	c.request = fmt.Appendf(
+		c.request[:0],
+		"%s %s HTTP/1.1\r\nHost: %s\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement latest\r\n",
+		method,
+		path,
+		h.host,
+	)
 	if body != "" {
-		c.request = fmt.Appendf(c.request, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+		c.request = fmt.Appendf(
+			c.request,
+			"Content-Type: application/json\r\nContent-Length: %d\r\n",
+			len(body),
+		)
 	}
 	c.request = append(append(c.request, "\r\n"...), body...)
 	if _, err := c.Write(c.request); err != nil {

@@ -15,12 +15,14 @@ import (
 // idleFigure measures many ports that wait for their agents.
 type idleFigure struct {
 	*portFigure
-	count      int
-	mu         sync.Mutex
-	ports      []string
-	footprints []footprint     // measured while bench creates the ports; the last one is measured after the restart
-	readyAfter time.Duration   // time from the restart of berth until berth is ready
-	activation []time.Duration // time from the reports of a port until the port is ACTIVE, for each port reported after the restart
+	count int
+	mu    sync.Mutex
+	ports []string
+	// measured while bench creates the ports; the last one is measured after the restart
+	footprints []footprint
+	readyAfter time.Duration // time from the restart of berth until berth is ready
+	// time from the reports of a port until the port is ACTIVE, for each port reported after the restart
+	activation []time.Duration
 }
 
 // footprint is the size in bytes of berth's process and of the databases at a certain number of idle ports.
@@ -29,9 +31,10 @@ type footprint struct {
 	worker, rows, temporal int64
 }
 
-// openIdle measures ports that wait for their agents: the memory of the processes and the size of the databases. openIdle then kills and
-// restarts berth, and measures how soon the new process handles agents' reports. During this measurement, berth does not process journal
-// entries, because openIdle defers their notes (outbox rows).
+// openIdle measures ports that wait for their agents: the memory of the processes and the size of the
+// databases. openIdle then kills and restarts berth, and measures how soon the new process handles agents'
+// reports. During this measurement, berth does not process journal entries, because openIdle defers their
+// notes (outbox rows).
 func openIdle(ctx context.Context, s *stack) (*subject, error) {
 	d := &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), count: s.idlePorts}
 	return &subject{
@@ -133,15 +136,17 @@ func (d *idleFigure) takeFootprint(ctx context.Context) error {
 	return err
 }
 
-// reportPeriod is how long agents report ports after the restart of berth, at arrivalRate ports per second. For about 10 s after the
-// kill, Temporal may still send tasks to the killed process.
+// reportPeriod is how long agents report ports after the restart of berth, at arrivalRate ports per second.
+// For about 10 s after the kill, Temporal may still send tasks to the killed process.
 const reportPeriod = 10 * time.Second
 
-// killAndReport activates the newest ports, kills the berth process immediately afterwards, starts a new berth process, and then sends
-// agents' reports for some of the other ports. The reported ports are spread evenly over these other ports.
+// killAndReport activates the newest ports, kills the berth process immediately afterwards, starts a new
+// berth process, and then sends agents' reports for some of the other ports. The reported ports are spread
+// evenly over these other ports.
 func (d *idleFigure) killAndReport(ctx context.Context) error {
 	reported := min(int(reportPeriod.Seconds()*arrivalRate), len(d.ports)/2)
-	for i := range min(reported, arrivalRate) { // ports that become ACTIVE just before the kill, so that the kill interrupts work that still runs
+	// ports that become ACTIVE just before the kill, so that the kill interrupts work that still runs
+	for i := range min(reported, arrivalRate) {
 		if _, err := d.activate(ctx, d.ports[len(d.ports)-1-i]); err != nil {
 			return err
 		}
@@ -156,9 +161,13 @@ func (d *idleFigure) killAndReport(ctx context.Context) error {
 	for i := range reported {
 		next <- d.ports[i*(len(d.ports)-arrivalRate)/reported]
 	}
-	s, err := measureTimes(ctx, pace{Window: time.Duration(reported) * time.Second / arrivalRate}, func(ctx context.Context) (time.Duration, error) {
-		return d.activate(ctx, <-next)
-	})
+	s, err := measureTimes(
+		ctx,
+		pace{Window: time.Duration(reported) * time.Second / arrivalRate},
+		func(ctx context.Context) (time.Duration, error) {
+			return d.activate(ctx, <-next)
+		},
+	)
 	d.activation = s.Times
 	return err
 }
@@ -179,7 +188,13 @@ func (d *idleFigure) details(context.Context) ([]detail, error) {
 	perPort := func(a, b int64) float64 { return ratio(float64(a-b), float64(d.count)) }
 	var all []detail
 	for _, f := range d.footprints[:len(d.footprints)-1] {
-		all = append(all, detail{fmt.Sprintf("worker's memory in MiB with %d idle ports", f.ports), float64(f.worker) / mebibyte})
+		all = append(
+			all,
+			detail{
+				fmt.Sprintf("worker's memory in MiB with %d idle ports", f.ports),
+				float64(f.worker) / mebibyte,
+			},
+		)
 	}
 	return append(all,
 		detail{"worker's memory in MiB after kill and restart", float64(restarted.worker) / mebibyte},

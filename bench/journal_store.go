@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// completedEntries returns SQL that inserts n completed journal entries. berth keeps completed journal entries until their retention time
-// has passed.
+// completedEntries returns SQL that inserts n completed journal entries. berth keeps completed journal
+// entries until their retention time has passed.
 func completedEntries(n int) string {
 	return fmt.Sprintf(`
 		insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)
@@ -23,9 +23,9 @@ func completedEntries(n int) string {
 		from generate_series(1, %d) as n`, n)
 }
 
-// openJournalStore measures only the SQL transactions of a journal entry: the creation of the entry together with its object, the
-// beginning of the attempt, and the outcome of the attempt. During the measurement the database also contains n completed journal
-// entries.
+// openJournalStore measures only the SQL transactions of a journal entry: the creation of the entry together
+// with its object, the beginning of the attempt, and the outcome of the attempt. During the measurement the
+// database also contains n completed journal entries.
 func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		database, err := s.createDatabase(ctx, fmt.Sprint("journal_", n))
@@ -52,7 +52,8 @@ func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 		return &subject{
 			op: func(ctx context.Context, _ int) (int, error) { return 1, completeEntry(ctx, rows) },
 			details: func(ctx context.Context) ([]detail, error) {
-				closeRows() // PostgreSQL backends (server processes of connections) write their statistics when they end
+				// PostgreSQL backends (server processes of connections) write their statistics when they end
+				closeRows()
 				after, err := sequentialScans(ctx, c)
 				return []detail{{"sequential scans of the journal", float64(after - before)}}, err
 			},
@@ -62,18 +63,23 @@ func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 
 // sequentialScans returns the number of sequential scans of the journal's tables.
 func sequentialScans(ctx context.Context, c *pgx.Conn) (n int, err error) {
-	err = c.QueryRow(ctx, `select sum(seq_scan) from pg_stat_user_tables where relname in ('journal_entry', 'journal_dep')`).Scan(&n)
+	err = c.QueryRow(ctx, `select sum(seq_scan) from pg_stat_user_tables where relname in ('journal_entry', 'journal_dep')`).
+		Scan(&n)
 	return n, err
 }
 
-// completeEntry creates a network, and makes the same database calls as the workflow of the network's journal entry would make.
+// completeEntry creates a network, and makes the same database calls as the workflow of the network's journal
+// entry would make.
 func completeEntry(ctx context.Context, rows *store.Store) error {
 	project, name := "bench", "bench"
 	made, err := rows.Network.CreateNetworks(ctx, []network.NetworkChange{{Project: &project, Name: &name}})
 	if err != nil {
 		return err
 	}
-	entries, err := rows.Journal.JournalEntries(ctx, journalstore.EntryFilter{Object: made[0].ID.String(), Limit: 1})
+	entries, err := rows.Journal.JournalEntries(
+		ctx,
+		journalstore.EntryFilter{Object: made[0].ID.String(), Limit: 1},
+	)
 	if err != nil {
 		return err
 	}
@@ -81,7 +87,12 @@ func completeEntry(ctx context.Context, rows *store.Store) error {
 	if err != nil {
 		return err
 	}
-	e, err := rows.Journal.SaveOutcome(ctx, t.Entry.Seq, t.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone})
+	e, err := rows.Journal.SaveOutcome(
+		ctx,
+		t.Entry.Seq,
+		t.Entry.Attempt,
+		journal.Outcome{Kind: journal.OutcomeDone},
+	)
 	if err == nil && e.State != journal.Completed {
 		err = fmt.Errorf("entry %d is %s", e.Seq, e.State)
 	}

@@ -7,13 +7,17 @@ import (
 	"time"
 )
 
-// arrivalRate is the number of operations that measureTimes starts per second. arrivalRate is so low that no operation has to wait for
-// another operation.
+// arrivalRate is the number of operations that measureTimes starts per second. arrivalRate is so low that no
+// operation has to wait for another operation.
 const arrivalRate = 10
 
-// measureTimes starts operations at a constant rate, even while earlier operations still run, and collects the durations that the
-// operations return.
-func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (time.Duration, error)) (sample, error) {
+// measureTimes starts operations at a constant rate, even while earlier operations still run, and collects
+// the durations that the operations return.
+func measureTimes(
+	ctx context.Context,
+	p pace,
+	op func(ctx context.Context) (time.Duration, error),
+) (sample, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var mu sync.Mutex
@@ -46,8 +50,8 @@ func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (tim
 	return s, context.Cause(ctx)
 }
 
-// percentile returns the given percentile of the times: the smallest time t such that at least `percent` percent of the times are not
-// greater than t. percentile returns 0 if the list of times is empty.
+// percentile returns the given percentile of the times: the smallest time t such that at least `percent`
+// percent of the times are not greater than t. percentile returns 0 if the list of times is empty.
 func percentile(times []time.Duration, percent int) time.Duration {
 	if len(times) == 0 {
 		return 0

@@ -35,8 +35,19 @@ func openLeases(n int) func(context.Context, *stack) (*subject, error) {
 		if n == single {
 			interval = 2 * time.Millisecond
 		}
-		l := &leaseFigure{stack: s, n: s.scaleDeadlines(n), started: newRowWatcher(ctx, s.rows, interval, queryNotStarted, s.fail),
-			ended: newRowWatcher(ctx, s.rows, interval, queryNotEnded, s.fail), delivered: newRowWatcher(ctx, s.rows, pollInterval, queryPendingNotes, s.fail)}
+		l := &leaseFigure{
+			stack:   s,
+			n:       s.scaleDeadlines(n),
+			started: newRowWatcher(ctx, s.rows, interval, queryNotStarted, s.fail),
+			ended: newRowWatcher(
+				ctx,
+				s.rows,
+				interval,
+				queryNotEnded,
+				s.fail,
+			),
+			delivered: newRowWatcher(ctx, s.rows, pollInterval, queryPendingNotes, s.fail),
+		}
 		return &subject{measureRound: l.measureRound, details: l.details}, nil
 	}
 }
@@ -55,15 +66,19 @@ func (l *leaseFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	err = retryWithMargin(func(margin float64) (bool, error) {
 		wait := preparationTime(l.n, trial, took, margin)
 		starts = newDeadlineSet(l.n, p.Window, time.Now().Add(wait).Truncate(time.Second))
-		ends = newDeadlineSet(l.n, p.Window, starts.deadlines[len(starts.deadlines)-1].Add(wait)) // time for the workflows to see the start
+		ends = newDeadlineSet(
+			l.n,
+			p.Window,
+			starts.deadlines[len(starts.deadlines)-1].Add(wait),
+		) // time for the workflows to see the start
 		return l.runLeases(ctx, starts, ends)
 	})
 	l.starts, l.ends = append(l.starts, starts.lateness...), append(l.ends, ends.lateness...)
 	return latenessSample(starts, ends), err
 }
 
-// runLeases creates leases and records their starts and ends. The result `inTime` is true if runLeases created all leases before the
-// first lease was due to start.
+// runLeases creates leases and records their starts and ends. The result `inTime` is true if runLeases
+// created all leases before the first lease was due to start.
 func (l *leaseFigure) runLeases(ctx context.Context, starts, ends *deadlineSet) (inTime bool, err error) {
 	ids, err := l.createLeases(ctx, starts, ends)
 	if err != nil {
@@ -79,7 +94,8 @@ func (l *leaseFigure) runLeases(ctx context.Context, starts, ends *deadlineSet) 
 	return inTime, err
 }
 
-// describeLeases returns the number of leases in each status and the number of undelivered notes (outbox rows), for an error text.
+// describeLeases returns the number of leases in each status and the number of undelivered notes (outbox
+// rows), for an error text.
 func (l *leaseFigure) describeLeases(ctx context.Context, ids []string) (found string) {
 	if err := l.rows.QueryRow(ctx, `
 		select string_agg(n || ' ' || status, ', ') || '; ' || (select count(*) from note) || ' notes'
@@ -89,7 +105,8 @@ func (l *leaseFigure) describeLeases(ctx context.Context, ids []string) (found s
 	return found
 }
 
-// createLeases creates for each deadline one lease, which reserves one host, and waits until the workflows of the leases are started.
+// createLeases creates for each deadline one lease, which reserves one host, and waits until the workflows of
+// the leases are started.
 func (l *leaseFigure) createLeases(ctx context.Context, starts, ends *deadlineSet) ([]string, error) {
 	ids := make([]string, len(starts.deadlines))
 	var all errgroup.Group
@@ -134,8 +151,8 @@ func recordAll(ctx context.Context, d *deadlineSet, w *rowWatcher, ids []string)
 // watchLead is the time from the first query of a lease watcher to the first deadline of the leases.
 const watchLead = 50 * time.Millisecond
 
-// ensureHosts makes sure that at least n hosts are reservable. ensureHosts creates the first host through the API, and the other hosts as
-// copies of the first host's database rows.
+// ensureHosts makes sure that at least n hosts are reservable. ensureHosts creates the first host through the
+// API, and the other hosts as copies of the first host's database rows.
 func (l *leaseFigure) ensureHosts(ctx context.Context, n int) error {
 	var present int
 	if err := l.rows.QueryRow(ctx, `select count(*) from host`).Scan(&present); err != nil || present >= n {
@@ -157,14 +174,20 @@ func (l *leaseFigure) details(context.Context) ([]detail, error) {
 		times []time.Duration
 	}{{"start", l.starts}, {"end", l.ends}} {
 		for _, percent := range []int{50, 99, 100} {
-			all = append(all, detail{fmt.Sprintf("%s late p%d ms", of.name, percent), milliseconds(percentile(of.times, percent))})
+			all = append(
+				all,
+				detail{
+					fmt.Sprintf("%s late p%d ms", of.name, percent),
+					milliseconds(percentile(of.times, percent)),
+				},
+			)
 		}
 	}
 	return all, nil
 }
 
-// insertHostsLike is SQL that copies the host leased-0 to new hosts. The names of the new hosts are leased-$1 to leased-($2 - 1), where $1
-// and $2 are the SQL parameters.
+// insertHostsLike is SQL that copies the host leased-0 to new hosts. The names of the new hosts are leased-$1
+// to leased-($2 - 1), where $1 and $2 are the SQL parameters.
 const insertHostsLike = `
 	with model as (
 		select h.*, p.id as provider_id, x.id as nested_id
@@ -210,10 +233,25 @@ func (a *api) createHost(ctx context.Context, name string) error {
 }
 
 // createLease creates a lease with the given reservations and returns the ID of the lease.
-func (a *api) createLease(ctx context.Context, start, end time.Time, reservations ...attributes) (id string, err error) {
+func (a *api) createLease(
+	ctx context.Context,
+	start, end time.Time,
+	reservations ...attributes,
+) (id string, err error) {
 	var created struct{ Lease struct{ ID string } }
-	err = a.post(ctx, "/reservation/v1/leases", attributes{"name": "bench", "start_date": start.UTC().Format(time.RFC3339Nano),
-		"end_date": end.UTC().Format(time.RFC3339Nano), "events": []any{}, "reservations": append([]attributes{}, reservations...)}, &created)
+	err = a.post(
+		ctx,
+		"/reservation/v1/leases",
+		attributes{
+			"name":       "bench",
+			"start_date": start.UTC().Format(time.RFC3339Nano),
+			"end_date": end.UTC().
+				Format(time.RFC3339Nano),
+			"events":       []any{},
+			"reservations": append([]attributes{}, reservations...),
+		},
+		&created,
+	)
 	if err == nil && created.Lease.ID == "" {
 		err = errors.New("the answer to the creation of a lease has no ID")
 	}
@@ -222,5 +260,11 @@ func (a *api) createLease(ctx context.Context, start, end time.Time, reservation
 
 // oneHost returns the request body of a reservation of one host, which may be any host.
 func oneHost() attributes {
-	return attributes{"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+	return attributes{
+		"resource_type":         "physical:host",
+		"min":                   1,
+		"max":                   1,
+		"hypervisor_properties": "",
+		"resource_properties":   "",
+	}
 }

@@ -14,9 +14,13 @@ const (
 	pendingLeases = 10_000
 )
 
-// openLeaseCreates measures POST /leases, ten times a second, in a database with many past and pending leases.
+// openLeaseCreates measures POST /leases, ten times a second, in a database with many past and pending
+// leases.
 func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
-	a, err := s.loadDataset(ctx, leaseCalendar(s.scaleRows(calendarHosts), s.scaleRows(pastLeases), s.scaleRows(pendingLeases)))
+	a, err := s.loadDataset(
+		ctx,
+		leaseCalendar(s.scaleRows(calendarHosts), s.scaleRows(pastLeases), s.scaleRows(pendingLeases)),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +43,9 @@ func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// leaseCalendar returns a dataset of hosts with past and pending leases. The past leases of the dataset have no host allocations, because
-// berth deletes host allocations at the end of a lease. The pending leases of the dataset begin tomorrow or later; on each host, one
-// pending lease follows the other.
+// leaseCalendar returns a dataset of hosts with past and pending leases. The past leases of the dataset have
+// no host allocations, because berth deletes host allocations at the end of a lease. The pending leases of
+// the dataset begin tomorrow or later; on each host, one pending lease follows the other.
 func leaseCalendar(hosts, past, pending int) dataset {
 	return dataset{"lease_calendar", []string{
 		`set session_replication_role = replica`, // no triggers and no foreign key checks
@@ -59,8 +63,20 @@ func leaseCalendar(hosts, past, pending int) dataset {
 			from wanted
 			order by n`, hosts),
 		insertInventories(`c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`),
-		insertLeases(past, "TERMINATED", "deleted", "DONE", `- interval '1 hour' - n * interval '10 minutes'`),
-		insertLeases(pending, "PENDING", "pending", "UNDONE", fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts)),
+		insertLeases(
+			past,
+			"TERMINATED",
+			"deleted",
+			"DONE",
+			`- interval '1 hour' - n * interval '10 minutes'`,
+		),
+		insertLeases(
+			pending,
+			"PENDING",
+			"pending",
+			"UNDONE",
+			fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts),
+		),
 		fmt.Sprintf(`
 			insert into host_allocation (reservation_id, host_id, during, owner)
 			select r.id, 1 + row_number() over (order by l.start_at, l.id) %% %d, tstzrange(l.start_at, l.end_at), r.id
@@ -71,9 +87,9 @@ func leaseCalendar(hosts, past, pending int) dataset {
 	}}
 }
 
-// insertLeases returns SQL that inserts n leases of one hour. The parameters `status`, `reservation` and `event` are the statuses of the
-// leases, their reservations and their events. The parameter `begins` is SQL for the start of the n-th lease, relative to the current
-// hour.
+// insertLeases returns SQL that inserts n leases of one hour. The parameters `status`, `reservation` and
+// `event` are the statuses of the leases, their reservations and their events. The parameter `begins` is SQL
+// for the start of the n-th lease, relative to the current hour.
 func insertLeases(n int, status, reservation, event, begins string) string {
 	return fmt.Sprintf(`
 		with made as (

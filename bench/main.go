@@ -1,8 +1,10 @@
-// Bench measures what berth's operations cost, for example the creation of a port, a journal entry, a lease or an allocation. Bench calls
-// each measurement a figure. Bench also prints the rate of a figure as a ratio to the rate of its baseline: the cheapest operation of the
-// same kind, on the same servers, in the same run. Bench starts PostgreSQL, a Temporal server that stores its data in this PostgreSQL,
-// stubs of OpenDaylight and Nova, and berth's worker program, each as a process of its own. At the end bench stops all processes that it
-// has started and deletes their files; only the results remain. Bench fails only if an operation fails; it has no limit for rates.
+// Bench measures what berth's operations cost, for example the creation of a port, a journal entry, a lease
+// or an allocation. Bench calls each measurement a figure. Bench also prints the rate of a figure as a ratio
+// to the rate of its baseline: the cheapest operation of the same kind, on the same servers, in the same run.
+// Bench starts PostgreSQL, a Temporal server that stores its data in this PostgreSQL, stubs of OpenDaylight
+// and Nova, and berth's worker program, each as a process of its own. At the end bench stops all processes
+// that it has started and deletes their files; only the results remain. Bench fails only if an operation
+// fails; it has no limit for rates.
 package main
 
 import (
@@ -64,17 +66,50 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var names string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&names, "figures", "", "comma-separated `list` of figures; their baselines are added: "+strings.Join(figureNames(), ", ")+" (default all)")
+	flags.StringVar(
+		&names,
+		"figures",
+		"",
+		"comma-separated `list` of figures; their baselines are added: "+strings.Join(
+			figureNames(),
+			", ",
+		)+" (default all)",
+	)
 	flags.DurationVar(&s.pace.Window, "window", 8*time.Second, "measuring time of each figure in each round")
-	flags.DurationVar(&s.pace.Warmup, "warmup", 2*time.Second, "time that each figure runs unmeasured before the window")
+	flags.DurationVar(
+		&s.pace.Warmup,
+		"warmup",
+		2*time.Second,
+		"time that each figure runs unmeasured before the window",
+	)
 	flags.IntVar(&s.pace.InFlight, "in-flight", 16, "number of concurrent clients")
 	flags.IntVar(&s.rounds, "rounds", 2, "number of rounds; each round measures every figure once")
 	flags.IntVar(&s.signals, "signals", 10_000, "number of signals sent to one port")
 	flags.IntVar(&s.idlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
-	flags.StringVar(&s.out, "out", "bench.json", "`file` of the results in JSON, rewritten after each figure; empty: none")
-	flags.StringVar(&s.worker, "worker", "", "path of berth's worker `program` (default: in the folder of this program)")
-	flags.StringVar(&s.dir, "dir", diskFolder(), "`folder` of the temporary databases; use a disk, not a memory file system")
-	flags.BoolVar(&s.devServer, "dev-server", false, "use Temporal's dev server in memory and small data sets, to test bench itself; the results say nothing about production")
+	flags.StringVar(
+		&s.out,
+		"out",
+		"bench.json",
+		"`file` of the results in JSON, rewritten after each figure; empty: none",
+	)
+	flags.StringVar(
+		&s.worker,
+		"worker",
+		"",
+		"path of berth's worker `program` (default: in the folder of this program)",
+	)
+	flags.StringVar(
+		&s.dir,
+		"dir",
+		diskFolder(),
+		"`folder` of the temporary databases; use a disk, not a memory file system",
+	)
+	flags.BoolVar(
+		&s.devServer,
+		"dev-server",
+		false,
+		"use Temporal's dev server in memory and small data sets, to test bench itself; the results say nothing about production",
+	)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -100,7 +135,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	return s, nil
 }
 
-// diskFolder returns /var/tmp if that folder exists, because /tmp is often a memory file system, where a commit does not wait for a disk.
+// diskFolder returns /var/tmp if that folder exists, because /tmp is often a memory file system, where a
+// commit does not wait for a disk.
 func diskFolder() string {
 	if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
 		return "/var/tmp"
@@ -117,15 +153,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	logf := func(format string, args ...any) {
 		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
-	r := newRunner(s, stdout, logf, func(ctx context.Context) (*stack, error) { return openStack(ctx, s, logf) })
+	r := newRunner(
+		s,
+		stdout,
+		logf,
+		func(ctx context.Context) (*stack, error) { return openStack(ctx, s, logf) },
+	)
 	if !s.devServer {
 		r.quiet = func(ctx context.Context) (float64, error) { return awaitQuiet(ctx, readCPUTimes, pause) }
 	}
 	return r.run(ctx)
 }
 
-// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After ctx has ended, err is usually
-// only a consequence of the end of ctx.
+// firstCause returns the cause of the end of ctx if err is not nil and ctx has ended, otherwise err. After
+// ctx has ended, err is usually only a consequence of the end of ctx.
 func firstCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -36,14 +36,36 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "bench.json")
 	var table, progress bytes.Buffer
 
-	err = run(t.Context(), []string{"-dev-server", "-window=300ms", "-warmup=100ms", "-rounds=1", "-in-flight=4", "-signals=60", "-idle=20",
-		"-dir", dir, "-worker", filepath.Join(programs, "worker"), "-out", out}, &table, &progress)
+	err = run(
+		t.Context(),
+		[]string{
+			"-dev-server",
+			"-window=300ms",
+			"-warmup=100ms",
+			"-rounds=1",
+			"-in-flight=4",
+			"-signals=60",
+			"-idle=20",
+			"-dir",
+			dir,
+			"-worker",
+			filepath.Join(programs, "worker"),
+			"-out",
+			out,
+		},
+		&table,
+		&progress,
+	)
 
 	if err != nil {
 		t.Fatalf("a short run of all figures: got error %v, want none; output:\n%s", err, &progress)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("read the folder of temporary files after the run: got files %v, error %v; want no files", left, err)
+		t.Errorf(
+			"read the folder of temporary files after the run: got files %v, error %v; want no files",
+			left,
+			err,
+		)
 	}
 	raw, err := os.ReadFile(out)
 	if err != nil {
@@ -62,17 +84,27 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 			t.Errorf("the printed table: want a line for the figure %s, got:\n%s", f.Name, &table)
 		}
 		if f.Baseline != "" && f.Ratio != ratio(f.Rate, rates[f.Baseline]) {
-			t.Errorf("figure %s: ratio %v, want the rate %v divided by the baseline's rate %v", f.Name, f.Ratio, f.Rate, rates[f.Baseline])
+			t.Errorf(
+				"figure %s: ratio %v, want the rate %v divided by the baseline's rate %v",
+				f.Name,
+				f.Ratio,
+				f.Rate,
+				rates[f.Baseline],
+			)
 		}
 	}
 	if diff := cmp.Diff(figureNames(), names); diff != "" {
 		t.Error(diff)
 	}
-	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" || !r.Machine.DevServer {
-		t.Errorf("report of a run on the dev server: want cores, the versions of PostgreSQL and Temporal, and DevServer true; got %+v", r.Machine)
+	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" ||
+		!r.Machine.DevServer {
+		t.Errorf(
+			"report of a run on the dev server: want cores, the versions of PostgreSQL and Temporal, and DevServer true; got %+v",
+			r.Machine,
+		)
 	}
-	// On a busy machine a figure may complete no operation during the window. Only the figure `transactions` always counts at least one
-	// operation, because a commit is shorter than the window.
+	// On a busy machine a figure may complete no operation during the window. Only the figure `transactions`
+	// always counts at least one operation, because a commit is shorter than the window.
 	if rates["transactions"] == 0 {
 		t.Errorf("the figure `transactions`: want at least one counted transaction; got the report %+v", r)
 	}

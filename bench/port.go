@@ -17,13 +17,15 @@ const (
 	l2Host   = "bench-cmp"
 )
 
-// The reports of the DHCP agent and the L2 agent. A port becomes ACTIVE after the DHCP agent and the L2 agent have reported the port.
+// The reports of the DHCP agent and the L2 agent. A port becomes ACTIVE after the DHCP agent and the L2 agent
+// have reported the port.
 var (
 	l2Report   = contract.Report{Entity: "L2", Host: l2Host}
 	dhcpReport = contract.Report{Entity: "DHCP", Host: dhcpHost}
 )
 
-// portFigure measures ports. portFigure creates ports, and sends the agents' reports about these ports as Temporal signals.
+// portFigure measures ports. portFigure creates ports, and sends the agents' reports about these ports as
+// Temporal signals.
 type portFigure struct {
 	*stack
 	networks []string    // one for each client
@@ -39,18 +41,30 @@ const (
 	queryInactivePorts = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
 )
 
-// pollInterval is the usual interval between two queries of a rowWatcher that waits for a state of rows. pollInterval is short compared
-// with the measured times, and long enough that the queries use little CPU time.
+// pollInterval is the usual interval between two queries of a rowWatcher that waits for a state of rows.
+// pollInterval is short compared with the measured times, and long enough that the queries use little CPU
+// time.
 const pollInterval = 25 * time.Millisecond
 
 func newPortFigure(ctx context.Context, s *stack, clients int, interval time.Duration) *portFigure {
-	return &portFigure{stack: s, networks: make([]string, clients),
-		started: newRowWatcher(ctx, s.rows, interval, queryPendingNotes, s.fail), active: newRowWatcher(ctx, s.rows, interval, queryInactivePorts, s.fail)}
+	return &portFigure{
+		stack:    s,
+		networks: make([]string, clients),
+		started: newRowWatcher(
+			ctx,
+			s.rows,
+			interval,
+			queryPendingNotes,
+			s.fail,
+		),
+		active: newRowWatcher(ctx, s.rows, interval, queryInactivePorts, s.fail),
+	}
 }
 
-// openPorts measures ports from their creation until they are ACTIVE. The measured time includes the transaction that creates the port's
-// row, the start of the port's workflow and the reports of both agents. Until the window has closed, openPorts defers the notes (outbox
-// rows) of the journal entries, because another measurement, the figure `entries`, measures the journal.
+// openPorts measures ports from their creation until they are ACTIVE. The measured time includes the
+// transaction that creates the port's row, the start of the port's workflow and the reports of both agents.
+// Until the window has closed, openPorts defers the notes (outbox rows) of the journal entries, because
+// another measurement, the figure `entries`, measures the journal.
 func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{
@@ -72,11 +86,17 @@ func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openMirroredPorts measures ports from their creation until they are ACTIVE. While openMirroredPorts measures, berth also processes the
-// ports' journal entries.
+// openMirroredPorts measures ports from their creation until they are ACTIVE. While openMirroredPorts
+// measures, berth also processes the ports' journal entries.
 func openMirroredPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
-	return &subject{agents: s.api, setUp: p.createNetworks, op: p.activatePort, tearDown: s.awaitMirrored, details: p.details}, nil
+	return &subject{
+		agents:   s.api,
+		setUp:    p.createNetworks,
+		op:       p.activatePort,
+		tearDown: s.awaitMirrored,
+		details:  p.details,
+	}, nil
 }
 
 // activatePort creates a port, sends both agents' reports for the port and waits until the port is ACTIVE.
@@ -101,8 +121,8 @@ func (p *portFigure) reportBoth(ctx context.Context, port string) error {
 	return agents.Wait()
 }
 
-// openLatency measures the time from the second agent's report about a port until the API shows the port as ACTIVE. When the time
-// measurement begins, berth has already processed the first agent's report.
+// openLatency measures the time from the second agent's report about a port until the API shows the port as
+// ACTIVE. When the time measurement begins, berth has already processed the first agent's report.
 func openLatency(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, 1, 2*time.Millisecond)
 	return &subject{
@@ -130,7 +150,8 @@ func (p *portFigure) lastReport(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// createNetworks creates a network with DHCP for each client. If createNetworks is called again, it does nothing.
+// createNetworks creates a network with DHCP for each client. If createNetworks is called again, it does
+// nothing.
 func (p *portFigure) createNetworks(ctx context.Context) error {
 	if p.networks[0] != "" {
 		return nil
@@ -146,10 +167,16 @@ func (p *portFigure) createNetworks(ctx context.Context) error {
 
 // serverPort returns the attributes with which a port for a new server is created.
 func serverPort(network string) attributes {
-	return attributes{"network_id": network, "binding:host_id": l2Host, "device_owner": "compute:nova", "device_id": uuid.NewString()}
+	return attributes{
+		"network_id":      network,
+		"binding:host_id": l2Host,
+		"device_owner":    "compute:nova",
+		"device_id":       uuid.NewString(),
+	}
 }
 
-// createPort creates a port that needs the reports of both agents, and returns after the port's workflow has started.
+// createPort creates a port that needs the reports of both agents, and returns after the port's workflow has
+// started.
 func (p *portFigure) createPort(ctx context.Context, client int) (string, error) {
 	port, err := p.api.create(ctx, "port", serverPort(p.networks[client]))
 	if err != nil {
@@ -161,12 +188,19 @@ func (p *portFigure) createPort(ctx context.Context, client int) (string, error)
 // report sends an agent's report to the port's workflow as a signal.
 func (p *portFigure) report(ctx context.Context, port string, r contract.Report) error {
 	return retryUnavailable(ctx, func() error {
-		return p.temporal.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r)
+		return p.temporal.SignalWorkflow(
+			ctx,
+			contract.PortID(port),
+			"",
+			contract.SignalProvisioningComplete,
+			r,
+		)
 	})
 }
 
-// details returns what the newest ports cost in Temporal (workflow tasks and history events). details also returns the number of SQL
-// statements for one port: it lets each client create one further port and counts the statements.
+// details returns what the newest ports cost in Temporal (workflow tasks and history events). details also
+// returns the number of SQL statements for one port: it lets each client create one further port and counts
+// the statements.
 func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	workflows := make([]string, len(p.created.last))
 	for i, id := range p.created.last {
@@ -188,12 +222,17 @@ func (p *portFigure) details(ctx context.Context) ([]detail, error) {
 	return append(append(ofPorts, ofEntries...), statements...), err
 }
 
-// countPortStatements lets each client create one further port, and counts the SQL statements for these ports.
+// countPortStatements lets each client create one further port, and counts the SQL statements for these
+// ports.
 func (p *portFigure) countPortStatements(ctx context.Context) ([]detail, error) {
 	if err := p.deferNotes(ctx, contract.JournalEntry); err != nil {
 		return nil, err
 	}
-	statements, err := p.countStatements(ctx, "each port", func(ctx context.Context) (int, error) { return p.runEachClient(ctx, p.activatePort) })
+	statements, err := p.countStatements(
+		ctx,
+		"each port",
+		func(ctx context.Context) (int, error) { return p.runEachClient(ctx, p.activatePort) },
+	)
 	if err != nil {
 		return nil, err
 	}

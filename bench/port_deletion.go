@@ -13,15 +13,21 @@ import (
 	"berth/internal/contract"
 )
 
-// signalRate is the number of signals per second that the port's workflow receives during the deletion of the port.
+// signalRate is the number of signals per second that the port's workflow receives during the deletion of the
+// port.
 const signalRate = 200
 
-// openDeletion measures the deletion of a port, from the DELETE request to the end of the port's workflow. During the deletion the port's
-// workflow receives signals with agents' reports all the time. When the workflow has ended, Temporal answers the next signal with
-// NotFound, and bench stops sending signals.
+// openDeletion measures the deletion of a port, from the DELETE request to the end of the port's workflow.
+// During the deletion the port's workflow receives signals with agents' reports all the time. When the
+// workflow has ended, Temporal answers the next signal with NotFound, and bench stops sending signals.
 func openDeletion(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, 1, pollInterval)
-	return &subject{agents: s.api, setUp: p.createNetworks, measureRound: p.deleteDuringSignals, tearDown: s.awaitMirrored}, nil
+	return &subject{
+		agents:       s.api,
+		setUp:        p.createNetworks,
+		measureRound: p.deleteDuringSignals,
+		tearDown:     s.awaitMirrored,
+	}, nil
 }
 
 func (p *portFigure) deleteDuringSignals(ctx context.Context, pace pace) (sample, error) {
@@ -44,11 +50,18 @@ func (p *portFigure) deleteDuringSignals(ctx context.Context, pace pace) (sample
 		fail(fmt.Errorf("the workflow of a deleted port is still open: %w", errTimeout))
 	}
 	took := time.Since(begin)
-	return sample{Count: 1, Seconds: took.Seconds(), CPU: cpuTimes{}, Times: []time.Duration{took}}, context.Cause(ctx)
+	return sample{
+			Count:   1,
+			Seconds: took.Seconds(),
+			CPU:     cpuTimes{},
+			Times:   []time.Duration{took},
+		}, context.Cause(
+			ctx,
+		)
 }
 
-// signalUntilClosed signals a port at a constant rate. signalUntilClosed stops and closes the channel at the first signal that finds the
-// port's workflow closed.
+// signalUntilClosed signals a port at a constant rate. signalUntilClosed stops and closes the channel at the
+// first signal that finds the port's workflow closed.
 func (p *portFigure) signalUntilClosed(ctx context.Context, port string) <-chan struct{} {
 	closed := make(chan struct{})
 	end := sync.OnceFunc(func() { close(closed) })

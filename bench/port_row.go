@@ -22,8 +22,9 @@ import (
 	"berth/internal/store"
 )
 
-// portAPI is berth's Networking API with a database of its own, without relay and workflows. The Networking API of portAPI runs in the
-// process of bench, because the PostgreSQL driver of the baseline also runs in this process.
+// portAPI is berth's Networking API with a database of its own, without relay and workflows. The Networking
+// API of portAPI runs in the process of bench, because the PostgreSQL driver of the baseline also runs in
+// this process.
 type portAPI struct {
 	*api
 	rows     *pgxpool.Pool
@@ -43,7 +44,9 @@ func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.RawQuery = url.Values{"pool_max_conns": {strconv.Itoa(s.clients + 2)}}.Encode() // no client waits for a connection
+	u.RawQuery = url.Values{
+		"pool_max_conns": {strconv.Itoa(s.clients + 2)},
+	}.Encode() // no client waits for a connection
 	rows, err := pgxpool.New(ctx, u.String())
 	if err != nil {
 		return nil, err
@@ -71,19 +74,23 @@ func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
 			return nil, err
 		}
 	}
-	_, err = rows.Exec(ctx, `update journal_entry set state = 'completed', finished_at = now(); truncate journal_dep, note`)
+	_, err = rows.Exec(
+		ctx,
+		`update journal_entry set state = 'completed', finished_at = now(); truncate journal_dep, note`,
+	)
 	return p, err
 }
 
-// insertAgent returns SQL that inserts an agent. The row's last heartbeat is a day in the future, so that berth regards the agent as up
-// although the agent sends no heartbeats.
+// insertAgent returns SQL that inserts an agent. The row's last heartbeat is a day in the future, so that
+// berth regards the agent as up although the agent sends no heartbeats.
 func insertAgent(agentType, host string) string {
 	return fmt.Sprintf(`
 		insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
 		values (gen_random_uuid(), '%s', '%s', 'bench', 'N/A', '{}', now() + interval '1 day')`, agentType, host)
 }
 
-// openPortCreates measures POST /ports for a new server: a bound port with an address and with provisioning blocks of two agents.
+// openPortCreates measures POST /ports for a new server: a bound port with an address and with provisioning
+// blocks of two agents.
 func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
 	p, err := s.openPortAPI(ctx)
 	if err != nil {
@@ -103,8 +110,8 @@ func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows as POST /ports. The transaction of the
-// baseline uses only the PostgreSQL driver, with one statement for each row.
+// openPortRows measures the baseline of POST /ports: one transaction that inserts the same rows as POST
+// /ports. The transaction of the baseline uses only the PostgreSQL driver, with one statement for each row.
 func openPortRows(ctx context.Context, s *stack) (*subject, error) {
 	p, err := s.openPortAPI(ctx)
 	if err != nil {
@@ -179,7 +186,13 @@ func (t portTemplate) insert(ctx context.Context, tx pgx.Tx, at networkIDs, n ui
 
 // insertNote inserts the note (outbox row) that starts a workflow.
 func insertNote(ctx context.Context, tx pgx.Tx, workflow, id, summary, attributes string) error {
-	_, err := tx.Exec(ctx, `insert into note (workflow_id, workflow, fresh, summary, attributes, due_at) values ($1, $2, true, $3, $4, now())`,
-		id, workflow, summary, attributes)
+	_, err := tx.Exec(
+		ctx,
+		`insert into note (workflow_id, workflow, fresh, summary, attributes, due_at) values ($1, $2, true, $3, $4, now())`,
+		id,
+		workflow,
+		summary,
+		attributes,
+	)
 	return err
 }

@@ -5,17 +5,23 @@ import (
 	"time"
 )
 
-// Before each measurement, bench waits until the servers have finished the work that the previous measurement has left, for example
-// workflows that still have to end. Otherwise that work would slow down the next measurement.
+// Before each measurement, bench waits until the servers have finished the work that the previous measurement
+// has left, for example workflows that still have to end. Otherwise that work would slow down the next
+// measurement.
 const (
 	quietCPU     = 0.25             // share of one core; servers that use less are quiet
 	quietProbe   = time.Second      // duration of one observation
 	quietTimeout = 90 * time.Second // after this time, the measurement starts although the servers are busy
 )
 
-// awaitQuiet waits until the components of the benchmark use less than quietCPU, and returns the share of one core that they used in the
-// last observation. It gives up after quietTimeout. `read` returns the CPU times; sleep waits.
-func awaitQuiet(ctx context.Context, read func() (cpuTimes, error), sleep func(context.Context, time.Duration)) (share float64, err error) {
+// awaitQuiet waits until the components of the benchmark use less than quietCPU, and returns the share of one
+// core that they used in the last observation. It gives up after quietTimeout. `read` returns the CPU times;
+// sleep waits.
+func awaitQuiet(
+	ctx context.Context,
+	read func() (cpuTimes, error),
+	sleep func(context.Context, time.Duration),
+) (share float64, err error) {
 	before, err := read()
 	if err != nil {
 		return 0, err

@@ -32,7 +32,14 @@ func TestAwaitQuiet(t *testing.T) {
 			share, err := awaitQuiet(t.Context(), read, sleep)
 
 			if err != nil || waited != tt.wait || share != tt.share {
-				t.Errorf("await quiet servers: waited %s, last share %.2f, error %v; want %s, %.2f, no error", waited, share, err, tt.wait, tt.share)
+				t.Errorf(
+					"await quiet servers: waited %s, last share %.2f, error %v; want %s, %.2f, no error",
+					waited,
+					share,
+					err,
+					tt.wait,
+					tt.share,
+				)
 			}
 		})
 	}

@@ -22,7 +22,8 @@ type machine struct {
 	Go         string `json:"go"`
 	PostgreSQL string `json:"postgresql"`
 	Temporal   string `json:"temporal"`
-	DevServer  bool   `json:"dev_server"` // true: the run used Temporal's dev server, and its results say nothing about production
+	// true: the run used Temporal's dev server, and its results say nothing about production
+	DevServer bool `json:"dev_server"`
 }
 
 // reportedSettings are the settings that influence the results.
@@ -35,22 +36,23 @@ type reportedSettings struct {
 
 // result is the result of one figure. A failed figure also has a result, which contains the error.
 type result struct {
-	Name     string             `json:"name"`
-	Title    string             `json:"title"`
-	Count    int                `json:"count"`
-	Seconds  float64            `json:"seconds"`
-	Rate     float64            `json:"per_second"`
-	Rounds   []float64          `json:"per_second_by_round"`
-	Baseline string             `json:"against,omitempty"`
-	Ratio    float64            `json:"ratio,omitempty"`
-	ByCPU    float64            `json:"ratio_by_cpu,omitempty"` // the ratio of CPU times, on which other load has less influence
-	ByMean   float64            `json:"ratio_by_mean,omitempty"`
-	ByP50    float64            `json:"ratio_by_p50,omitempty"`
-	ByP99    float64            `json:"ratio_by_p99,omitempty"`
-	Times    *latencies         `json:"times_ms,omitempty"`
-	CPU      map[string]float64 `json:"cpu_ms_each,omitempty"`
-	Details  []detail           `json:"details,omitempty"`
-	Error    string             `json:"error,omitempty"`
+	Name     string    `json:"name"`
+	Title    string    `json:"title"`
+	Count    int       `json:"count"`
+	Seconds  float64   `json:"seconds"`
+	Rate     float64   `json:"per_second"`
+	Rounds   []float64 `json:"per_second_by_round"`
+	Baseline string    `json:"against,omitempty"`
+	Ratio    float64   `json:"ratio,omitempty"`
+	// the ratio of CPU times, on which other load has less influence
+	ByCPU   float64            `json:"ratio_by_cpu,omitempty"`
+	ByMean  float64            `json:"ratio_by_mean,omitempty"`
+	ByP50   float64            `json:"ratio_by_p50,omitempty"`
+	ByP99   float64            `json:"ratio_by_p99,omitempty"`
+	Times   *latencies         `json:"times_ms,omitempty"`
+	CPU     map[string]float64 `json:"cpu_ms_each,omitempty"`
+	Details []detail           `json:"details,omitempty"`
+	Error   string             `json:"error,omitempty"`
 }
 
 // latencies summarises the times of the operations, in milliseconds.
@@ -69,21 +71,39 @@ type report struct {
 	Figures  []result         `json:"figures"`
 }
 
-// resultOf adds up the samples of all rounds of a measurement (a figure). If the earlier results contain a successful result of the
-// figure's baseline, resultOf also computes the ratio of the figure to its baseline.
+// resultOf adds up the samples of all rounds of a measurement (a figure). If the earlier results contain a
+// successful result of the figure's baseline, resultOf also computes the ratio of the figure to its baseline.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)
-	r := result{Name: f.name, Title: f.title, Count: all.Count, Seconds: all.Seconds, Rate: all.rate(), CPU: all.cpuPerOperation()}
+	r := result{
+		Name:    f.name,
+		Title:   f.title,
+		Count:   all.Count,
+		Seconds: all.Seconds,
+		Rate:    all.rate(),
+		CPU:     all.cpuPerOperation(),
+	}
 	for _, one := range rounds {
 		r.Rounds = append(r.Rounds, one.rate())
 	}
 	if f.latencies && len(all.Times) > 0 {
-		r.Times = &latencies{Count: len(all.Times), Mean: milliseconds(mean(all.Times)), P50: milliseconds(percentile(all.Times, 50)),
-			P99: milliseconds(percentile(all.Times, 99)), Max: milliseconds(slices.Max(all.Times))}
+		r.Times = &latencies{
+			Count: len(all.Times),
+			Mean:  milliseconds(mean(all.Times)),
+			P50:   milliseconds(percentile(all.Times, 50)),
+			P99:   milliseconds(percentile(all.Times, 99)),
+			Max:   milliseconds(slices.Max(all.Times)),
+		}
 	}
 	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.baseline && e.Error == "" }); i >= 0 {
 		base := earlier[i]
-		r.Baseline, r.Ratio, r.ByCPU = f.baseline, ratio(r.Rate, base.Rate), ratio(base.totalCPU(), r.totalCPU())
+		r.Baseline, r.Ratio, r.ByCPU = f.baseline, ratio(
+			r.Rate,
+			base.Rate,
+		), ratio(
+			base.totalCPU(),
+			r.totalCPU(),
+		)
 		if base.Times != nil && r.Times != nil {
 			r.ByMean = ratio(base.Times.Mean, r.Times.Mean)
 			r.ByP50, r.ByP99 = ratio(base.Times.P50, r.Times.P50), ratio(base.Times.P99, r.Times.P99)
@@ -104,12 +124,22 @@ func (r result) totalCPU() float64 {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func (s settings) reported() reportedSettings {
-	return reportedSettings{InFlight: s.pace.InFlight, Rounds: s.rounds, Warmup: s.pace.Warmup.Seconds(), Window: s.pace.Window.Seconds()}
+	return reportedSettings{
+		InFlight: s.pace.InFlight,
+		Rounds:   s.rounds,
+		Warmup:   s.pace.Warmup.Seconds(),
+		Window:   s.pace.Window.Seconds(),
+	}
 }
 
 // describeMachine describes the machine and asks the servers for their versions.
 func describeMachine(ctx context.Context, s *stack) (machine, error) {
-	m := machine{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), DevServer: s.devServer}
+	m := machine{
+		Cores:     runtime.NumCPU(),
+		System:    runtime.GOOS + "/" + runtime.GOARCH,
+		Go:        runtime.Version(),
+		DevServer: s.devServer,
+	}
 	if err := s.rows.QueryRow(ctx, `select current_setting('server_version')`).Scan(&m.PostgreSQL); err != nil {
 		return m, err
 	}
@@ -118,8 +148,8 @@ func describeMachine(ctx context.Context, s *stack) (machine, error) {
 	return m, err
 }
 
-// write replaces the content of the file by the report. The replacement of the file is atomic, so a reader never sees an incomplete
-// report.
+// write replaces the content of the file by the report. The replacement of the file is atomic, so a reader
+// never sees an incomplete report.
 func (r report) write(file string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -138,8 +168,19 @@ const rowFormat = "%-22s %10s  %-30s %7s %12s  %s\n"
 // printHead prints the machine, the settings and the column titles of the table.
 func (r report) printHead(w io.Writer) {
 	m := r.Machine
-	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients, %d rounds with a window of %gs after a warm-up of %gs\n", m.Cores, m.System, m.Go,
-		m.PostgreSQL, m.Temporal, r.Settings.InFlight, r.Settings.Rounds, r.Settings.Window, r.Settings.Warmup)
+	fmt.Fprintf(
+		w,
+		"%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d clients, %d rounds with a window of %gs after a warm-up of %gs\n",
+		m.Cores,
+		m.System,
+		m.Go,
+		m.PostgreSQL,
+		m.Temporal,
+		r.Settings.InFlight,
+		r.Settings.Rounds,
+		r.Settings.Window,
+		r.Settings.Warmup,
+	)
 	if m.DevServer {
 		fmt.Fprintln(w, "Temporal is the dev server in memory: these results say nothing about production.")
 	}
@@ -155,7 +196,8 @@ func (r report) printFigure(w io.Writer, name string) {
 	}
 }
 
-// print prints the figure's line of the table. Below the figure's line of the table, print prints the figure's other values, indented.
+// print prints the figure's line of the table. Below the figure's line of the table, print prints the
+// figure's other values, indented.
 func (r result) print(w io.Writer) {
 	ofBaseline, byCPU, cpu := "", "", ""
 	if r.Baseline != "" {
@@ -172,10 +214,25 @@ func (r result) print(w io.Writer) {
 		fmt.Fprintf(w, "    FAILED: %s\n", r.Error)
 	}
 	if r.Times != nil {
-		fmt.Fprintf(w, "    mean %.2f ms, p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n", r.Times.Mean, r.Times.P50, r.Times.P99, r.Times.Max, r.Times.Count)
+		fmt.Fprintf(
+			w,
+			"    mean %.2f ms, p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n",
+			r.Times.Mean,
+			r.Times.P50,
+			r.Times.P99,
+			r.Times.Max,
+			r.Times.Count,
+		)
 	}
 	if r.ByP50 > 0 {
-		fmt.Fprintf(w, "    ratio by mean %.2f, by p50 %.2f, by p99 %.2f of %s\n", r.ByMean, r.ByP50, r.ByP99, r.Baseline)
+		fmt.Fprintf(
+			w,
+			"    ratio by mean %.2f, by p50 %.2f, by p99 %.2f of %s\n",
+			r.ByMean,
+			r.ByP50,
+			r.ByP99,
+			r.Baseline,
+		)
 	}
 	for _, d := range r.Details {
 		fmt.Fprintf(w, "    %s: %.1f\n", d.Name, d.Value)

@@ -11,16 +11,33 @@ func TestResultOf_RatioOfAllRoundsTogether(t *testing.T) {
 	t.Parallel()
 	base := resultOf(figure{name: "noop"}, []sample{
 		{Count: 100, Seconds: 1, CPU: cpuTimes{"server": 300 * time.Millisecond}},
-		{Count: 500, Seconds: 2, CPU: cpuTimes{"server": 150 * time.Millisecond, "bench": 150 * time.Millisecond}},
+		{
+			Count:   500,
+			Seconds: 2,
+			CPU:     cpuTimes{"server": 150 * time.Millisecond, "bench": 150 * time.Millisecond},
+		},
 	}, nil)
 
 	r := resultOf(figure{name: "ports", baseline: "noop"}, []sample{
 		{Count: 30, Seconds: 1, CPU: cpuTimes{"worker": 100 * time.Millisecond}},
-		{Count: 70, Seconds: 3, CPU: cpuTimes{"worker": 100 * time.Millisecond, "server": 50 * time.Millisecond}},
+		{
+			Count:   70,
+			Seconds: 3,
+			CPU:     cpuTimes{"worker": 100 * time.Millisecond, "server": 50 * time.Millisecond},
+		},
 	}, []result{base})
 
-	want := result{Name: "ports", Count: 100, Seconds: 4, Rate: 25, Rounds: []float64{30, 70.0 / 3}, Baseline: "noop", Ratio: 0.125, ByCPU: 0.4,
-		CPU: map[string]float64{"worker": 2, "server": 0.5}}
+	want := result{
+		Name:     "ports",
+		Count:    100,
+		Seconds:  4,
+		Rate:     25,
+		Rounds:   []float64{30, 70.0 / 3},
+		Baseline: "noop",
+		Ratio:    0.125,
+		ByCPU:    0.4,
+		CPU:      map[string]float64{"worker": 2, "server": 0.5},
+	}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
 	}

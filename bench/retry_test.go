@@ -11,7 +11,13 @@ import (
 func TestRetryUnavailable_RepeatsOnlyUnavailableErrors(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("the server refused the call")
-	answers := []error{context.DeadlineExceeded, serviceerror.NewDeadlineExceeded("late"), serviceerror.NewUnavailable("away"), refused, nil}
+	answers := []error{
+		context.DeadlineExceeded,
+		serviceerror.NewDeadlineExceeded("late"),
+		serviceerror.NewUnavailable("away"),
+		refused,
+		nil,
+	}
 	calls := 0
 
 	err := retryUnavailable(t.Context(), func() error {
@@ -20,11 +26,18 @@ func TestRetryUnavailable_RepeatsOnlyUnavailableErrors(t *testing.T) {
 	})
 
 	if !errors.Is(err, refused) || calls != 4 {
-		t.Errorf("retryUnavailable made %d calls and returned %v, want 4 calls and the error of the fourth", calls, err)
+		t.Errorf(
+			"retryUnavailable made %d calls and returned %v, want 4 calls and the error of the fourth",
+			calls,
+			err,
+		)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := retryUnavailable(ended, func() error { return context.DeadlineExceeded }); !errors.Is(err, context.DeadlineExceeded) {
+	if err := retryUnavailable(ended, func() error { return context.DeadlineExceeded }); !errors.Is(
+		err,
+		context.DeadlineExceeded,
+	) {
 		t.Errorf("retry after the end of the context: got error %v, want DeadlineExceeded", err)
 	}
 }

@@ -12,21 +12,34 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// rowWatcher polls database rows until objects have reached a state. One query reads the states of all awaited objects, so that the
-// number of queries does not grow with the number of objects.
+// rowWatcher polls database rows until objects have reached a state. One query reads the states of all
+// awaited objects, so that the number of queries does not grow with the number of objects.
 type rowWatcher struct {
-	rows     *pgxpool.Pool
-	pending  string // SQL query. Its parameter $1 is an array of IDs; it returns those that have not reached the state
+	rows *pgxpool.Pool
+	// SQL query. Its parameter $1 is an array of IDs; it returns those that have not reached the state
+	pending  string
 	interval time.Duration
 	wake     chan struct{} // receives when await adds an ID
 	mu       sync.Mutex
 	awaited  map[string]chan struct{} // closed when the object has reached the state
 }
 
-// newRowWatcher starts a watcher that runs until ctx ends. If a query of the watcher fails, the watcher calls the function `fail` with
-// the query's error.
-func newRowWatcher(ctx context.Context, rows *pgxpool.Pool, interval time.Duration, pending string, fail context.CancelCauseFunc) *rowWatcher {
-	w := &rowWatcher{rows: rows, pending: pending, interval: interval, wake: make(chan struct{}, 1), awaited: map[string]chan struct{}{}}
+// newRowWatcher starts a watcher that runs until ctx ends. If a query of the watcher fails, the watcher calls
+// the function `fail` with the query's error.
+func newRowWatcher(
+	ctx context.Context,
+	rows *pgxpool.Pool,
+	interval time.Duration,
+	pending string,
+	fail context.CancelCauseFunc,
+) *rowWatcher {
+	w := &rowWatcher{
+		rows:     rows,
+		pending:  pending,
+		interval: interval,
+		wake:     make(chan struct{}, 1),
+		awaited:  map[string]chan struct{}{},
+	}
 	go w.poll(ctx, fail)
 	return w
 }
@@ -105,7 +118,11 @@ func (w *rowWatcher) await(ctx context.Context, ids ...string) error {
 		select {
 		case <-c:
 		case <-ctx.Done():
-			return fmt.Errorf("wait until object %s reaches the awaited state: %w", ids[i], context.Cause(ctx))
+			return fmt.Errorf(
+				"wait until object %s reaches the awaited state: %w",
+				ids[i],
+				context.Cause(ctx),
+			)
 		}
 	}
 	return nil

@@ -12,8 +12,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// rpcAgent is an oslo.messaging client that sends the calls of Neutron's DHCP and Open vSwitch agents and subscribes to the topics of
-// both agents. The calls, topics and envelopes of rpcAgent equal those that were recorded from the Neutron agents of Debian.
+// rpcAgent is an oslo.messaging client that sends the calls of Neutron's DHCP and Open vSwitch agents and
+// subscribes to the topics of both agents. The calls, topics and envelopes of rpcAgent equal those that were
+// recorded from the Neutron agents of Debian.
 type rpcAgent struct {
 	conn    *amqp.Connection
 	channel *amqp.Channel
@@ -49,11 +50,17 @@ func (a *rpcAgent) subscribe() (err error) {
 		return err
 	}
 	own := "dhcp_agent." + dhcpHost
-	err = errors.Join(a.channel.ExchangeDeclare("neutron", "topic", false, false, false, false, nil), a.discard(own, nil, "neutron", own))
+	err = errors.Join(
+		a.channel.ExchangeDeclare("neutron", "topic", false, false, false, false, nil),
+		a.discard(own, nil, "neutron", own),
+	)
 	for kind, version := range objectVersions {
 		topic := "neutron-vo-" + kind + "-" + version
-		err = errors.Join(err, a.channel.ExchangeDeclare(topic+"_fanout", "fanout", false, true, false, false, nil),
-			a.discard(topic+"_fanout_"+hexID(), expires, topic+"_fanout", topic))
+		err = errors.Join(
+			err,
+			a.channel.ExchangeDeclare(topic+"_fanout", "fanout", false, true, false, false, nil),
+			a.discard(topic+"_fanout_"+hexID(), expires, topic+"_fanout", topic),
+		)
 	}
 	return err
 }
@@ -78,17 +85,42 @@ func (a *rpcAgent) discard(queue string, args amqp.Table, exchange, key string) 
 }
 
 // objectVersions are the versioned objects whose updates an Open vSwitch agent of Debian 12 receives.
-var objectVersions = map[string]string{"Port": "1.7", "Subnet": "1.1", "Network": "1.1", "SecurityGroup": "1.5", "SecurityGroupRule": "1.2"}
+var objectVersions = map[string]string{
+	"Port":              "1.7",
+	"Subnet":            "1.1",
+	"Network":           "1.1",
+	"SecurityGroup":     "1.5",
+	"SecurityGroupRule": "1.2",
+}
 
 // reportStart sends the first report_state of both agents.
 func (a *rpcAgent) reportStart(ctx context.Context) error {
 	state := func(kind, host string, versions map[string]string) error {
-		_, err := a.call(ctx, "q-reports-plugin", "report_state", "1.2", attributes{"time": time.Now().UTC().Format("2006-01-02T15:04:05.000000"),
-			"agent_state": attributes{"agent_state": attributes{"agent_type": kind, "host": host, "binary": "bench", "topic": "N/A",
-				"configurations": attributes{}, "start_flag": true, "uuid": uuid.NewString(), "resource_versions": versions}}})
+		_, err := a.call(
+			ctx,
+			"q-reports-plugin",
+			"report_state",
+			"1.2",
+			attributes{"time": time.Now().UTC().Format("2006-01-02T15:04:05.000000"),
+				"agent_state": attributes{
+					"agent_state": attributes{
+						"agent_type":        kind,
+						"host":              host,
+						"binary":            "bench",
+						"topic":             "N/A",
+						"configurations":    attributes{},
+						"start_flag":        true,
+						"uuid":              uuid.NewString(),
+						"resource_versions": versions,
+					},
+				}},
+		)
 		return err
 	}
-	return errors.Join(state("DHCP agent", dhcpHost, nil), state("Open vSwitch agent", l2Host, objectVersions))
+	return errors.Join(
+		state("DHCP agent", dhcpHost, nil),
+		state("Open vSwitch agent", l2Host, objectVersions),
+	)
 }
 
 // reportReady sends dhcp_ready_on_ports.
@@ -99,8 +131,19 @@ func (a *rpcAgent) reportReady(ctx context.Context, ports []string) error {
 
 // reportUp sends update_device_list and checks that berth accepted every device.
 func (a *rpcAgent) reportUp(ctx context.Context, ports []string) error {
-	result, err := a.call(ctx, "q-plugin", "update_device_list", "1.9", attributes{"devices_up": ports, "devices_down": []string{},
-		"agent_id": "ovs-agent-" + l2Host, "host": l2Host, "refresh_tunnels": false})
+	result, err := a.call(
+		ctx,
+		"q-plugin",
+		"update_device_list",
+		"1.9",
+		attributes{
+			"devices_up":      ports,
+			"devices_down":    []string{},
+			"agent_id":        "ovs-agent-" + l2Host,
+			"host":            l2Host,
+			"refresh_tunnels": false,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -108,7 +151,8 @@ func (a *rpcAgent) reportUp(ctx context.Context, ports []string) error {
 		Up     []string `json:"devices_up"`
 		Failed []string `json:"failed_devices_up"`
 	}
-	if err := json.Unmarshal(result, &done); err != nil || len(done.Up) != len(ports) || len(done.Failed) > 0 {
+	if err := json.Unmarshal(result, &done); err != nil || len(done.Up) != len(ports) ||
+		len(done.Failed) > 0 {
 		return fmt.Errorf("report %d devices as up: berth answered %s: %w", len(ports), result, err)
 	}
 	return nil
@@ -121,9 +165,24 @@ type envelope struct {
 }
 
 // call sends an RPC call of a method to a topic, and returns the result of the method.
-func (a *rpcAgent) call(ctx context.Context, topic, method, version string, args attributes) (json.RawMessage, error) {
-	m := attributes{"method": method, "args": args, "version": version, "_msg_id": hexID(), "_reply_q": a.queue, "_timeout": nil, "_unique_id": hexID(),
-		"_context_is_admin": true, "_context_roles": []string{}, "_context_request_id": "req-" + uuid.NewString(), "_context_user_identity": "- - - - -"}
+func (a *rpcAgent) call(
+	ctx context.Context,
+	topic, method, version string,
+	args attributes,
+) (json.RawMessage, error) {
+	m := attributes{
+		"method":                 method,
+		"args":                   args,
+		"version":                version,
+		"_msg_id":                hexID(),
+		"_reply_q":               a.queue,
+		"_timeout":               nil,
+		"_unique_id":             hexID(),
+		"_context_is_admin":      true,
+		"_context_roles":         []string{},
+		"_context_request_id":    "req-" + uuid.NewString(),
+		"_context_user_identity": "- - - - -",
+	}
 	for _, null := range []string{"user", "project_id", "system_scope", "project", "domain", "user_domain", "project_domain", "auth_token", "global_request_id", "resource_uuid"} {
 		m["_context_"+null] = nil
 	}
@@ -135,15 +194,29 @@ func (a *rpcAgent) call(ctx context.Context, topic, method, version string, args
 	if err != nil {
 		return nil, err
 	}
-	err = a.channel.PublishWithContext(ctx, "neutron", topic, true, false, amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8",
-		DeliveryMode: amqp.Persistent, Headers: amqp.Table{}, Expiration: "60000", Body: body})
+	err = a.channel.PublishWithContext(
+		ctx,
+		"neutron",
+		topic,
+		true,
+		false,
+		amqp.Publishing{
+			ContentType:     "application/json",
+			ContentEncoding: "utf-8",
+			DeliveryMode:    amqp.Persistent,
+			Headers:         amqp.Table{},
+			Expiration:      "60000",
+			Body:            body,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
 	return a.awaitReply(ctx, method)
 }
 
-// awaitReply returns the result in the next reply. If the next reply contains a failure, awaitReply returns an error.
+// awaitReply returns the result in the next reply. If the next reply contains a failure, awaitReply returns
+// an error.
 func (a *rpcAgent) awaitReply(ctx context.Context, method string) (json.RawMessage, error) {
 	select {
 	case <-ctx.Done():

@@ -10,7 +10,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// The rates, in ports per second, that Neutron reaches on two CPU cores with the calls dhcp_ready_on_ports and update_device_list.
+// The rates, in ports per second, that Neutron reaches on two CPU cores with the calls dhcp_ready_on_ports
+// and update_device_list.
 const (
 	neutronReadyRate = 260
 	neutronUpRate    = 12
@@ -29,38 +30,56 @@ type rpcFigure struct {
 	agent *rpcAgent
 }
 
-// openReady measures the RPC call dhcp_ready_on_ports: the time until the call is answered and the ports no longer wait for DHCP.
+// openReady measures the RPC call dhcp_ready_on_ports: the time until the call is answered and the ports no
+// longer wait for DHCP.
 func openReady(ctx context.Context, s *stack) (*subject, error) {
-	return openRPCFigure(ctx, s, neutronReadyRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
-		return r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady)
-	})
+	return openRPCFigure(
+		ctx,
+		s,
+		neutronReadyRate,
+		func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
+			return r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady)
+		},
+	)
 }
 
-// openUp measures the RPC call update_device_list for ports whose DHCP is ready: the time until the call is answered and the ports are
-// ACTIVE.
+// openUp measures the RPC call update_device_list for ports whose DHCP is ready: the time until the call is
+// answered and the ports are ACTIVE.
 func openUp(ctx context.Context, s *stack) (*subject, error) {
-	return openRPCFigure(ctx, s, neutronUpRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
-		if _, err := r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady); err != nil {
-			return sample{}, err
-		}
-		if err := r.awaitNotificationsSent(ctx); err != nil {
-			return sample{}, err
-		}
-		one, err := r.reportBatches(ctx, ports, upBatch, r.agent.reportUp)
-		if err != nil {
+	return openRPCFigure(
+		ctx,
+		s,
+		neutronUpRate,
+		func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
+			if _, err := r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady); err != nil {
+				return sample{}, err
+			}
+			if err := r.awaitNotificationsSent(ctx); err != nil {
+				return sample{}, err
+			}
+			one, err := r.reportBatches(ctx, ports, upBatch, r.agent.reportUp)
+			if err != nil {
+				return one, err
+			}
+			var down int
+			err = r.rows.QueryRow(ctx, `select count(*) from port where id = any($1::uuid[]) and status <> 'ACTIVE'`, ports).
+				Scan(&down)
+			if err == nil && down > 0 {
+				err = fmt.Errorf("all calls are answered, but %d ports are not ACTIVE", down)
+			}
 			return one, err
-		}
-		var down int
-		err = r.rows.QueryRow(ctx, `select count(*) from port where id = any($1::uuid[]) and status <> 'ACTIVE'`, ports).Scan(&down)
-		if err == nil && down > 0 {
-			err = fmt.Errorf("all calls are answered, but %d ports are not ACTIVE", down)
-		}
-		return one, err
-	})
+		},
+	)
 }
 
-// openRPCFigure opens a figure that measures RPC calls about new ports and compares their rate with Neutron's.
-func openRPCFigure(ctx context.Context, s *stack, neutronRate float64, measure func(context.Context, *rpcFigure, []string) (sample, error)) (*subject, error) {
+// openRPCFigure opens a figure that measures RPC calls about new ports and compares their rate with
+// Neutron's.
+func openRPCFigure(
+	ctx context.Context,
+	s *stack,
+	neutronRate float64,
+	measure func(context.Context, *rpcFigure, []string) (sample, error),
+) (*subject, error) {
 	r := &rpcFigure{idleFigure: &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval)}}
 	var all []sample
 	return &subject{
@@ -82,7 +101,9 @@ func openRPCFigure(ctx context.Context, s *stack, neutronRate float64, measure f
 		},
 		tearDown: r.stopRPC,
 		details: func(context.Context) ([]detail, error) {
-			return []detail{{"times Neutron's ports per second on two cores", ratio(sum(all).rate(), neutronRate)}}, nil
+			return []detail{
+				{"times Neutron's ports per second on two cores", ratio(sum(all).rate(), neutronRate)},
+			}, nil
 		},
 	}, nil
 }
@@ -132,9 +153,15 @@ func (r *rpcFigure) awaitNotificationsSent(ctx context.Context) error {
 	return nil
 }
 
-// reportBatches reports ports in batches. reportBatches waits for the reply to each call before it sends the next call, as an agent does.
-// The sample that reportBatches returns contains the number of ports and the duration of each call.
-func (r *rpcFigure) reportBatches(ctx context.Context, ports []string, batch int, call func(context.Context, []string) error) (sample, error) {
+// reportBatches reports ports in batches. reportBatches waits for the reply to each call before it sends the
+// next call, as an agent does. The sample that reportBatches returns contains the number of ports and the
+// duration of each call.
+func (r *rpcFigure) reportBatches(
+	ctx context.Context,
+	ports []string,
+	batch int,
+	call func(context.Context, []string) error,
+) (sample, error) {
 	one := sample{Count: len(ports)}
 	before, err := readCPUTimes()
 	if err != nil {

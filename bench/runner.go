@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// runner measures the figures round by round; in each round the runner measures one figure after the other. After each figure the runner
-// writes all results so far to the JSON file. If a figure fails, the runner reports the failure and does not measure the failed figure
-// again. After a failure of a figure, the runner closes the stack, because the state of the stack is unknown, and opens a new stack for
-// the next figure.
+// runner measures the figures round by round; in each round the runner measures one figure after the other.
+// After each figure the runner writes all results so far to the JSON file. If a figure fails, the runner
+// reports the failure and does not measure the failed figure again. After a failure of a figure, the runner
+// closes the stack, because the state of the stack is unknown, and opens a new stack for the next figure.
 type runner struct {
 	settings  settings
 	openStack func(context.Context) (*stack, error)
@@ -19,7 +19,8 @@ type runner struct {
 	runs      []*figureRun
 	stdout    io.Writer
 	logf      func(string, ...any)
-	quiet     func(context.Context) (share float64, err error) // waits for quiet servers before each measurement; nil: measures immediately
+	// waits for quiet servers before each measurement; nil: measures immediately
+	quiet func(context.Context) (share float64, err error)
 }
 
 // figureRun holds a figure and the results of its completed rounds.
@@ -31,16 +32,26 @@ type figureRun struct {
 	err     error
 }
 
-func newRunner(s settings, stdout io.Writer, logf func(string, ...any), openStack func(context.Context) (*stack, error)) *runner {
-	r := &runner{settings: s, openStack: openStack, stdout: stdout, logf: logf}
+func newRunner(
+	s settings,
+	stdout io.Writer,
+	logf func(string, ...any),
+	openStack func(context.Context) (*stack, error),
+) *runner {
+	r := &runner{
+		settings:  s,
+		openStack: openStack,
+		stdout:    stdout,
+		logf:      logf,
+	}
 	for _, f := range s.figures {
 		r.runs = append(r.runs, &figureRun{figure: f})
 	}
 	return r
 }
 
-// run measures all figures, round by round. If a figure fails, run still measures the other figures and then returns an error. If ctx
-// ends or a stack does not start, run returns an error immediately.
+// run measures all figures, round by round. If a figure fails, run still measures the other figures and then
+// returns an error. If ctx ends or a stack does not start, run returns an error immediately.
 func (r *runner) run(ctx context.Context) error {
 	defer r.closeStack()
 	for round := range r.settings.rounds {
@@ -68,8 +79,8 @@ func (r *runner) run(ctx context.Context) error {
 	return r.failures()
 }
 
-// measure measures one round of a figure. After the figure's last round, measure also collects the figure's details (such as SQL
-// statements per operation).
+// measure measures one round of a figure. After the figure's last round, measure also collects the figure's
+// details (such as SQL statements per operation).
 func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err error) {
 	st := r.stack
 	defer func() {
@@ -111,8 +122,8 @@ func (r *runner) awaitQuiet(ctx context.Context, figure string) error {
 	return err
 }
 
-// ensureStack starts a stack unless one is running. The first start also prints the machine, the settings and the column titles of the
-// table.
+// ensureStack starts a stack unless one is running. The first start also prints the machine, the settings and
+// the column titles of the table.
 func (r *runner) ensureStack(ctx context.Context) (err error) {
 	if r.stack != nil {
 		return nil
@@ -127,7 +138,8 @@ func (r *runner) ensureStack(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeStack closes the current stack. The runner opens the figures of the closed stack again on the next stack.
+// closeStack closes the current stack. The runner opens the figures of the closed stack again on the next
+// stack.
 func (r *runner) closeStack() {
 	if r.stack == nil {
 		return
@@ -139,8 +151,8 @@ func (r *runner) closeStack() {
 	}
 }
 
-// publish writes all results so far to the JSON file. If the figure f has completed its last round or has failed, publish also prints the
-// result of f.
+// publish writes all results so far to the JSON file. If the figure f has completed its last round or has
+// failed, publish also prints the result of f.
 func (r *runner) publish(f *figureRun, last bool) error {
 	all := r.report()
 	if last || f.err != nil {

@@ -28,15 +28,20 @@ func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
 // fakeFigure returns a figure whose n-th round returns the n-th element of `results`.
 func fakeFigure(name, baseline string, results ...error) figure {
 	round := 0
-	return figure{name: name, baseline: baseline, windowShare: 1, open: func(context.Context, *stack) (*subject, error) {
-		return &subject{
-			measureRound: func(context.Context, pace) (sample, error) {
-				round++
-				return sample{Count: 10, Seconds: 1}, results[round-1]
-			},
-			details: func(context.Context) ([]detail, error) { return []detail{{"rounds", float64(round)}}, nil },
-		}, nil
-	}}
+	return figure{
+		name:        name,
+		baseline:    baseline,
+		windowShare: 1,
+		open: func(context.Context, *stack) (*subject, error) {
+			return &subject{
+				measureRound: func(context.Context, pace) (sample, error) {
+					round++
+					return sample{Count: 10, Seconds: 1}, results[round-1]
+				},
+				details: func(context.Context) ([]detail, error) { return []detail{{"rounds", float64(round)}}, nil },
+			}, nil
+		},
+	}
 }
 
 func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
@@ -44,20 +49,56 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	broken := errors.New("broken")
 	stacks, stdout := &fakeStacks{}, &bytes.Buffer{}
 	set := settings{rounds: 2, out: filepath.Join(t.TempDir(), "bench.json"), figures: []figure{
-		fakeFigure("first", "", nil, nil), fakeFigure("failing", "first", nil, broken), fakeFigure("last", "failing", nil, nil)}}
+		fakeFigure(
+			"first",
+			"",
+			nil,
+			nil,
+		), fakeFigure("failing", "first", nil, broken), fakeFigure("last", "failing", nil, nil)}}
 
 	err := newRunner(set, stdout, t.Logf, stacks.open).run(t.Context())
 
-	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "1 of 3 measurements failed: failing: broken") {
-		t.Errorf("run three figures of which one fails: got error %v, want an error that names the failing figure", err)
+	if !errors.Is(err, broken) ||
+		!strings.Contains(err.Error(), "1 of 3 measurements failed: failing: broken") {
+		t.Errorf(
+			"run three figures of which one fails: got error %v, want an error that names the failing figure",
+			err,
+		)
 	}
 	if stacks.opened != 2 || stacks.closed != 2 {
-		t.Errorf("run with one failing figure: %d stacks opened, %d closed; want 2 and 2, because the failure needs a second stack", stacks.opened, stacks.closed)
+		t.Errorf(
+			"run with one failing figure: %d stacks opened, %d closed; want 2 and 2, because the failure needs a second stack",
+			stacks.opened,
+			stacks.closed,
+		)
 	}
 	want := []result{
-		{Name: "first", Count: 20, Seconds: 2, Rate: 10, Rounds: []float64{10, 10}, Details: []detail{{"rounds", 2}}},
-		{Name: "failing", Count: 10, Seconds: 1, Rate: 10, Rounds: []float64{10}, Baseline: "first", Ratio: 1, Error: "broken"},
-		{Name: "last", Count: 20, Seconds: 2, Rate: 10, Rounds: []float64{10, 10}, Details: []detail{{"rounds", 2}}},
+		{
+			Name:    "first",
+			Count:   20,
+			Seconds: 2,
+			Rate:    10,
+			Rounds:  []float64{10, 10},
+			Details: []detail{{"rounds", 2}},
+		},
+		{
+			Name:     "failing",
+			Count:    10,
+			Seconds:  1,
+			Rate:     10,
+			Rounds:   []float64{10},
+			Baseline: "first",
+			Ratio:    1,
+			Error:    "broken",
+		},
+		{
+			Name:    "last",
+			Count:   20,
+			Seconds: 2,
+			Rate:    10,
+			Rounds:  []float64{10, 10},
+			Details: []detail{{"rounds", 2}},
+		},
 	}
 	if diff := cmp.Diff(want, readReport(t, set.out).Figures); diff != "" {
 		t.Error(diff)
@@ -90,18 +131,30 @@ func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
 func TestRunner_ProcessThatEndsFailsTheFigure(t *testing.T) {
 	t.Parallel()
 	crashed := errors.New("worker ended unexpectedly")
-	waiting := figure{name: "waiting", windowShare: 1, open: func(_ context.Context, s *stack) (*subject, error) {
-		return &subject{measureRound: func(ctx context.Context, _ pace) (sample, error) {
-			s.fail(crashed)
-			<-ctx.Done()
-			return sample{}, ctx.Err()
-		}}, nil
-	}}
+	waiting := figure{
+		name:        "waiting",
+		windowShare: 1,
+		open: func(_ context.Context, s *stack) (*subject, error) {
+			return &subject{measureRound: func(ctx context.Context, _ pace) (sample, error) {
+				s.fail(crashed)
+				<-ctx.Done()
+				return sample{}, ctx.Err()
+			}}, nil
+		},
+	}
 
-	err := newRunner(settings{rounds: 1, figures: []figure{waiting}}, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open).run(t.Context())
+	err := newRunner(
+		settings{rounds: 1, figures: []figure{waiting}},
+		&bytes.Buffer{},
+		t.Logf,
+		(&fakeStacks{}).open,
+	).run(t.Context())
 
 	if !errors.Is(err, crashed) {
-		t.Errorf("run whose worker process ended unexpectedly: got error %v, want the error of that process", err)
+		t.Errorf(
+			"run whose worker process ended unexpectedly: got error %v, want the error of that process",
+			err,
+		)
 	}
 }
 
@@ -116,10 +169,20 @@ func TestRunner_StopsWhenInterrupted(t *testing.T) {
 	}
 	stacks := &fakeStacks{}
 
-	err := newRunner(settings{rounds: 1, figures: []figure{first, fakeFigure("second", "", nil)}}, &bytes.Buffer{}, t.Logf, stacks.open).run(ctx)
+	err := newRunner(
+		settings{rounds: 1, figures: []figure{first, fakeFigure("second", "", nil)}},
+		&bytes.Buffer{},
+		t.Logf,
+		stacks.open,
+	).run(ctx)
 
 	if !errors.Is(err, interrupted) || stacks.opened != 1 || stacks.closed != 1 {
-		t.Errorf("interrupt a run: got error %v, %d stacks opened, %d closed; want the interrupt's error, 1 and 1", err, stacks.opened, stacks.closed)
+		t.Errorf(
+			"interrupt a run: got error %v, %d stacks opened, %d closed; want the interrupt's error, 1 and 1",
+			err,
+			stacks.opened,
+			stacks.closed,
+		)
 	}
 }
 

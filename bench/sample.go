@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// operation executes one operation of a measurement. The result `count` is the number that this operation adds to the measurement's
-// count. The parameter `client` is the number of the concurrent client that calls the operation.
+// operation executes one operation of a measurement. The result `count` is the number that this operation
+// adds to the measurement's count. The parameter `client` is the number of the concurrent client that calls
+// the operation.
 type operation func(ctx context.Context, client int) (count int, err error)
 
-// pace holds the number of clients, the warm-up and the window of a measurement. The window is the time after the warm-up in which measure
-// counts operations.
+// pace holds the number of clients, the warm-up and the window of a measurement. The window is the time after
+// the warm-up in which measure counts operations.
 type pace struct {
 	InFlight int           // concurrent clients
 	Warmup   time.Duration // operations that end during the warm-up are not counted
@@ -63,9 +64,9 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// measure runs operations on p.InFlight concurrent clients and counts the operations that end inside the window. When the window closes,
-// measure waits for the operations that are still running. If an operation returns an error, measure stops all clients and returns this
-// error.
+// measure runs operations on p.InFlight concurrent clients and counts the operations that end inside the
+// window. When the window closes, measure waits for the operations that are still running. If an operation
+// returns an error, measure stops all clients and returns this error.
 func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	var count atomic.Int64
 	var open atomic.Bool // true while the window is open

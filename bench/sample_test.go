@@ -14,8 +14,8 @@ func TestMeasure_CountsOnlyTheWindow(t *testing.T) {
 	synctest.Test(t, checkWindow)
 }
 
-// checkWindow calls measure with the fake clock of synctest and checks which operations count. Because the clock is fake, the times in
-// this test do not depend on the speed of the machine.
+// checkWindow calls measure with the fake clock of synctest and checks which operations count. Because the
+// clock is fake, the times in this test do not depend on the speed of the machine.
 func checkWindow(t *testing.T) {
 	var running, most atomic.Int64
 	var begun [3]bool
@@ -35,10 +35,19 @@ func checkWindow(t *testing.T) {
 	s, err := measure(t.Context(), pace{InFlight: 3, Warmup: 3 * time.Second, Window: time.Second}, op)
 
 	if err != nil || s.Count == 0 || s.Count >= 1_000_000 {
-		t.Errorf("measure: got count %d, error %v; want only the operations that end inside the window", s.Count, err)
+		t.Errorf(
+			"measure: got count %d, error %v; want only the operations that end inside the window",
+			s.Count,
+			err,
+		)
 	}
 	if s.Seconds != 1 || running.Load() != 0 || most.Load() > 3 {
-		t.Errorf("measure with 3 clients: got a window of %v s, %d operations running at the end, %d at the same time; want 1 s, 0 and at most 3", s.Seconds, running.Load(), most.Load())
+		t.Errorf(
+			"measure with 3 clients: got a window of %v s, %d operations running at the end, %d at the same time; want 1 s, 0 and at most 3",
+			s.Seconds,
+			running.Load(),
+			most.Load(),
+		)
 	}
 }
 
@@ -54,9 +63,17 @@ func TestMeasure_FirstErrorEndsAllClients(t *testing.T) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	})
-	_, timedErr := measureTimes(t.Context(), pace{Window: time.Hour}, func(context.Context) (time.Duration, error) { return 0, broken })
+	_, timedErr := measureTimes(
+		t.Context(),
+		pace{Window: time.Hour},
+		func(context.Context) (time.Duration, error) { return 0, broken },
+	)
 
 	if !errors.Is(err, broken) || !errors.Is(timedErr, broken) {
-		t.Errorf("measure a failing operation: measure returned %v and measureTimes %v, want the operation's error from both", err, timedErr)
+		t.Errorf(
+			"measure a failing operation: measure returned %v and measureTimes %v, want the operation's error from both",
+			err,
+			timedErr,
+		)
 	}
 }

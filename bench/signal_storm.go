@@ -26,12 +26,19 @@ type stormFigure struct {
 	runs      []int        // history events of each run of the workflow
 }
 
-// openStorm measures how fast the workflow of one port processes signals with agents' reports. Two of the signals name the hosts of the
-// port's L2 agent and DHCP agent, and make the port ACTIVE. All signals of openStorm except two name a host that the port does not wait
-// for, so berth only counts these signals. openStorm fails if a signal is rejected or lost.
+// openStorm measures how fast the workflow of one port processes signals with agents' reports. Two of the
+// signals name the hosts of the port's L2 agent and DHCP agent, and make the port ACTIVE. All signals of
+// openStorm except two name a host that the port does not wait for, so berth only counts these signals.
+// openStorm fails if a signal is rejected or lost.
 func openStorm(ctx context.Context, s *stack) (*subject, error) {
 	t := &stormFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), signals: s.signals}
-	return &subject{agents: s.api, setUp: t.createNetworks, measureRound: t.measureRound, tearDown: t.check, details: t.details}, nil
+	return &subject{
+		agents:       s.api,
+		setUp:        t.createNetworks,
+		measureRound: t.measureRound,
+		tearDown:     t.check,
+		details:      t.details,
+	}, nil
 }
 
 func (t *stormFigure) details(context.Context) ([]detail, error) {
@@ -47,7 +54,8 @@ func (t *stormFigure) details(context.Context) ([]detail, error) {
 	}, nil
 }
 
-// measureRound sends all signals from many concurrent clients, and waits until the port's row has counted all signals.
+// measureRound sends all signals from many concurrent clients, and waits until the port's row has counted all
+// signals.
 func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) {
 	var err error
 	if t.port, err = t.createPort(ctx, 0); err != nil {
@@ -77,7 +85,12 @@ func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) 
 			return one, err
 		}
 		if time.Since(begin) > 10*waitTimeout {
-			return one, fmt.Errorf("the port's row has counted only %d of %d reports from another host: %w", ignored, t.signals-2, errTimeout)
+			return one, fmt.Errorf(
+				"the port's row has counted only %d of %d reports from another host: %w",
+				ignored,
+				t.signals-2,
+				errTimeout,
+			)
 		}
 	}
 	one.Seconds = time.Since(begin).Seconds()
@@ -86,8 +99,8 @@ func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) 
 	return one, errors.Join(context.Cause(ctx), cpuErr, err)
 }
 
-// nth returns the n-th report. Two of the reports are from the hosts of the port's agents and make the port ACTIVE; all other reports are
-// from a host that the port does not wait for.
+// nth returns the n-th report. Two of the reports are from the hosts of the port's agents and make the port
+// ACTIVE; all other reports are from a host that the port does not wait for.
 func (t *stormFigure) nth(i int) contract.Report {
 	switch i {
 	case t.signals / 3:
@@ -99,15 +112,23 @@ func (t *stormFigure) nth(i int) contract.Report {
 	}
 }
 
-// check returns an error if the port is not ACTIVE with revision 2, the first revision after its creation. check also returns an error if
-// the port's row has not counted every report from the host bench-elsewhere, for which the port does not wait. The row may count a report
-// twice, because Temporal repeats a workflow task if signals arrive at the end of the task.
+// check returns an error if the port is not ACTIVE with revision 2, the first revision after its creation.
+// check also returns an error if the port's row has not counted every report from the host bench-elsewhere,
+// for which the port does not wait. The row may count a report twice, because Temporal repeats a workflow
+// task if signals arrive at the end of the task.
 func (t *stormFigure) check(ctx context.Context) error {
 	var status string
 	var revision, ignored int
-	err := t.rows.QueryRow(ctx, `select status, revision, ignored_reports from port where id = $1`, t.port).Scan(&status, &revision, &ignored)
+	err := t.rows.QueryRow(ctx, `select status, revision, ignored_reports from port where id = $1`, t.port).
+		Scan(&status, &revision, &ignored)
 	if err == nil && (status != "ACTIVE" || revision != 2 || ignored < t.signals-2) {
-		err = fmt.Errorf("after %d signals the port has status %s, revision %d and %d ignored reports; want ACTIVE, revision 2 and all signals but two ignored", t.signals, status, revision, ignored)
+		err = fmt.Errorf(
+			"after %d signals the port has status %s, revision %d and %d ignored reports; want ACTIVE, revision 2 and all signals but two ignored",
+			t.signals,
+			status,
+			revision,
+			ignored,
+		)
 	}
 	t.processed, t.revisions = ignored+2, revision-1
 	if err == nil {
@@ -136,13 +157,18 @@ func (s *stack) runLengths(ctx context.Context, id string) (runs []int, err erro
 			return nil, err
 		}
 		runs = append(runs, int(d.GetWorkflowExecutionInfo().GetHistoryLength()))
-		first, err := s.temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
-			Namespace: "default", Execution: d.GetWorkflowExecutionInfo().GetExecution(), MaximumPageSize: 1,
-			HistoryEventFilterType: enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT})
+		first, err := s.temporal.WorkflowService().
+			GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+				Namespace:              "default",
+				Execution:              d.GetWorkflowExecutionInfo().GetExecution(),
+				MaximumPageSize:        1,
+				HistoryEventFilterType: enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT,
+			})
 		if err != nil {
 			return nil, err
 		}
-		run = first.GetHistory().GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+		run = first.GetHistory().GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().
+			GetContinuedExecutionRunId()
 	}
 	return runs, nil
 }

@@ -20,8 +20,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. stack also holds the clients of PostgreSQL,
-// Temporal and berth that the measurements use.
+// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova. stack also holds the
+// clients of PostgreSQL, Temporal and berth that the measurements use.
 type stack struct {
 	ctx       context.Context // ends when the stack closes or when one of its processes ends unexpectedly
 	fail      context.CancelCauseFunc
@@ -51,8 +51,15 @@ func openStack(ctx context.Context, set settings, logf func(string, ...any)) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &stack{dir: dir, clients: set.pace.InFlight, signals: set.signals, idlePorts: set.idlePorts,
-		devServer: set.devServer, worker: set.worker, datasets: map[string]*api{}}
+	s := &stack{
+		dir:       dir,
+		clients:   set.pace.InFlight,
+		signals:   set.signals,
+		idlePorts: set.idlePorts,
+		devServer: set.devServer,
+		worker:    set.worker,
+		datasets:  map[string]*api{},
+	}
 	s.ctx, s.fail = context.WithCancelCause(ctx)
 	err = s.start(s.ctx, set, logf)
 	if err == nil {
@@ -101,9 +108,13 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 		return err
 	}
 	s.temporal, err = client.DialContext(ctx, client.Options{
-		HostPort:          s.server.Address,
-		Logger:            log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as berth does on loopback
+		HostPort: s.server.Address,
+		Logger: log.NewStructuredLogger(
+			slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		),
+		ConnectionOptions: client.ConnectionOptions{
+			GrpcCompression: &client.GrpcCompressionNone{},
+		}, // as berth does on loopback
 	})
 	if err != nil {
 		return err
@@ -111,8 +122,9 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 	return s.awaitFirstFullSync(ctx)
 }
 
-// awaitFirstFullSync requests the full sync that a new controller needs, and waits until this full sync is complete. If
-// awaitFirstFullSync did not request the full sync, berth itself would start a full sync during a measurement.
+// awaitFirstFullSync requests the full sync that a new controller needs, and waits until this full sync is
+// complete. If awaitFirstFullSync did not request the full sync, berth itself would start a full sync during
+// a measurement.
 func (s *stack) awaitFirstFullSync(ctx context.Context) error {
 	if err := s.api.post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
 		return err
@@ -134,7 +146,10 @@ func (s *stack) startTemporal(ctx context.Context, progress func(string)) error 
 		if err != nil {
 			return err
 		}
-		s.server, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{CLI: cli, Dir: dir, Memory: true})
+		s.server, err = devstack.StartTemporal(
+			ctx,
+			devstack.TemporalOptions{CLI: cli, Dir: dir, Memory: true},
+		)
 		return err
 	}
 	programs, err := devstack.TemporalServer(ctx, progress)
@@ -145,8 +160,8 @@ func (s *stack) startTemporal(ctx context.Context, progress func(string)) error 
 	return err
 }
 
-// runProcess runs a program until ctx ends. The returned channel receives the error with which the program ended. If the program ends
-// before ctx ends, runProcess ends the stack's context with an error.
+// runProcess runs a program until ctx ends. The returned channel receives the error with which the program
+// ended. If the program ends before ctx ends, runProcess ends the stack's context with an error.
 func (s *stack) runProcess(ctx context.Context, cmd *exec.Cmd) <-chan error {
 	ended := make(chan error, 1)
 	s.children.Go(func() {
@@ -196,7 +211,10 @@ func (s *stack) errorLogTail() string {
 	var tail strings.Builder
 	for _, name := range logs {
 		raw, _ := os.ReadFile(name)
-		lines := slices.DeleteFunc(strings.Split(string(raw), "\n"), func(l string) bool { return !strings.Contains(l, "ERROR") })
+		lines := slices.DeleteFunc(
+			strings.Split(string(raw), "\n"),
+			func(l string) bool { return !strings.Contains(l, "ERROR") },
+		)
 		for _, l := range lines[max(0, len(lines)-errorLogLines):] {
 			fmt.Fprintf(&tail, "\n%s: %s", filepath.Base(name), l)
 		}

@@ -9,10 +9,15 @@ import (
 	"time"
 )
 
-// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while the function `do` runs. The function `do`
-// returns the number of operations that it has executed; the returned details are averages over these operations. countStatements does
-// not count the statements that bench itself executes.
-func (s *stack) countStatements(ctx context.Context, each string, do func(context.Context) (int, error)) ([]detail, error) {
+// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while the function
+// `do` runs. The function `do` returns the number of operations that it has executed; the returned details
+// are averages over these operations. countStatements does not count the statements that bench itself
+// executes.
+func (s *stack) countStatements(
+	ctx context.Context,
+	each string,
+	do func(context.Context) (int, error),
+) ([]detail, error) {
 	log := filepath.Join(s.dir, "postgres", "log")
 	if err := s.configure(ctx, `alter system set log_statement = 'all'`, `alter system set log_line_prefix = 'sql %d %a: '`); err != nil {
 		return nil, err
@@ -46,11 +51,15 @@ func (s *stack) configure(ctx context.Context, settings ...string) error {
 			return err
 		}
 	}
-	pause(ctx, 300*time.Millisecond) // pg_reload_conf returns before the PostgreSQL backends have the new settings
+	pause(
+		ctx,
+		300*time.Millisecond,
+	) // pg_reload_conf returns before the PostgreSQL backends have the new settings
 	return nil
 }
 
-// statementPattern matches the start of a statement in PostgreSQL's log, with the names of the database and the application.
+// statementPattern matches the start of a statement in PostgreSQL's log, with the names of the database and
+// the application.
 var statementPattern = regexp.MustCompile(`(?m)^sql (\S+) (.*?): LOG:  (?:statement|execute)`)
 
 // parseStatements counts the SQL statements in a log of PostgreSQL by application and database.

@@ -14,6 +14,10 @@ func TestParseStatements_CountsByApplicationAndDatabase(t *testing.T) {
 		"sql temporal_visibility [unknown]: LOG:  statement: begin\n" +
 		"sql [unknown] [unknown]: LOG:  connection received\n"
 	if berth, temporal := parseStatements(log); berth != 2 || temporal != 2 {
-		t.Errorf("count the SQL statements in the log: got %d of berth and %d of Temporal, want 2 and 2", berth, temporal)
+		t.Errorf(
+			"count the SQL statements in the log: got %d of berth and %d of Temporal, want 2 and 2",
+			berth,
+			temporal,
+		)
 	}
 }

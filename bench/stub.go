@@ -14,15 +14,17 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// stubCommand is the command-line argument that makes the bench program serve the stubs of OpenDaylight and Nova and the baseline of the
-// reads. The stubs run in a separate process, because the real services also run in other processes than berth.
+// stubCommand is the command-line argument that makes the bench program serve the stubs of OpenDaylight and
+// Nova and the baseline of the reads. The stubs run in a separate process, because the real services also run
+// in other processes than berth.
 const stubCommand = "serve-stubs"
 
 // stubs holds the URLs of the servers in the stub process.
 type stubs struct {
 	ODL, Nova    string
 	ReadBaseline string // see serveReadBaseline
-	SyncODL      string // URL of a second stub of OpenDaylight, for the figures that send requests without berth's journal
+	// URL of a second stub of OpenDaylight, for the figures that send requests without berth's journal
+	SyncODL string
 }
 
 // serveStubs prints the URLs in one line of JSON and serves until ctx ends.
@@ -51,15 +53,20 @@ func serveStubs(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	defer reads.Stop()
-	if err := json.NewEncoder(stdout).Encode(stubs{ODL: odl.URL, Nova: nova.URL, ReadBaseline: reads.URL, SyncODL: syncODL.URL}); err != nil {
+	if err := json.NewEncoder(stdout).Encode(stubs{
+		ODL:          odl.URL,
+		Nova:         nova.URL,
+		ReadBaseline: reads.URL,
+		SyncODL:      syncODL.URL,
+	}); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// startStubs runs the bench program a second time as the stub process, and reads the URLs of the stubs from the output of the stub
-// process.
+// startStubs runs the bench program a second time as the stub process, and reads the URLs of the stubs from
+// the output of the stub process.
 func (s *stack) startStubs(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// openSynchronous measures what a driver without a journal would do: after the creation of an object is committed, the client itself
-// sends the object to the controller. A driver without a journal does not retry failed requests, does not keep their order, and loses
-// requests in a crash. The measured API is berth's API with a database of its own and without a relay. The parameter `delay` is the time
-// that the OpenDaylight stub waits before each answer.
+// openSynchronous measures what a driver without a journal would do: after the creation of an object is
+// committed, the client itself sends the object to the controller. A driver without a journal does not retry
+// failed requests, does not keep their order, and loses requests in a crash. The measured API is berth's API
+// with a database of its own and without a relay. The parameter `delay` is the time that the OpenDaylight
+// stub waits before each answer.
 func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		name := "synchronous_" + delay.String()
@@ -34,11 +35,23 @@ func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subjec
 			if err := json.Unmarshal(created[kind], &object); err != nil {
 				return "", err
 			}
-			r, err := journal.WriteRequest(journal.Entry{Object: journal.Ref{Type: kind, ID: object.ID}, Operation: journal.Create, Data: created[kind]})
+			r, err := journal.WriteRequest(
+				journal.Entry{
+					Object:    journal.Ref{Type: kind, ID: object.ID},
+					Operation: journal.Create,
+					Data:      created[kind],
+				},
+			)
 			if err != nil {
 				return "", err
 			}
-			return object.ID, controller.send(ctx, r.Method, odltest.BasePath+r.Path, json.RawMessage(r.Body), nil)
+			return object.ID, controller.send(
+				ctx,
+				r.Method,
+				odltest.BasePath+r.Path,
+				json.RawMessage(r.Body),
+				nil,
+			)
 		}
 		return &subject{
 			setUp: func(ctx context.Context) error { return delayAnswers(ctx, controller.base, delay) },

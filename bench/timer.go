@@ -15,8 +15,8 @@ const (
 	timerName  = "Timer"
 )
 
-// timerFigure measures timers. timerFigure runs workflows that wait for a timer and do nothing else; these workflows are the baseline with
-// which bench compares the starts and ends of leases.
+// timerFigure measures timers. timerFigure runs workflows that wait for a timer and do nothing else; these
+// workflows are the baseline with which bench compares the starts and ends of leases.
 type timerFigure struct {
 	*stack
 	n       int
@@ -40,11 +40,12 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// waitForTimer is the workflow function of the workflows that timerFigure measures. waitForTimer waits for its timer and records when the
-// timer fired. waitForTimer can store the time in a variable of the bench process, because only the bench process runs a worker for this
-// workflow.
+// waitForTimer is the workflow function of the workflows that timerFigure measures. waitForTimer waits for
+// its timer and records when the timer fired. waitForTimer can store the time in a variable of the bench
+// process, because only the bench process runs a worker for this workflow.
 func (t *timerFigure) waitForTimer(ctx workflow.Context, i int) error {
-	if err := workflow.Sleep(ctx, t.current.deadlines[i].Sub(workflow.Now(ctx))); err != nil || workflow.IsReplaying(ctx) {
+	if err := workflow.Sleep(ctx, t.current.deadlines[i].Sub(workflow.Now(ctx))); err != nil ||
+		workflow.IsReplaying(ctx) {
 		return err
 	}
 	return t.current.record(i, time.Now())
@@ -65,8 +66,8 @@ func (t *timerFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	return one, err
 }
 
-// fireAll starts a workflow for each deadline and waits until all workflows have ended. The result `inTime` is true if all workflows were
-// started before the first deadline.
+// fireAll starts a workflow for each deadline and waits until all workflows have ended. The result `inTime`
+// is true if all workflows were started before the first deadline.
 func (t *timerFigure) fireAll(ctx context.Context, d *deadlineSet) (inTime bool, err error) {
 	t.round++
 	t.current = d
@@ -87,7 +88,12 @@ func (t *timerFigure) startTimers(ctx context.Context, n int) ([]client.Workflow
 		all.Go(func() error {
 			return retryUnavailable(ctx, func() (err error) {
 				runs[i], err = t.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-					ID: fmt.Sprintf("%s/%d/%d", t.queue, t.round, i), TaskQueue: t.queue, EnableEagerStart: true}, timerName, i)
+					ID: fmt.Sprintf(
+						"%s/%d/%d",
+						t.queue,
+						t.round,
+						i,
+					), TaskQueue: t.queue, EnableEagerStart: true}, timerName, i)
 				return err
 			})
 		})

@@ -6,10 +6,12 @@ import (
 	"net/http"
 )
 
-// changesPerNetwork is the number of changes of one network; the creation of the network counts as the first change.
+// changesPerNetwork is the number of changes of one network; the creation of the network counts as the first
+// change.
 const changesPerNetwork = 100
 
-// openUpdates measures the journal entries of many changes of one network. openUpdates checks that the controller has the last change.
+// openUpdates measures the journal entries of many changes of one network. openUpdates checks that the
+// controller has the last change.
 func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 	mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)
 	var created recent[string]
@@ -25,7 +27,13 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 			}
 			name, at, err := s.controllerNetwork(ctx, id)
 			if err == nil && (at != revision || name != fmt.Sprint("bench-", changesPerNetwork)) {
-				err = fmt.Errorf("network %s at the controller: got revision %d and name %s, want revision %d", id, at, name, revision)
+				err = fmt.Errorf(
+					"network %s at the controller: got revision %d and name %s, want revision %d",
+					id,
+					at,
+					name,
+					revision,
+				)
 			}
 			return changesPerNetwork, err
 		},
@@ -40,7 +48,8 @@ func openUpdates(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// changeNetwork creates a network and changes the network n-1 times. changeNetwork returns the network's last revision number.
+// changeNetwork creates a network and changes the network n-1 times. changeNetwork returns the network's last
+// revision number.
 func (s *stack) changeNetwork(ctx context.Context, n int) (id string, revision int, err error) {
 	if id, err = s.api.create(ctx, "network", attributes{"name": "bench-1"}); err != nil {
 		return "", 0, err
