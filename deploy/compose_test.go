@@ -1,6 +1,7 @@
-// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The tests check that berth's
-// programs know every name and setting in these files, and run the services migrate, temporal-namespace, api and worker. They need no
-// container engine, because they run these services as processes of this machine.
+// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. The
+// tests check that berth's programs know every name and setting in these files, and run the services migrate,
+// temporal-namespace, api and worker. They need no container engine, because they run these services as
+// processes of this machine.
 package deploy_test
 
 import (
@@ -29,7 +30,8 @@ func TestDeployment_HasNoProblems(t *testing.T) {
 	}
 }
 
-// TestDeployment_FindsEachMistake makes one mistake at a time in the deployment files and checks that findProblems reports the mistake.
+// TestDeployment_FindsEachMistake makes one mistake at a time in the deployment files and checks that
+// findProblems reports the mistake.
 func TestDeployment_FindsEachMistake(t *testing.T) {
 	t.Parallel()
 	correct := readRepository(t)
@@ -39,7 +41,11 @@ func TestDeployment_FindsEachMistake(t *testing.T) {
 			broken := maps.Clone(correct)
 			broken[c.file] = strings.Replace(correct[c.file], c.old, c.mistake, 1)
 			if broken[c.file] == correct[c.file] {
-				t.Fatalf("make a mistake in the file %s: want that the file contains the text %q, but it does not", c.file, c.old)
+				t.Fatalf(
+					"make a mistake in the file %s: want that the file contains the text %q, but it does not",
+					c.file,
+					c.old,
+				)
 			}
 			found := findProblems(broken)
 			if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, c.problem) }) {
@@ -51,11 +57,23 @@ func TestDeployment_FindsEachMistake(t *testing.T) {
 
 // findProblems reports unknown names in the deployment files, and settings that are unsafe or inconsistent.
 func findProblems(f files) []string {
-	c, err := f.compose(map[string]string{"OS_AUTH_URL": "http://keystone/v3", "BERTH_ODL_URL": "http://odl", "BERTH_NOVA_URL": "http://nova"})
+	c, err := f.compose(
+		map[string]string{
+			"OS_AUTH_URL":    "http://keystone/v3",
+			"BERTH_ODL_URL":  "http://odl",
+			"BERTH_NOVA_URL": "http://nova",
+		},
+	)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	found := slices.Concat(checkVariables(f), checkImages(f, c), checkRoles(c), checkSearchAttributes(f), checkDockerfile(f))
+	found := slices.Concat(
+		checkVariables(f),
+		checkImages(f, c),
+		checkRoles(c),
+		checkSearchAttributes(f),
+		checkDockerfile(f),
+	)
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
 		for _, problem := range slices.Concat(checkSettings(f, s), checkCommands(f, s), checkPorts(f, s), checkMounts(f, c, s), checkDependencies(c, s),
@@ -69,7 +87,8 @@ func findProblems(f files) []string {
 	return found
 }
 
-// checkVariables compares the variables that the Compose file uses with the variables that env.example documents.
+// checkVariables compares the variables that the Compose file uses with the variables that env.example
+// documents.
 func checkVariables(f files) (found []string) {
 	used, documented := f.usedVariables(), f.documentedVariables()
 	for _, name := range used {
@@ -79,35 +98,79 @@ func checkVariables(f files) (found []string) {
 	}
 	for _, name := range documented {
 		if !slices.Contains(used, name) {
-			found = append(found, name+" is documented in "+envExample+", but "+composeYAML+" does not use it")
+			found = append(
+				found,
+				name+" is documented in "+envExample+", but "+composeYAML+" does not use it",
+			)
 		}
 	}
 	return found
 }
 
-// imageVariables lists the environment variables that third-party images read. The variables of the image postgres are those that its
-// entrypoint script reads. The variables of Temporal's images are those that the server's configuration template, temporal-sql-tool, the
-// temporal CLI and the UI's configuration read.
+// imageVariables lists the environment variables that third-party images read. The variables of the image
+// postgres are those that its entrypoint script reads. The variables of Temporal's images are those that the
+// server's configuration template, temporal-sql-tool, the temporal CLI and the UI's configuration read.
 var imageVariables = map[string][]string{
 	"postgres": {"POSTGRES_USER", "POSTGRES_PASSWORD_FILE"},
 	"rabbitmq": {"RABBITMQ_NODENAME", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "ERL_EPMD_ADDRESS"},
-	"temporalio/server": {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "TEMPORAL_BROADCAST_ADDRESS", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL",
-		"SQL_TLS_ENABLED", "SQL_HOST_VERIFICATION", "SQL_CA",
-		"TEMPORAL_TLS_REQUIRE_CLIENT_AUTH", "TEMPORAL_TLS_FRONTEND_CERT", "TEMPORAL_TLS_FRONTEND_KEY", "TEMPORAL_TLS_FRONTEND_SERVER_NAME",
-		"TEMPORAL_TLS_CLIENT1_CA_CERT", "TEMPORAL_TLS_CLIENT2_CA_CERT", "TEMPORAL_TLS_SERVER_CERT", "TEMPORAL_TLS_SERVER_KEY",
-		"TEMPORAL_TLS_SERVER_CA_CERT", "TEMPORAL_TLS_INTERNODE_SERVER_NAME", "TEMPORAL_AUTH_AUTHORIZER", "TEMPORAL_AUTH_CLAIM_MAPPER",
-		"TEMPORAL_JWT_KEY_SOURCE1", "TEMPORAL_JWT_KEY_SOURCE2", "TEMPORAL_SERVICES", "USE_INTERNAL_FRONTEND"},
+	"temporalio/server": {
+		"DB",
+		"DB_PORT",
+		"POSTGRES_SEEDS",
+		"POSTGRES_USER",
+		"POSTGRES_PWD",
+		"NUM_HISTORY_SHARDS",
+		"BIND_ON_IP",
+		"TEMPORAL_BROADCAST_ADDRESS",
+		"DYNAMIC_CONFIG_FILE_PATH",
+		"LOG_LEVEL",
+		"SQL_TLS_ENABLED",
+		"SQL_HOST_VERIFICATION",
+		"SQL_CA",
+		"TEMPORAL_TLS_REQUIRE_CLIENT_AUTH",
+		"TEMPORAL_TLS_FRONTEND_CERT",
+		"TEMPORAL_TLS_FRONTEND_KEY",
+		"TEMPORAL_TLS_FRONTEND_SERVER_NAME",
+		"TEMPORAL_TLS_CLIENT1_CA_CERT",
+		"TEMPORAL_TLS_CLIENT2_CA_CERT",
+		"TEMPORAL_TLS_SERVER_CERT",
+		"TEMPORAL_TLS_SERVER_KEY",
+		"TEMPORAL_TLS_SERVER_CA_CERT",
+		"TEMPORAL_TLS_INTERNODE_SERVER_NAME",
+		"TEMPORAL_AUTH_AUTHORIZER",
+		"TEMPORAL_AUTH_CLAIM_MAPPER",
+		"TEMPORAL_JWT_KEY_SOURCE1",
+		"TEMPORAL_JWT_KEY_SOURCE2",
+		"TEMPORAL_SERVICES",
+		"USE_INTERNAL_FRONTEND",
+	},
 	"temporalio/admin-tools": {"SQL_PLUGIN", "SQL_HOST", "SQL_PORT", "SQL_USER", "SQL_PASSWORD",
 		"SQL_TLS", "SQL_TLS_CA_FILE", "SQL_TLS_DISABLE_HOST_VERIFICATION"},
-	"temporalio/ui": {"TEMPORAL_ADDRESS", "TEMPORAL_DEFAULT_NAMESPACE", "TEMPORAL_DISABLE_WRITE_ACTIONS", "TEMPORAL_TLS_CA", "TEMPORAL_TLS_CERT", "TEMPORAL_TLS_KEY",
-		"TEMPORAL_TLS_ENABLE_HOST_VERIFICATION", "TEMPORAL_TLS_SERVER_NAME", "TEMPORAL_AUTH_ENABLED", "TEMPORAL_AUTH_PROVIDER_URL", "TEMPORAL_AUTH_CLIENT_ID",
-		"TEMPORAL_AUTH_CLIENT_SECRET", "TEMPORAL_AUTH_CALLBACK_URL", "TEMPORAL_AUTH_USE_ID_TOKEN_AS_BEARER", "TEMPORAL_AUTH_SCOPES"},
+	"temporalio/ui": {
+		"TEMPORAL_ADDRESS",
+		"TEMPORAL_DEFAULT_NAMESPACE",
+		"TEMPORAL_DISABLE_WRITE_ACTIONS",
+		"TEMPORAL_TLS_CA",
+		"TEMPORAL_TLS_CERT",
+		"TEMPORAL_TLS_KEY",
+		"TEMPORAL_TLS_ENABLE_HOST_VERIFICATION",
+		"TEMPORAL_TLS_SERVER_NAME",
+		"TEMPORAL_AUTH_ENABLED",
+		"TEMPORAL_AUTH_PROVIDER_URL",
+		"TEMPORAL_AUTH_CLIENT_ID",
+		"TEMPORAL_AUTH_CLIENT_SECRET",
+		"TEMPORAL_AUTH_CALLBACK_URL",
+		"TEMPORAL_AUTH_USE_ID_TOKEN_AS_BEARER",
+		"TEMPORAL_AUTH_SCOPES",
+	},
 }
 
-// pinnedTag matches the tag of an image if the tag names at least a minor version. The digest of the image may follow.
+// pinnedTag matches the tag of an image if the tag names at least a minor version. The digest of the image
+// may follow.
 var pinnedTag = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$`)
 
-// checkImages checks that third-party images are known and pinned, and that Temporal's images are pinned to the version that the tests run.
+// checkImages checks that third-party images are known and pinned, and that Temporal's images are pinned to
+// the version that the tests run.
 func checkImages(f files, c compose) (found []string) {
 	version := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindStringSubmatch(f["tools/temporal/go.mod"])[1]
 	for _, s := range c.Services {
@@ -128,12 +191,18 @@ func checkImages(f files, c compose) (found []string) {
 	return found
 }
 
-// checkSettings checks that the program or the scripts of a service read every variable in the service's environment.
+// checkSettings checks that the program or the scripts of a service read every variable in the service's
+// environment.
 func checkSettings(f files, s service) (found []string) {
 	var read []string
 	if s.isBerth() {
 		read = slices.Concat(temporalVariables(s), config.Variables(), config.SecretFileVariables())
-		read = append(read, "PGSSLMODE", "PGSSLROOTCERT", "GOMEMLIMIT") // read by pgx if the URL does not name them, and by Go
+		read = append(
+			read,
+			"PGSSLMODE",
+			"PGSSLROOTCERT",
+			"GOMEMLIMIT",
+		) // read by pgx if the URL does not name them, and by Go
 		if _, err := config.Load(s.environ()); err != nil {
 			found = append(found, err.Error())
 		}
@@ -141,7 +210,8 @@ func checkSettings(f files, s service) (found []string) {
 		name, _, _ := strings.Cut(s.Image, ":")
 		read = slices.Concat(scriptVariables(f, s), imageVariables[name], wrappedVariables(s))
 		if name == "temporalio/admin-tools" {
-			read = append(read, temporalVariables(s)...) // the temporal CLI loads its options with the same package as the SDK
+			// the temporal CLI loads its options with the same package as the SDK
+			read = append(read, temporalVariables(s)...)
 		}
 		for _, name := range scriptVariables(f, s) {
 			if s.Environment[name] == "" {
@@ -157,7 +227,8 @@ func checkSettings(f files, s service) (found []string) {
 	return found
 }
 
-// recordingEnv replaces the process environment and records the names of the variables that a program looks up.
+// recordingEnv replaces the process environment and records the names of the variables that a program looks
+// up.
 type recordingEnv struct {
 	values map[string]string
 	names  *[]string
@@ -174,7 +245,9 @@ func (r recordingEnv) Environ() []string { return nil }
 // temporalVariables returns the environment variables that Temporal's SDK looks up.
 func temporalVariables(s service) []string {
 	var names []string
-	_, _ = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{s.Environment, &names}})
+	_, _ = envconfig.LoadClientOptions(
+		envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{s.Environment, &names}},
+	)
 	return names
 }
 
@@ -191,8 +264,8 @@ func scriptVariables(f files, s service) (names []string) {
 	return names
 }
 
-// checkRoles checks that every role has a service. checkRoles also checks that the same process has both the role relay and the role
-// temporal, because workflows start eagerly only in such a process.
+// checkRoles checks that every role has a service. checkRoles also checks that the same process has both the
+// role relay and the role temporal, because workflows start eagerly only in such a process.
 func checkRoles(c compose) (found []string) {
 	assigned := map[string]bool{}
 	for _, s := range c.Services {
@@ -231,18 +304,22 @@ func checkCommands(f files, s service) (found []string) {
 	return found
 }
 
-// checkCommand checks that a program of berth accepts the arguments of a command. checkCommand runs the command without a database URL or
-// with --help, so that the program only parses its arguments.
+// checkCommand checks that a program of berth accepts the arguments of a command. checkCommand runs the
+// command without a database URL or with --help, so that the program only parses its arguments.
 func checkCommand(f files, command []string) error {
 	program := command[0]
 	if !strings.Contains(f[dockerfile], "/out/"+program+" ") {
 		return fmt.Errorf("want that the Dockerfile builds the program %s, but it does not", program)
 	}
-	check, _ := parsed.LoadOrStore(strings.Join(command, " "), sync.OnceValue(func() error { return parseArguments(command) }))
+	check, _ := parsed.LoadOrStore(
+		strings.Join(command, " "),
+		sync.OnceValue(func() error { return parseArguments(command) }),
+	)
 	return check.(func() error)()
 }
 
-// parsed contains the function parseArguments of each command, which runs once, because most mistakes do not change the commands.
+// parsed contains the function parseArguments of each command, which runs once, because most mistakes do not
+// change the commands.
 var parsed sync.Map
 
 func parseArguments(command []string) error {
@@ -264,7 +341,8 @@ func parseArguments(command []string) error {
 	return nil
 }
 
-// checkSearchAttributes compares the search attributes that temporal-namespace.sh creates with the search attributes in package contract.
+// checkSearchAttributes compares the search attributes that temporal-namespace.sh creates with the search
+// attributes in package contract.
 func checkSearchAttributes(f files) []string {
 	var want, got []string
 	for _, a := range contract.SearchAttributes {
@@ -276,7 +354,9 @@ func checkSearchAttributes(f files) []string {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(want, got) {
-		return []string{fmt.Sprintf("search attributes: want %q, temporal-namespace.sh creates %q", want, got)}
+		return []string{
+			fmt.Sprintf("search attributes: want %q, temporal-namespace.sh creates %q", want, got),
+		}
 	}
 	return nil
 }

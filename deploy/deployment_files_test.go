@@ -20,7 +20,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// programs is the folder that contains berth's programs worker and starter, with the same file names as in the container image.
+// programs is the folder that contains berth's programs worker and starter, with the same file names as in
+// the container image.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -76,7 +77,17 @@ func readRepository(t *testing.T) files {
 	for i, name := range names {
 		names[i] = "deploy/" + name
 	}
-	names = append(names, composeYAML, dockerfile, ".dockerignore", envExample, rabbitConf, hbaConf, "go.mod", "tools/temporal/go.mod")
+	names = append(
+		names,
+		composeYAML,
+		dockerfile,
+		".dockerignore",
+		envExample,
+		rabbitConf,
+		hbaConf,
+		"go.mod",
+		"tools/temporal/go.mod",
+	)
 	for _, name := range names {
 		raw, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
@@ -123,7 +134,8 @@ func (s service) isOneShot() bool {
 	return strings.HasPrefix(s.Restart, "on-failure") || s.Restart == "no"
 }
 
-// environ returns the environment of the service as a list of NAME=value. The files with secrets are files of this machine.
+// environ returns the environment of the service as a list of NAME=value. The files with secrets are files of
+// this machine.
 func (s service) environ() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
@@ -150,8 +162,8 @@ func (f files) usedVariables() []string {
 	return names
 }
 
-// compose parses the Compose file with an environment. If the environment does not contain a variable of the Compose file, the variable
-// gets the default in the Compose file, or the value "set" if there is no default.
+// compose parses the Compose file with an environment. If the environment does not contain a variable of the
+// Compose file, the variable gets the default in the Compose file, or the value "set" if there is no default.
 func (f files) compose(environment map[string]string) (compose, error) {
 	text := variablePattern.ReplaceAllStringFunc(f[composeYAML], func(r string) string {
 		match := variablePattern.FindStringSubmatch(r)

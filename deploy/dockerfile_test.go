@@ -14,8 +14,8 @@ import (
 	"berth/internal/config"
 )
 
-// parseDockerfile returns the arguments of all instructions of a Dockerfile, by the instruction's name. parseDockerfile joins continued
-// lines.
+// parseDockerfile returns the arguments of all instructions of a Dockerfile, by the instruction's name.
+// parseDockerfile joins continued lines.
 func parseDockerfile(text string) map[string][]string {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	all := map[string][]string{}
@@ -37,7 +37,10 @@ func checkDockerfile(f files) []string {
 	}
 	defaults, err := config.Load(nil)
 	if err != nil || len(in["EXPOSE"]) != 1 || !strings.HasSuffix(defaults.Listen, ":"+in["EXPOSE"][0]) {
-		found = append(found, fmt.Sprintf("EXPOSE %q, but the default of BERTH_LISTEN is %s", in["EXPOSE"], defaults.Listen))
+		found = append(
+			found,
+			fmt.Sprintf("EXPOSE %q, but the default of BERTH_LISTEN is %s", in["EXPOSE"], defaults.Listen),
+		)
 	}
 	for _, line := range slices.Concat(in["HEALTHCHECK"], in["CMD"]) {
 		var command []string
@@ -78,8 +81,8 @@ func checkBuilds(run []string) (found []string) {
 	return found
 }
 
-// checkCopies checks that the Dockerfile copies every source folder of the programs, and that .dockerignore excludes none of these source
-// folders.
+// checkCopies checks that the Dockerfile copies every source folder of the programs, and that .dockerignore
+// excludes none of these source folders.
 func checkCopies(f files, copied []string) (found []string) {
 	folders, err := sourceFolders()
 	if err != nil {

@@ -33,11 +33,12 @@ type hardening struct {
 	}
 }
 
-// startsAsRoot lists the images whose process starts as root, and changes the user itself, unless the service names another user.
+// startsAsRoot lists the images whose process starts as root, and changes the user itself, unless the service
+// names another user.
 var startsAsRoot = []string{"postgres", "rabbitmq"}
 
-// checkHardening checks that a service can neither write to its root file system nor use or gain privileges, and that its resources are
-// limited.
+// checkHardening checks that a service can neither write to its root file system nor use or gain privileges,
+// and that its resources are limited.
 func checkHardening(s service) (found []string) {
 	image, _, _ := strings.Cut(s.Image, ":")
 	limits := s.Deploy.Resources.Limits
@@ -65,14 +66,19 @@ func bytesOf(size string) (n float64) {
 	if _, err := fmt.Sscanf(size, "%f%s", &n, &unit); err != nil {
 		return 0
 	}
-	return n * map[string]float64{"M": 1 << 20, "G": 1 << 30, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+	return n * map[string]float64{
+		"M":   1 << 20,
+		"G":   1 << 30,
+		"MiB": 1 << 20,
+		"GiB": 1 << 30,
+	}[unit]
 }
 
 // isolated lists the services that have nothing to do with other machines.
 var isolated = []string{"postgres", "temporal-schema", "temporal-namespace", "migrate", "rpc"}
 
-// checkNetworks checks that a service is in the networks that it needs: it reaches each service that its environment names, and it reaches
-// other machines only if this is its work.
+// checkNetworks checks that a service is in the networks that it needs: it reaches each service that its
+// environment names, and it reaches other machines only if this is its work.
 func checkNetworks(c compose, name string) (found []string) {
 	s := c.Services[name]
 	if len(s.Networks) == 0 {
@@ -99,14 +105,16 @@ func checkNetworks(c compose, name string) (found []string) {
 		}
 		other, exists := c.Services[hostOf(value)]
 		// The API only records notifications for agents, and does not connect to the broker that it names.
-		if exists && hostOf(value) != name && !(name == "api" && hostOf(value) == "rabbitmq") && !sharesNetwork(s, other) {
+		if exists && hostOf(value) != name && !(name == "api" && hostOf(value) == "rabbitmq") &&
+			!sharesNetwork(s, other) {
 			found = append(found, name+" does not reach "+hostOf(value))
 		}
 	}
 	return found
 }
 
-// hostOf returns the host in a value of an environment variable, which may be a URL, a host with a port, or a host.
+// hostOf returns the host in a value of an environment variable, which may be a URL, a host with a port, or a
+// host.
 func hostOf(value string) string {
 	if u, err := url.Parse(value); err == nil && u.Host != "" {
 		return u.Hostname()
@@ -116,11 +124,15 @@ func hostOf(value string) string {
 }
 
 func sharesNetwork(a, b service) bool {
-	return slices.ContainsFunc(a.Networks, func(network string) bool { return slices.Contains(b.Networks, network) })
+	return slices.ContainsFunc(
+		a.Networks,
+		func(network string) bool { return slices.Contains(b.Networks, network) },
+	)
 }
 
-// checkTemporalTLS checks that Temporal accepts only clients with a certificate and a token, and that the certificate of a client does not open the
-// services behind the frontend. TestTemporal_RefusesStrangers checks the effect.
+// checkTemporalTLS checks that Temporal accepts only clients with a certificate and a token, and that the
+// certificate of a client does not open the services behind the frontend. TestTemporal_RefusesStrangers
+// checks the effect.
 func checkTemporalTLS(s service) (found []string) {
 	if !strings.HasPrefix(s.Image, "temporalio/server:") {
 		return nil
@@ -128,7 +140,8 @@ func checkTemporalTLS(s service) (found []string) {
 	if s.Environment["TEMPORAL_TLS_REQUIRE_CLIENT_AUTH"] != "true" {
 		found = append(found, "accepts clients without a certificate")
 	}
-	if s.Environment["TEMPORAL_AUTH_AUTHORIZER"] != "default" || s.Environment["TEMPORAL_AUTH_CLAIM_MAPPER"] != "default" {
+	if s.Environment["TEMPORAL_AUTH_AUTHORIZER"] != "default" ||
+		s.Environment["TEMPORAL_AUTH_CLAIM_MAPPER"] != "default" {
 		found = append(found, "accepts clients without a token")
 	}
 	if s.Environment["TEMPORAL_TLS_SERVER_CA_CERT"] == s.Environment["TEMPORAL_TLS_CLIENT1_CA_CERT"] {
@@ -137,12 +150,15 @@ func checkTemporalTLS(s service) (found []string) {
 	return found
 }
 
-// isSecureBroker reports whether a service is a RabbitMQ broker that accepts only connections with TLS. RabbitMQ authenticates its clients.
+// isSecureBroker reports whether a service is a RabbitMQ broker that accepts only connections with TLS.
+// RabbitMQ authenticates its clients.
 func isSecureBroker(f files, s service) bool {
-	return strings.HasPrefix(s.Image, "rabbitmq:") && strings.Contains(f[rabbitConf], "\nlisteners.tcp = none\n")
+	return strings.HasPrefix(s.Image, "rabbitmq:") &&
+		strings.Contains(f[rabbitConf], "\nlisteners.tcp = none\n")
 }
 
-// private is the folder with the certificates that deploy/certificates.sh has created for the tests. It replaces deploy/private.
+// private is the folder with the certificates that deploy/certificates.sh has created for the tests. It
+// replaces deploy/private.
 var private string
 
 func createCertificates(folder string) (string, error) {
@@ -162,7 +178,8 @@ func mountSource(source string) string {
 	return filepath.Join("..", source)
 }
 
-// hostPath returns the path on this machine of a path or file URL in the container of a service. The result is "" if nothing is mounted there.
+// hostPath returns the path on this machine of a path or file URL in the container of a service. The result
+// is "" if nothing is mounted there.
 func hostPath(s service, path string) string {
 	if inside, ok := strings.CutPrefix(path, "file://"); ok {
 		return "file://" + hostPath(s, inside)

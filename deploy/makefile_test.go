@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestMakefile_SoakSelectsExistingTests checks the target soak of the Makefile: each alternative of the target's -run pattern must match
-// a test, and each package of the target must contain a matching test.
+// TestMakefile_SoakSelectsExistingTests checks the target soak of the Makefile: each alternative of the
+// target's -run pattern must match a test, and each package of the target must contain a matching test.
 func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../Makefile")
@@ -20,7 +20,9 @@ func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	pattern := regexp.MustCompile(`(?m)^races = (.+)$`).FindSubmatch(raw)
 	packages := regexp.MustCompile(`-run '\$\(races\)' (.+)`).FindSubmatch(raw)
 	if pattern == nil || packages == nil {
-		t.Fatal("the Makefile: want a variable `races` and a target that uses this variable; at least one is missing")
+		t.Fatal(
+			"the Makefile: want a variable `races` and a target that uses this variable; at least one is missing",
+		)
 	}
 	matched := map[string]bool{}
 	for dir := range strings.FieldsSeq(string(packages[1])) {
@@ -35,13 +37,16 @@ func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	}
 	for part := range strings.FieldsFuncSeq(string(pattern[1])+" "+string(packages[1]), func(r rune) bool { return r == '|' || r == ' ' }) {
 		if !matched[part] {
-			t.Errorf("the target soak of the Makefile: want a test that matches the pattern or package %s, got none", part)
+			t.Errorf(
+				"the target soak of the Makefile: want a test that matches the pattern or package %s, got none",
+				part,
+			)
 		}
 	}
 }
 
-// testNames returns the names of the test functions in a folder. If the parameter `dir` ends in "...", testNames also returns the test
-// functions in all folders below this folder.
+// testNames returns the names of the test functions in a folder. If the parameter `dir` ends in "...",
+// testNames also returns the test functions in all folders below this folder.
 func testNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	root, recursive := strings.CutSuffix(dir, "...")

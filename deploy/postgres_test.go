@@ -30,8 +30,8 @@ func postgresPrograms(t *testing.T) (folder string) {
 	return folder
 }
 
-// unprivileged makes a command run as the user nobody if this process runs as root, because PostgreSQL refuses to run as root. The user
-// gets the folder, too.
+// unprivileged makes a command run as the user nobody if this process runs as root, because PostgreSQL
+// refuses to run as root. The user gets the folder, too.
 func unprivileged(t *testing.T, folder string, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -45,7 +45,10 @@ func unprivileged(t *testing.T, folder string, cmd *exec.Cmd) *exec.Cmd {
 	}
 	uid, _ := strconv.Atoi(nobody.Uid)
 	gid, _ := strconv.Atoi(nobody.Gid)
-	err = filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error { return cmp.Or(err, os.Lchown(path, uid, gid)) })
+	err = filepath.WalkDir(
+		folder,
+		func(path string, _ os.DirEntry, err error) error { return cmp.Or(err, os.Lchown(path, uid, gid)) },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +56,10 @@ func unprivileged(t *testing.T, folder string, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// startPostgres runs the service postgres of the Compose file as a process until the test ends, and returns its address. The server has the
-// command of the Compose file with another port and other folders. docker-entrypoint.sh of the image is replaced by a script that only runs
-// the server; postgres.sh then creates the roles and the databases.
+// startPostgres runs the service postgres of the Compose file as a process until the test ends, and returns
+// its address. The server has the command of the Compose file with another port and other folders.
+// docker-entrypoint.sh of the image is replaced by a script that only runs the server; postgres.sh then
+// creates the roles and the databases.
 func startPostgres(t *testing.T, s service) (address string) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "berth-deploy-postgres-")
@@ -66,11 +70,23 @@ func startPostgres(t *testing.T, s service) (address string) {
 	bin, port, f := postgresPrograms(t), freePort(t), readRepository(t)
 	entrypoint := "#!/bin/sh\nexec \"$@\" -D " + folder + "/data -p " + port + " -c listen_addresses=127.0.0.1,127.0.0.2" +
 		" -c unix_socket_directories=" + folder + " -c fsync=off\n"
-	paths := strings.NewReplacer("/etc/postgresql/private", folder, "/tmp/key.pem", folder+"/copy.pem", "/deploy/", folder+"/")
+	paths := strings.NewReplacer(
+		"/etc/postgresql/private",
+		folder,
+		"/tmp/key.pem",
+		folder+"/copy.pem",
+		"/deploy/",
+		folder+"/",
+	)
 	content := map[string]string{
 		"docker-entrypoint.sh": entrypoint,
-		"pg_hba.conf":          strings.Replace(f[hbaConf], " peer", " trust", 1), // the user of this process has another name
-		"postgres-server.sh":   paths.Replace(f["deploy/postgres-server.sh"]),
+		"pg_hba.conf": strings.Replace(
+			f[hbaConf],
+			" peer",
+			" trust",
+			1,
+		), // the user of this process has another name
+		"postgres-server.sh": paths.Replace(f["deploy/postgres-server.sh"]),
 	}
 	for _, name := range []string{"certificate.pem", "key.pem"} {
 		raw, err := os.ReadFile(hostPath(s, "/etc/postgresql/private/"+name))
@@ -84,13 +100,33 @@ func startPostgres(t *testing.T, s service) (address string) {
 			t.Fatal(err)
 		}
 	}
-	create := exec.Command(filepath.Join(bin, "initdb"), "-D", folder+"/data", "-U", "postgres", "-A", "trust", "--no-sync")
+	create := exec.Command(
+		filepath.Join(bin, "initdb"),
+		"-D",
+		folder+"/data",
+		"-U",
+		"postgres",
+		"-A",
+		"trust",
+		"--no-sync",
+	)
 	if out, err := unprivileged(t, folder, create).CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %s: %s", err, out)
 	}
 	env := hostEnvironment(s)
-	maps.Copy(env, map[string]string{"PATH": folder + ":" + bin + ":" + os.Getenv("PATH"), "PGHOST": folder, "PGPORT": port})
-	server := unprivileged(t, folder, exec.Command(filepath.Join(folder, strings.TrimPrefix(s.Command[0], "/deploy/")), s.Command[1:]...))
+	maps.Copy(
+		env,
+		map[string]string{
+			"PATH":   folder + ":" + bin + ":" + os.Getenv("PATH"),
+			"PGHOST": folder,
+			"PGPORT": port,
+		},
+	)
+	server := unprivileged(
+		t,
+		folder,
+		exec.Command(filepath.Join(folder, strings.TrimPrefix(s.Command[0], "/deploy/")), s.Command[1:]...),
+	)
 	startServer(t, server, env, syscall.SIGQUIT)
 
 	local := "host=" + folder + " port=" + port + " user=postgres dbname=postgres sslmode=disable"
@@ -115,7 +151,8 @@ func dialPostgres(t *testing.T, settings string) error {
 	return c.Close(context.Background())
 }
 
-// TestPostgres_AcceptsOnlyTLSAndTheOwnRole runs PostgreSQL with the command of the Compose file, and checks which clients it accepts.
+// TestPostgres_AcceptsOnlyTLSAndTheOwnRole runs PostgreSQL with the command of the Compose file, and checks
+// which clients it accepts.
 func TestPostgres_AcceptsOnlyTLSAndTheOwnRole(t *testing.T) {
 	t.Parallel()
 	c, err := readRepository(t).compose(nil)
@@ -128,28 +165,52 @@ func TestPostgres_AcceptsOnlyTLSAndTheOwnRole(t *testing.T) {
 	secrets := readSecrets(t, private)
 	connect := func(role, password, database, host string, parameters url.Values) error {
 		if parameters == nil {
-			parameters = url.Values{"sslmode": {migrate["PGSSLMODE"]}, "sslrootcert": {migrate["PGSSLROOTCERT"]}}
+			parameters = url.Values{
+				"sslmode":     {migrate["PGSSLMODE"]},
+				"sslrootcert": {migrate["PGSSLROOTCERT"]},
+			}
 		}
 		login := url.UserPassword(role, secrets["database_password_"+password])
-		u := url.URL{Scheme: "postgres", User: login, Host: host, Path: database, RawQuery: parameters.Encode()}
+		u := url.URL{
+			Scheme:   "postgres",
+			User:     login,
+			Host:     host,
+			Path:     database,
+			RawQuery: parameters.Encode(),
+		}
 		return dialPostgres(t, u.String())
 	}
 
 	for role, databases := range map[string][]string{"berth": {"berth"}, "temporal": {"temporal", "temporal_visibility"}} {
 		for _, database := range databases {
 			if err := connect(role, role, database, address, nil); err != nil {
-				t.Errorf("connect the role %s to the database %s: got error %v, want none", role, database, err)
+				t.Errorf(
+					"connect the role %s to the database %s: got error %v, want none",
+					role,
+					database,
+					err,
+				)
 			}
 		}
 	}
 	plain := url.Values{"sslmode": {"disable"}}
-	healthy := exec.Command(filepath.Join(postgresPrograms(t), "pg_isready"), c.Services["postgres"].Healthcheck.Test[2:]...)
+	healthy := exec.Command(
+		filepath.Join(postgresPrograms(t), "pg_isready"),
+		c.Services["postgres"].Healthcheck.Test[2:]...)
 	healthy.Env = []string{"PGPORT=" + port}
 	if out, err := healthy.CombinedOutput(); err != nil {
 		t.Errorf("health check: got error %v and the output %s, want none", err, out)
 	}
-	foreign := url.Values{"sslmode": {"verify-full"}, "sslrootcert": {filepath.Join(private, "agents", "rabbitmq-ca.pem")}}
-	alias := strings.Replace(address, "localhost", "127.0.0.2", 1) // the certificate does not have this address
+	foreign := url.Values{
+		"sslmode":     {"verify-full"},
+		"sslrootcert": {filepath.Join(private, "agents", "rabbitmq-ca.pem")},
+	}
+	alias := strings.Replace(
+		address,
+		"localhost",
+		"127.0.0.2",
+		1,
+	) // the certificate does not have this address
 	for name, c := range map[string]struct {
 		err  error
 		want string
@@ -168,8 +229,9 @@ func TestPostgres_AcceptsOnlyTLSAndTheOwnRole(t *testing.T) {
 	}
 }
 
-// TestPostgres_TemporalUsesItWithTLS updates the schemas of Temporal and starts its server with the environments of the Compose file. Only
-// the addresses, and the programs of the images, are those of this machine.
+// TestPostgres_TemporalUsesItWithTLS updates the schemas of Temporal and starts its server with the
+// environments of the Compose file. Only the addresses, and the programs of the images, are those of this
+// machine.
 func TestPostgres_TemporalUsesItWithTLS(t *testing.T) {
 	t.Parallel()
 	built, err := devstack.TemporalServer(t.Context(), func(string) {})
@@ -187,7 +249,10 @@ func TestPostgres_TemporalUsesItWithTLS(t *testing.T) {
 	}
 	schema := c.Services["temporal-schema"]
 	env := hostEnvironment(schema)
-	maps.Copy(env, map[string]string{"PATH": tools + ":" + os.Getenv("PATH"), "SQL_HOST": host, "SQL_PORT": port})
+	maps.Copy(
+		env,
+		map[string]string{"PATH": tools + ":" + os.Getenv("PATH"), "SQL_HOST": host, "SQL_PORT": port},
+	)
 	var words []string
 	for _, word := range schema.Command {
 		words = append(words, cmp.Or(hostPath(schema, word), word))
@@ -203,6 +268,9 @@ func TestPostgres_TemporalUsesItWithTLS(t *testing.T) {
 	}
 
 	plugin := c.Services["temporal"].Environment["DB"]
-	address, _ := startTemporalService(t, map[string]string{"DB": plugin, "POSTGRES_SEEDS": host, "DB_PORT": port})
+	address, _ := startTemporalService(
+		t,
+		map[string]string{"DB": plugin, "POSTGRES_SEEDS": host, "DB_PORT": port},
+	)
 	await(t, func() error { return dialAs(t, c.Services["worker"], address, nil) })
 }

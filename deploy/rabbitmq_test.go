@@ -13,12 +13,14 @@ import (
 	"testing"
 )
 
-// startRabbitMQ runs the service rabbitmq of the Compose file as a process until the test ends, and returns its address. The broker has the
-// environment of the Compose file and the settings of deploy/rabbitmq.conf, with other ports and folders.
+// startRabbitMQ runs the service rabbitmq of the Compose file as a process until the test ends, and returns
+// its address. The broker has the environment of the Compose file and the settings of deploy/rabbitmq.conf,
+// with other ports and folders.
 func startRabbitMQ(t *testing.T, s service) (address string) {
 	t.Helper()
 	dir, port := t.TempDir(), freePort(t)
-	config := strings.NewReplacer("= 5671", "= "+port, "/etc/rabbitmq/private", hostPath(s, "/etc/rabbitmq/private/.")).Replace(readRepository(t)[rabbitConf])
+	config := strings.NewReplacer("= 5671", "= "+port, "/etc/rabbitmq/private", hostPath(s, "/etc/rabbitmq/private/.")).
+		Replace(readRepository(t)[rabbitConf])
 	user, err := os.ReadFile(hostPath(s, "/etc/rabbitmq/conf.d/30-user.conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +31,31 @@ func startRabbitMQ(t *testing.T, s service) (address string) {
 		}
 	}
 	env := hostEnvironment(s)
-	maps.Copy(env, map[string]string{"PATH": "/usr/lib/rabbitmq/bin:" + os.Getenv("PATH"), "HOME": dir, "ERL_EPMD_PORT": freePort(t), "RABBITMQ_DIST_PORT": freePort(t),
-		"RABBITMQ_MNESIA_BASE": filepath.Join(dir, "data"), "RABBITMQ_LOG_BASE": filepath.Join(dir, "log"), "RABBITMQ_PID_FILE": filepath.Join(dir, "pid"),
-		"RABBITMQ_CONFIG_FILE": filepath.Join(dir, "rabbitmq.conf"), "RABBITMQ_ENABLED_PLUGINS_FILE": filepath.Join(dir, "plugins"),
-		"RABBITMQ_CONF_ENV_FILE": "/dev/null", "RABBITMQ_ALLOW_INPUT": "1", "RABBITMQ_SERVER_START_ARGS": "-noinput"})
-	env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += " +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none" // save CPU time
+	maps.Copy(
+		env,
+		map[string]string{
+			"PATH":               "/usr/lib/rabbitmq/bin:" + os.Getenv("PATH"),
+			"HOME":               dir,
+			"ERL_EPMD_PORT":      freePort(t),
+			"RABBITMQ_DIST_PORT": freePort(t),
+			"RABBITMQ_MNESIA_BASE": filepath.Join(
+				dir,
+				"data",
+			),
+			"RABBITMQ_LOG_BASE": filepath.Join(dir, "log"),
+			"RABBITMQ_PID_FILE": filepath.Join(dir, "pid"),
+			"RABBITMQ_CONFIG_FILE": filepath.Join(
+				dir,
+				"rabbitmq.conf",
+			),
+			"RABBITMQ_ENABLED_PLUGINS_FILE": filepath.Join(dir, "plugins"),
+			"RABBITMQ_CONF_ENV_FILE":        "/dev/null",
+			"RABBITMQ_ALLOW_INPUT":          "1",
+			"RABBITMQ_SERVER_START_ARGS":    "-noinput",
+		},
+	)
+	// save CPU time
+	env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += " +S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none"
 	runServer(t, env, "epmd", "-port", env["ERL_EPMD_PORT"], "-address", "127.0.0.1")
 	runServer(t, env, "/usr/lib/rabbitmq/bin/rabbitmq-server")
 

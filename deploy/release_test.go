@@ -15,7 +15,8 @@ import (
 	"berth/internal/config"
 )
 
-// maxExposure is the largest permitted exposure of a service that systemd-analyze security computes, times ten. Zero is no exposure.
+// maxExposure is the largest permitted exposure of a service that systemd-analyze security computes, times
+// ten. Zero is no exposure.
 const maxExposure = "15"
 
 // script runs a script of the folder tools with additional environment variables.
@@ -37,7 +38,8 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// buildRelease builds a release for amd64 with short scripts instead of the programs, and returns the folder of the files.
+// buildRelease builds a release for amd64 with short scripts instead of the programs, and returns the folder
+// of the files.
 func buildRelease(t *testing.T) string {
 	t.Helper()
 	stubs, dist := t.TempDir(), t.TempDir()
@@ -55,8 +57,15 @@ func buildRelease(t *testing.T) string {
 func TestRelease_HasProgramsPackagesImageSBOMChangesAndChecksums(t *testing.T) {
 	t.Parallel()
 	dist := buildRelease(t)
-	want := []string{"SHA256SUMS", "berth-9.8.7-rc.1-changes.md", "berth-9.8.7-rc.1-image.tar.gz", "berth-9.8.7-rc.1-linux-amd64.tar.gz",
-		"berth-9.8.7-rc.1-sbom.json", "berth-cli_9.8.7~rc.1_amd64.deb", "berth_9.8.7~rc.1_amd64.deb"}
+	want := []string{
+		"SHA256SUMS",
+		"berth-9.8.7-rc.1-changes.md",
+		"berth-9.8.7-rc.1-image.tar.gz",
+		"berth-9.8.7-rc.1-linux-amd64.tar.gz",
+		"berth-9.8.7-rc.1-sbom.json",
+		"berth-cli_9.8.7~rc.1_amd64.deb",
+		"berth_9.8.7~rc.1_amd64.deb",
+	}
 	entries, err := os.ReadDir(dist)
 	if err != nil {
 		t.Fatal(err)
@@ -71,16 +80,30 @@ func TestRelease_HasProgramsPackagesImageSBOMChangesAndChecksums(t *testing.T) {
 	sums := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 	sums.Dir = dist
 	if out, err := sums.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != len(want)-1 {
-		t.Errorf("check the checksums: got error %v and the output\n%s; want OK for %d files", err, out, len(want)-1)
+		t.Errorf(
+			"check the checksums: got error %v and the output\n%s; want OK for %d files",
+			err,
+			out,
+			len(want)-1,
+		)
 	}
 	changes, err := os.ReadFile(filepath.Join(dist, want[1]))
-	if err != nil || !strings.Contains(string(changes), "### Added") || regexp.MustCompile(`(?m)^## `).Match(changes) {
-		t.Errorf("section of the changelog: got error %v and\n%.200s\n; want the text of one section", err, changes)
+	if err != nil || !strings.Contains(string(changes), "### Added") ||
+		regexp.MustCompile(`(?m)^## `).Match(changes) {
+		t.Errorf(
+			"section of the changelog: got error %v and\n%.200s\n; want the text of one section",
+			err,
+			changes,
+		)
 	}
 	image := output(t, "tar", "-tzf", filepath.Join(dist, want[2]))
 	for _, name := range []string{"./Dockerfile\n", "./LICENSE\n", "./NOTICE\n", "./linux/amd64/berth-worker\n", "./linux/amd64/starter\n"} {
 		if !strings.Contains(image, name) {
-			t.Errorf("context of the image: want the file %s, got the files\n%s", strings.TrimSpace(name), image)
+			t.Errorf(
+				"context of the image: want the file %s, got the files\n%s",
+				strings.TrimSpace(name),
+				image,
+			)
 		}
 	}
 	checkPackages(t, filepath.Join(dist, want[5]), filepath.Join(dist, want[6]))
@@ -89,16 +112,28 @@ func TestRelease_HasProgramsPackagesImageSBOMChangesAndChecksums(t *testing.T) {
 // checkPackages checks the files of the packages, and the systemd services in the package berth.
 func checkPackages(t *testing.T, cli, server string) {
 	t.Helper()
-	if field := output(t, "dpkg-deb", "--field", server, "Version", "Depends"); !strings.Contains(field, "Version: 9.8.7~rc.1\n") ||
+	if field := output(t, "dpkg-deb", "--field", server, "Version", "Depends"); !strings.Contains(
+		field,
+		"Version: 9.8.7~rc.1\n",
+	) ||
 		!strings.Contains(field, "berth-cli (= 9.8.7~rc.1)") {
-		t.Errorf("fields of the package berth: got\n%s; want the version and a dependency on the same version of berth-cli", field)
+		t.Errorf(
+			"fields of the package berth: got\n%s; want the version and a dependency on the same version of berth-cli",
+			field,
+		)
 	}
 	root := t.TempDir()
 	for _, name := range []string{cli, server} {
 		output(t, "dpkg-deb", "--extract", name, root)
 	}
-	for name, mode := range map[string]os.FileMode{"usr/bin/berth-worker": 0o755, "usr/bin/starter": 0o755, "etc/berth/berth.env": 0o600,
-		"usr/share/doc/berth/copyright": 0o644, "usr/share/doc/berth-cli/copyright": 0o644, "usr/share/doc/berth/install.md": 0o644} {
+	for name, mode := range map[string]os.FileMode{
+		"usr/bin/berth-worker":              0o755,
+		"usr/bin/starter":                   0o755,
+		"etc/berth/berth.env":               0o600,
+		"usr/share/doc/berth/copyright":     0o644,
+		"usr/share/doc/berth-cli/copyright": 0o644,
+		"usr/share/doc/berth/install.md":    0o644,
+	} {
 		if info, err := os.Stat(filepath.Join(root, name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("file %s of the packages: got error %v and %v, want the mode %v", name, err, info, mode)
 		}
@@ -119,7 +154,10 @@ func checkPackages(t *testing.T, cli, server string) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("verify", func(t *testing.T) { analyze(t, units, append([]string{"verify", "--man=no"}, found...)...) })
+	t.Run(
+		"verify",
+		func(t *testing.T) { analyze(t, units, append([]string{"verify", "--man=no"}, found...)...) },
+	)
 	t.Run("security", func(t *testing.T) {
 		for _, unit := range found {
 			analyze(t, units, "security", "--no-pager", "--offline=yes", "--threshold="+maxExposure, unit)
@@ -127,18 +165,23 @@ func checkPackages(t *testing.T, cli, server string) {
 	})
 }
 
-// analyze runs systemd-analyze, which finds units in the given folder. The command must succeed; verify must also print nothing.
+// analyze runs systemd-analyze, which finds units in the given folder. The command must succeed; verify must
+// also print nothing.
 func analyze(t *testing.T, units string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "systemd-analyze", args...)
-	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+units+":") // the empty last part names systemd's own folders
+	cmd.Env = append(
+		os.Environ(),
+		"SYSTEMD_UNIT_PATH="+units+":",
+	) // the empty last part names systemd's own folders
 	out, err := cmd.CombinedOutput()
 	if err != nil || args[0] == "verify" && len(out) > 0 {
 		t.Errorf("systemd-analyze %s: got error %v and the output\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
-// TestRelease_ImageRunsAsTheImageOfTheSource compares the Dockerfile of a release with the Dockerfile that builds from source.
+// TestRelease_ImageRunsAsTheImageOfTheSource compares the Dockerfile of a release with the Dockerfile that
+// builds from source.
 func TestRelease_ImageRunsAsTheImageOfTheSource(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("image/Dockerfile")
@@ -150,7 +193,11 @@ func TestRelease_ImageRunsAsTheImageOfTheSource(t *testing.T) {
 	for _, word := range []string{"USER", "WORKDIR", "EXPOSE", "HEALTHCHECK", "CMD"} {
 		// The last instruction is in force: WORKDIR also occurs in the stage that builds the programs.
 		if d := cmp.Diff(last(want[word]), last(got[word])); d != "" {
-			t.Errorf("instruction %s of deploy/image/Dockerfile (-Dockerfile +deploy/image/Dockerfile):\n%s", word, d)
+			t.Errorf(
+				"instruction %s of deploy/image/Dockerfile (-Dockerfile +deploy/image/Dockerfile):\n%s",
+				word,
+				d,
+			)
 		}
 	}
 	base := func(from []string) (images []string) {
@@ -171,13 +218,21 @@ func last(all []string) []string { return all[max(0, len(all)-1):] }
 func TestRelease_RefusedWithoutAVersion(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{"1.4": "is not a version", "next; rm": "is not a version"} {
-		if out, err := script(t, []string{"VERSION=" + version}, "release.sh", "-o", t.TempDir()); err == nil || !strings.Contains(out, want) {
-			t.Errorf("release with VERSION=%q: got error %v and the output %s, want an error with %q", version, err, out, want)
+		if out, err := script(t, []string{"VERSION=" + version}, "release.sh", "-o", t.TempDir()); err == nil ||
+			!strings.Contains(out, want) {
+			t.Errorf(
+				"release with VERSION=%q: got error %v and the output %s, want an error with %q",
+				version,
+				err,
+				out,
+				want,
+			)
 		}
 	}
 }
 
-// TestBuild_ProgramNamesVersionAndCommit builds starter as the targets build and release do, and reads the version and the commit.
+// TestBuild_ProgramNamesVersionAndCommit builds starter as the targets build and release do, and reads the
+// version and the commit.
 func TestBuild_ProgramNamesVersionAndCommit(t *testing.T) {
 	t.Parallel()
 	flags, err := script(t, []string{"VERSION=v9.8.7"}, "ldflags.sh")
@@ -190,18 +245,22 @@ func TestBuild_ProgramNamesVersionAndCommit(t *testing.T) {
 	if head, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output(); err == nil {
 		commit = strings.TrimSpace(string(head))
 	}
-	if got, want := output(t, program, "--version"), "starter 9.8.7\ncommit "+commit; !strings.HasPrefix(got, want) {
+	if got, want := output(t, program, "--version"), "starter 9.8.7\ncommit "+commit; !strings.HasPrefix(
+		got,
+		want,
+	) {
 		t.Errorf("starter --version: got\n%s\nwant the beginning\n%s", got, want)
 	}
 	for _, name := range []string{"Makefile", "tools/release.sh"} {
-		if raw, err := os.ReadFile(filepath.Join("..", name)); err != nil || !strings.Contains(string(raw), "tools/ldflags.sh)") {
+		if raw, err := os.ReadFile(filepath.Join("..", name)); err != nil ||
+			!strings.Contains(string(raw), "tools/ldflags.sh)") {
 			t.Errorf("%s (read error %v): want that it builds with the flags of tools/ldflags.sh", name, err)
 		}
 	}
 }
 
-// TestServices_OfThePackageRunEachRoleOnce checks the systemd services: each role runs in one service, the programs accept the commands, and
-// the settings of the services are known and have different addresses.
+// TestServices_OfThePackageRunEachRoleOnce checks the systemd services: each role runs in one service, the
+// programs accept the commands, and the settings of the services are known and have different addresses.
 func TestServices_OfThePackageRunEachRoleOnce(t *testing.T) {
 	t.Parallel()
 	var roles, addresses []string
@@ -246,7 +305,13 @@ func checkPackagedSettings(t *testing.T, service string, env []string) string {
 			t.Errorf("service %s: no program reads %s", service, name)
 		}
 	}
-	complete := append(slices.Clone(env), "OS_AUTH_URL=http://keystone:5000/v3", "OS_USERNAME=berth", "OS_PASSWORD=secret", "OS_PROJECT_NAME=service")
+	complete := append(
+		slices.Clone(env),
+		"OS_AUTH_URL=http://keystone:5000/v3",
+		"OS_USERNAME=berth",
+		"OS_PASSWORD=secret",
+		"OS_PROJECT_NAME=service",
+	)
 	cfg, err := config.Load(complete)
 	if err != nil {
 		t.Errorf("service %s: load the settings of the package: %v", service, err)

@@ -45,11 +45,12 @@ func createSecrets(folder string, more ...string) error {
 	return nil
 }
 
-// secretName matches the name of a variable whose value is a secret. The name of a variable with the path of a file ends differently.
+// secretName matches the name of a variable whose value is a secret. The name of a variable with the path of
+// a file ends differently.
 var secretName = regexp.MustCompile(`(PASSWORD(_[A-Z]+)?|PASS|PWD|SECRET|TOKEN|API_KEY)$`)
 
-// checkSecrets checks that the environment of a service contains no secret, and that a service can read the secrets that it needs, and no
-// others.
+// checkSecrets checks that the environment of a service contains no secret, and that a service can read the
+// secrets that it needs, and no others.
 func checkSecrets(s service) (found []string) {
 	for name, value := range s.Environment {
 		var password bool
@@ -57,7 +58,8 @@ func checkSecrets(s service) (found []string) {
 			_, password = u.User.Password()
 		}
 		isFile := strings.HasSuffix(name, "_FILE")
-		secret := secretName.MatchString(name) || slices.Contains(config.SecretFileVariables(), name+"_FILE") && name != "BERTH_RABBITMQ_URL"
+		secret := secretName.MatchString(name) ||
+			slices.Contains(config.SecretFileVariables(), name+"_FILE") && name != "BERTH_RABBITMQ_URL"
 		if !isFile && secret || password {
 			found = append(found, "the secret "+name+" is in the environment")
 		}
@@ -70,7 +72,8 @@ func checkSecrets(s service) (found []string) {
 	}
 	used := slices.Collect(maps.Values(s.Environment))
 	for _, secret := range s.Secrets {
-		if !slices.Contains(used, secret.Target) && !strings.HasPrefix(secret.Target, "/etc/rabbitmq/conf.d/") {
+		if !slices.Contains(used, secret.Target) &&
+			!strings.HasPrefix(secret.Target, "/etc/rabbitmq/conf.d/") {
 			found = append(found, "does not need the secret "+secret.Source)
 		}
 	}
@@ -92,15 +95,27 @@ func wrappedVariables(s service) (names []string) {
 // temporalCA is the certificate authority of PostgreSQL in the containers of Temporal.
 const temporalCA = "/etc/temporal/private/postgres-ca.pem"
 
-// requiredTLS are the settings with which the clients of PostgreSQL check its certificate and its name, by a variable that each client has.
+// requiredTLS are the settings with which the clients of PostgreSQL check its certificate and its name, by a
+// variable that each client has.
 var requiredTLS = map[string]map[string]string{
-	"BERTH_DATABASE_URL_FILE": {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": "/etc/berth/private/postgres-ca.pem"},
-	"POSTGRES_SEEDS":          {"SQL_TLS_ENABLED": "true", "SQL_HOST_VERIFICATION": "true", "SQL_CA": temporalCA},
-	"SQL_HOST":                {"SQL_TLS": "true", "SQL_TLS_DISABLE_HOST_VERIFICATION": "", "SQL_TLS_CA_FILE": temporalCA},
+	"BERTH_DATABASE_URL_FILE": {
+		"PGSSLMODE":     "verify-full",
+		"PGSSLROOTCERT": "/etc/berth/private/postgres-ca.pem",
+	},
+	"POSTGRES_SEEDS": {
+		"SQL_TLS_ENABLED":       "true",
+		"SQL_HOST_VERIFICATION": "true",
+		"SQL_CA":                temporalCA,
+	},
+	"SQL_HOST": {
+		"SQL_TLS":                           "true",
+		"SQL_TLS_DISABLE_HOST_VERIFICATION": "",
+		"SQL_TLS_CA_FILE":                   temporalCA,
+	},
 }
 
-// checkDatabaseTLS checks that PostgreSQL accepts only connections with TLS from other containers, and that its clients check its
-// certificate and its name. TestPostgres_AcceptsOnlyTLSAndTheOwnRole checks the effect.
+// checkDatabaseTLS checks that PostgreSQL accepts only connections with TLS from other containers, and that
+// its clients check its certificate and its name. TestPostgres_AcceptsOnlyTLSAndTheOwnRole checks the effect.
 func checkDatabaseTLS(f files, s service) (found []string) {
 	for client, settings := range requiredTLS {
 		if s.Environment[client] == "" {
@@ -108,16 +123,26 @@ func checkDatabaseTLS(f files, s service) (found []string) {
 		}
 		for name, want := range settings {
 			if s.Environment[name] != want {
-				found = append(found, fmt.Sprintf("does not check the certificate of PostgreSQL: %s is %q, want %q", name, s.Environment[name], want))
+				found = append(
+					found,
+					fmt.Sprintf(
+						"does not check the certificate of PostgreSQL: %s is %q, want %q",
+						name,
+						s.Environment[name],
+						want,
+					),
+				)
 			}
 		}
 	}
 	if strings.HasPrefix(s.Image, "postgres:") {
-		if !slices.Contains(s.Command, "/deploy/postgres-server.sh") || !strings.Contains(f["deploy/postgres-server.sh"], " -c ssl=on ") {
+		if !slices.Contains(s.Command, "/deploy/postgres-server.sh") ||
+			!strings.Contains(f["deploy/postgres-server.sh"], " -c ssl=on ") {
 			found = append(found, "has no TLS")
 		}
 		for line := range strings.Lines(f[hbaConf]) {
-			if kind, _, _ := strings.Cut(line, " "); !strings.HasPrefix(kind, "#") && kind != "local" && kind != "hostssl" {
+			if kind, _, _ := strings.Cut(line, " "); !strings.HasPrefix(kind, "#") && kind != "local" &&
+				kind != "hostssl" {
 				found = append(found, "accepts connections without TLS: "+strings.TrimSpace(line))
 			}
 		}
@@ -130,7 +155,12 @@ func readSecrets(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "secrets", "*"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("list the secrets in %s: got %d files and error %v, want at least one file", folder, len(paths), err)
+		t.Fatalf(
+			"list the secrets in %s: got %d files and error %v, want at least one file",
+			folder,
+			len(paths),
+			err,
+		)
 	}
 	all := map[string]string{}
 	for _, path := range paths {
@@ -143,7 +173,8 @@ func readSecrets(t *testing.T, folder string) map[string]string {
 	return all
 }
 
-// TestSecrets_OnlyTheOwnerAndTheGroupOfTheContainersReadThem checks the files and their folder, also after a second run.
+// TestSecrets_OnlyTheOwnerAndTheGroupOfTheContainersReadThem checks the files and their folder, also after a
+// second run.
 func TestSecrets_OnlyTheOwnerAndTheGroupOfTheContainersReadThem(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "private")
@@ -160,8 +191,15 @@ func TestSecrets_OnlyTheOwnerAndTheGroupOfTheContainersReadThem(t *testing.T) {
 			}
 			owner := info.Sys().(*syscall.Stat_t)
 			if info.Mode() != 0o640 || fmt.Sprint(owner.Gid) != group || int(owner.Uid) != os.Getuid() {
-				t.Errorf("run %d: file %s: got mode %o, owner %d and group %d; want 640, this user and the group %s", run, name, info.Mode(),
-					owner.Uid, owner.Gid, group)
+				t.Errorf(
+					"run %d: file %s: got mode %o, owner %d and group %d; want 640, this user and the group %s",
+					run,
+					name,
+					info.Mode(),
+					owner.Uid,
+					owner.Gid,
+					group,
+				)
 			}
 			if err := os.Chmod(path, 0o644); err != nil { // the second run corrects it
 				t.Fatal(err)
@@ -188,9 +226,13 @@ func TestSecrets_SecondRunKeepsThem(t *testing.T) {
 	if after := readSecrets(t, folder); !maps.Equal(before, after) {
 		t.Errorf("run secrets.sh again: got %v, want the secrets of the first run: %v", after, before)
 	}
-	if before["postgres_password"] == before["database_password_berth"] || len(before["postgres_password"]) < 32 {
-		t.Errorf("passwords of PostgreSQL: got %q and %q, want two long ones that differ", before["postgres_password"],
-			before["database_password_berth"])
+	if before["postgres_password"] == before["database_password_berth"] ||
+		len(before["postgres_password"]) < 32 {
+		t.Errorf(
+			"passwords of PostgreSQL: got %q and %q, want two long ones that differ",
+			before["postgres_password"],
+			before["database_password_berth"],
+		)
 	}
 }
 
@@ -209,10 +251,20 @@ func TestSecrets_URLsContainEachPassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := u.User.Password(); got != want || u.User.Username() != "berth" {
-			t.Errorf("%s: got the user %q with the password %q, want berth with %q", name, u.User.Username(), got, want)
+			t.Errorf(
+				"%s: got the user %q with the password %q, want berth with %q",
+				name,
+				u.User.Username(),
+				got,
+				want,
+			)
 		}
 		if u.RawQuery != "" {
-			t.Errorf("%s: got the parameters %q, want none, because PGSSLMODE would have no effect", name, u.RawQuery)
+			t.Errorf(
+				"%s: got the parameters %q, want none, because PGSSLMODE would have no effect",
+				name,
+				u.RawQuery,
+			)
 		}
 	}
 	if want := "default_user = berth\ndefault_pass = letters1"; all["rabbitmq_settings"] != want {
@@ -236,7 +288,8 @@ func TestSecrets_IncompleteAndUnusableOnesAreRefused(t *testing.T) {
 	}
 }
 
-// TestReadSecrets_GivesThemOnlyToTheProcess checks the script that runs the programs that read secrets only from the environment.
+// TestReadSecrets_GivesThemOnlyToTheProcess checks the script that runs the programs that read secrets only
+// from the environment.
 func TestReadSecrets_GivesThemOnlyToTheProcess(t *testing.T) {
 	t.Parallel()
 	path, empty := filepath.Join(t.TempDir(), "password"), filepath.Join(t.TempDir(), "empty")
@@ -246,7 +299,14 @@ func TestReadSecrets_GivesThemOnlyToTheProcess(t *testing.T) {
 		}
 	}
 	run := func(file string) (string, error) {
-		cmd := exec.Command("./read-secrets.sh", "POSTGRES_PWD", "--", "sh", "-c", `printf %s "$POSTGRES_PWD"`)
+		cmd := exec.Command(
+			"./read-secrets.sh",
+			"POSTGRES_PWD",
+			"--",
+			"sh",
+			"-c",
+			`printf %s "$POSTGRES_PWD"`,
+		)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "POSTGRES_PWD_FILE=" + file}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -256,7 +316,11 @@ func TestReadSecrets_GivesThemOnlyToTheProcess(t *testing.T) {
 	}
 	for _, file := range []string{empty, path + ".gone"} {
 		if out, err := run(file); err == nil {
-			t.Errorf("run a program with the file %s: got no error and the output %q, want an error", file, out)
+			t.Errorf(
+				"run a program with the file %s: got no error and the output %q, want an error",
+				file,
+				out,
+			)
 		}
 	}
 }

@@ -7,15 +7,20 @@ import (
 	"strings"
 )
 
-// checkPorts checks that the process of a service listens on the ports that the service publishes. checkPorts also checks that only
-// services that authenticate their callers publish a port on another address than loopback.
+// checkPorts checks that the process of a service listens on the ports that the service publishes. checkPorts
+// also checks that only services that authenticate their callers publish a port on another address than
+// loopback.
 func checkPorts(f files, s service) (found []string) {
 	for _, published := range s.Ports {
 		parts := strings.Split(published, ":")
 		port := parts[len(parts)-1]
 		if s.isBerth() {
-			if !strings.HasSuffix(s.Environment["BERTH_LISTEN"], ":"+port) && !strings.HasSuffix(s.Environment["BERTH_OPERATOR_LISTEN"], ":"+port) {
-				found = append(found, "port "+port+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"])
+			if !strings.HasSuffix(s.Environment["BERTH_LISTEN"], ":"+port) &&
+				!strings.HasSuffix(s.Environment["BERTH_OPERATOR_LISTEN"], ":"+port) {
+				found = append(
+					found,
+					"port "+port+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"],
+				)
 			}
 		} else if parts[0] != "127.0.0.1" && !isSecureBroker(f, s) {
 			found = append(found, "port "+port+" is published beyond loopback")
@@ -27,7 +32,8 @@ func checkPorts(f files, s service) (found []string) {
 // imageEntrypoint is the entrypoint of the image temporalio/server.
 const imageEntrypoint = "/etc/temporal/entrypoint.sh"
 
-// checkMounts checks that the source of every mount exists, and that every absolute path that a service uses is mounted.
+// checkMounts checks that the source of every mount exists, and that every absolute path that a service uses
+// is mounted.
 func checkMounts(f files, c compose, s service) (found []string) {
 	var targets []string
 	for _, volume := range s.Volumes {

@@ -19,8 +19,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// serviceHost runs the services of the Compose file as processes on this machine. In the settings of the services, serviceHost replaces
-// the host names of containers by addresses of this machine.
+// serviceHost runs the services of the Compose file as processes on this machine. In the settings of the
+// services, serviceHost replaces the host names of containers by addresses of this machine.
 type serviceHost struct {
 	keystone *keystonetest.Server
 	odl      *odltest.Controller
@@ -33,14 +33,26 @@ type serviceHost struct {
 func newServiceHost(t *testing.T) *serviceHost {
 	t.Helper()
 	nowhere := "127.0.0.1:1" // nothing listens there unless the test has started the service
-	h := &serviceHost{keystone: keystonetest.New(t), odl: odltest.New(), database: nowhere, temporal: startTemporal(t), broker: nowhere}
+	h := &serviceHost{
+		keystone: keystonetest.New(t),
+		odl:      odltest.New(),
+		database: nowhere,
+		temporal: startTemporal(t),
+		broker:   nowhere,
+	}
 	h.keystone.User("berth", "secret", "service", "service")
 	h.odl.User, h.odl.Password = "odl", "hunter2"
 	odl := httptest.NewServer(h.odl)
 	t.Cleanup(odl.Close)
-	c, err := readRepository(t).compose(map[string]string{"BERTH_RABBITMQ_IDENTITIES": "off",
-		"OS_AUTH_URL": h.keystone.URL + "/v3", "OS_USERNAME": "berth", "OS_PROJECT_NAME": "service",
-		"BERTH_ODL_URL": odl.URL + odltest.BasePath, "BERTH_ODL_USERNAME": "odl", "BERTH_NOVA_URL": "http://127.0.0.1:1/v2.1"})
+	c, err := readRepository(t).compose(map[string]string{
+		"BERTH_RABBITMQ_IDENTITIES": "off",
+		"OS_AUTH_URL":               h.keystone.URL + "/v3",
+		"OS_USERNAME":               "berth",
+		"OS_PROJECT_NAME":           "service",
+		"BERTH_ODL_URL":             odl.URL + odltest.BasePath,
+		"BERTH_ODL_USERNAME":        "odl",
+		"BERTH_NOVA_URL":            "http://127.0.0.1:1/v2.1",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +60,9 @@ func newServiceHost(t *testing.T) *serviceHost {
 	return h
 }
 
-// environment returns the environment variables of a service. In their values, environment replaces the host names of containers by
-// addresses of this machine, and the paths in mounted folders by paths of this machine.
+// environment returns the environment variables of a service. In their values, environment replaces the host
+// names of containers by addresses of this machine, and the paths in mounted folders by paths of this
+// machine.
 func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]string {
 	t.Helper()
 	env := hostEnvironment(h.services[name])
@@ -69,7 +82,8 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	return env
 }
 
-// replaceHost replaces the host in a file with a URL by an address of this machine. The variable names a copy of the file afterwards.
+// replaceHost replaces the host in a file with a URL by an address of this machine. The variable names a copy
+// of the file afterwards.
 func (h *serviceHost) replaceHost(t *testing.T, env map[string]string, variable, host, address string) {
 	t.Helper()
 	if env[variable] == "" {
@@ -88,9 +102,13 @@ func (h *serviceHost) replaceHost(t *testing.T, env map[string]string, variable,
 	}
 }
 
-// command returns the command of a service in a form that runs as a process on this machine. The command is one of berth's programs or a
-// script in the folder deploy.
-func (h *serviceHost) command(t *testing.T, words []string, env map[string]string) (*exec.Cmd, *bytes.Buffer) {
+// command returns the command of a service in a form that runs as a process on this machine. The command is
+// one of berth's programs or a script in the folder deploy.
+func (h *serviceHost) command(
+	t *testing.T,
+	words []string,
+	env map[string]string,
+) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	program := filepath.Join(programs, words[0])
 	if script, ok := strings.CutPrefix(words[0], "/deploy/"); ok {
@@ -120,12 +138,17 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	t.Helper()
 	cmd, out := h.command(t, h.services[name].Command, h.environment(t, name, ""))
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("run the one-shot service %s: want exit status 0, got error %v and the output:\n%s", name, err, out)
+		t.Fatalf(
+			"run the one-shot service %s: want exit status 0, got error %v and the output:\n%s",
+			name,
+			err,
+			out,
+		)
 	}
 }
 
-// start runs a service until the test ends. start waits until the health check of the service succeeds, and then returns the service's
-// address.
+// start runs a service until the test ends. start waits until the health check of the service succeeds, and
+// then returns the service's address.
 func (h *serviceHost) start(t *testing.T, name string) string {
 	t.Helper()
 	listen := "127.0.0.1:" + freePort(t)
@@ -154,7 +177,11 @@ func (h *serviceHost) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.
 		t.Error(err)
 	}
 	kill := time.AfterFunc(grace, func() {
-		t.Errorf("want that service %s exits within stop_grace_period (%s) after SIGTERM, but it did not", name, grace)
+		t.Errorf(
+			"want that service %s exits within stop_grace_period (%s) after SIGTERM, but it did not",
+			name,
+			grace,
+		)
 		_ = cmd.Process.Kill()
 	})
 	defer kill.Stop()
@@ -178,7 +205,8 @@ func await(t *testing.T, check func() error) {
 	}
 }
 
-// call sends an HTTP request with a Keystone token. call returns the response and the decoded JSON body of the response.
+// call sends an HTTP request with a Keystone token. call returns the response and the decoded JSON body of
+// the response.
 func call(t *testing.T, method, address, token, body string) (*http.Response, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -199,9 +227,9 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 	return res, answer
 }
 
-// TestServices_MirrorANetworkWithTheComposeEnvironment runs the services with their commands, environments and health checks from the
-// Compose file. TestServices_MirrorANetworkWithTheComposeEnvironment creates a network at the service api and checks that the service
-// worker mirrors the network to the controller.
+// TestServices_MirrorANetworkWithTheComposeEnvironment runs the services with their commands, environments
+// and health checks from the Compose file. TestServices_MirrorANetworkWithTheComposeEnvironment creates a
+// network at the service api and checks that the service worker mirrors the network to the controller.
 func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newServiceHost(t)
@@ -212,14 +240,22 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	}
 	networks := "http://" + h.start(t, "api") + "/networking/v2.0/networks"
 	h.start(t, "worker")
-	h.start(t, "rpc") // its health check needs the broker, because the test uses no virtual hosts of single hosts
+	h.start(
+		t,
+		"rpc",
+	) // its health check needs the broker, because the test uses no virtual hosts of single hosts
 	member := h.keystone.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}})
 
 	unauthenticated, _ := call(t, "GET", networks, "", "")
 	created, answer := call(t, "POST", networks, member, `{"network": {"name": "n1"}}`)
 
-	if want := `Keystone uri="` + h.keystone.URL + `/v3"`; unauthenticated.StatusCode != 401 || unauthenticated.Header.Get("WWW-Authenticate") != want {
-		t.Errorf("list networks without a token: got status %d with WWW-Authenticate %q, want 401 with the URL of Keystone", unauthenticated.StatusCode, unauthenticated.Header.Get("WWW-Authenticate"))
+	if want := `Keystone uri="` + h.keystone.URL + `/v3"`; unauthenticated.StatusCode != 401 ||
+		unauthenticated.Header.Get("WWW-Authenticate") != want {
+		t.Errorf(
+			"list networks without a token: got status %d with WWW-Authenticate %q, want 401 with the URL of Keystone",
+			unauthenticated.StatusCode,
+			unauthenticated.Header.Get("WWW-Authenticate"),
+		)
 	}
 	if created.StatusCode != 201 {
 		t.Fatalf("create a network: got status %d, body %v; want 201", created.StatusCode, answer)
@@ -228,12 +264,19 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	id, _ := network["id"].(string)
 	await(t, func() error {
 		if r := h.odl.Record("network", id); r.Object == nil {
-			return fmt.Errorf("want that the controller has the network %s, but it does not; requests that the controller received: %+v", id, h.odl.Requests())
+			return fmt.Errorf(
+				"want that the controller has the network %s, but it does not; requests that the controller received: %+v",
+				id,
+				h.odl.Requests(),
+			)
 		}
 		return nil
 	})
 	h.keystone.Fail(http.StatusServiceUnavailable)
 	if unavailable, _ := call(t, "GET", networks, "another", ""); unavailable.StatusCode != 503 {
-		t.Errorf("list networks while Keystone is unavailable: got status %d, want 503", unavailable.StatusCode)
+		t.Errorf(
+			"list networks while Keystone is unavailable: got status %d, want 503",
+			unavailable.StatusCode,
+		)
 	}
 }

@@ -22,21 +22,34 @@ import (
 	"berth/internal/devstack"
 )
 
-// temporalPorts are the variables with the ports of the Temporal server. The port of the frontend comes first.
-var temporalPorts = []string{"FRONTEND_GRPC_PORT", "FRONTEND_HTTP_PORT", "FRONTEND_MEMBERSHIP_PORT", "HISTORY_GRPC_PORT", "HISTORY_MEMBERSHIP_PORT",
-	"MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT", "WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT",
-	"INTERNAL_FRONTEND_GRPC_PORT", "INTERNAL_FRONTEND_HTTP_PORT", "INTERNAL_FRONTEND_MEMBERSHIP_PORT"}
+// temporalPorts are the variables with the ports of the Temporal server. The port of the frontend comes
+// first.
+var temporalPorts = []string{
+	"FRONTEND_GRPC_PORT",
+	"FRONTEND_HTTP_PORT",
+	"FRONTEND_MEMBERSHIP_PORT",
+	"HISTORY_GRPC_PORT",
+	"HISTORY_MEMBERSHIP_PORT",
+	"MATCHING_GRPC_PORT",
+	"MATCHING_MEMBERSHIP_PORT",
+	"WORKER_GRPC_PORT",
+	"WORKER_MEMBERSHIP_PORT",
+	"INTERNAL_FRONTEND_GRPC_PORT",
+	"INTERNAL_FRONTEND_HTTP_PORT",
+	"INTERNAL_FRONTEND_MEMBERSHIP_PORT",
+}
 
-// startTemporal runs the service temporal of the Compose file as a process until the test ends, and returns the address of its frontend. The
-// server has the environment of the Compose file, with other ports, and with SQLite in memory instead of PostgreSQL.
+// startTemporal runs the service temporal of the Compose file as a process until the test ends, and returns
+// the address of its frontend. The server has the environment of the Compose file, with other ports, and with
+// SQLite in memory instead of PostgreSQL.
 func startTemporal(t *testing.T) string {
 	t.Helper()
 	address, _ := startTemporalService(t, nil)
 	return address
 }
 
-// startTemporalService is like startTemporal, and also returns all ports of the server by their variables. The variables in `change`
-// replace those of the server.
+// startTemporalService is like startTemporal, and also returns all ports of the server by their variables.
+// The variables in `change` replace those of the server.
 func startTemporalService(t *testing.T, change map[string]string) (address string, ports map[string]string) {
 	t.Helper()
 	built, err := devstack.TemporalServer(t.Context(), func(string) {})
@@ -54,17 +67,28 @@ func startTemporalService(t *testing.T, change map[string]string) (address strin
 		ports[name] = freePort(t)
 	}
 	maps.Copy(env, ports)
-	maps.Copy(env, map[string]string{"DB": "sqlite", "SQLITE_MODE": "memory", "SQLITE_CACHE": "shared", "NUM_HISTORY_SHARDS": "4", "BIND_ON_IP": "127.0.0.1",
-		"DYNAMIC_CONFIG_FILE_PATH": dynamicConfig(t), "HOME": t.TempDir(),
-		"PATH": os.Getenv("PATH")})
+	maps.Copy(
+		env,
+		map[string]string{
+			"DB":                       "sqlite",
+			"SQLITE_MODE":              "memory",
+			"SQLITE_CACHE":             "shared",
+			"NUM_HISTORY_SHARDS":       "4",
+			"BIND_ON_IP":               "127.0.0.1",
+			"DYNAMIC_CONFIG_FILE_PATH": dynamicConfig(t),
+			"HOME":                     t.TempDir(),
+			"PATH":                     os.Getenv("PATH"),
+		},
+	)
 	maps.Copy(env, change)
-	words := s.Command[1 : len(s.Command)-1] // read-secrets.sh runs the server instead of the entrypoint of the image
+	// read-secrets.sh runs the server instead of the entrypoint of the image
+	words := s.Command[1 : len(s.Command)-1]
 	runServer(t, env, hostPath(s, s.Command[0]), append(slices.Clone(words), built.Server, "start")...)
 	return "127.0.0.1:" + ports["FRONTEND_GRPC_PORT"], ports
 }
 
-// dynamicConfig returns the path of a copy of deploy/temporal-dynamicconfig.yaml, with which the server also uses new search attributes at
-// once.
+// dynamicConfig returns the path of a copy of deploy/temporal-dynamicconfig.yaml, with which the server also
+// uses new search attributes at once.
 func dynamicConfig(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("temporal-dynamicconfig.yaml")
@@ -78,8 +102,8 @@ func dynamicConfig(t *testing.T) string {
 	return path
 }
 
-// hostEnvironment returns the environment of a service. In the values, the paths of mounted files, and of files in mounted folders, are
-// paths of this machine.
+// hostEnvironment returns the environment of a service. In the values, the paths of mounted files, and of
+// files in mounted folders, are paths of this machine.
 func hostEnvironment(s service) map[string]string {
 	env := maps.Clone(s.Environment)
 	for name, value := range env {
@@ -99,7 +123,8 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(port)
 }
 
-// TestTemporal_RefusesStrangers runs Temporal with the environment of the Compose file, and checks which clients reach which of its ports.
+// TestTemporal_RefusesStrangers runs Temporal with the environment of the Compose file, and checks which
+// clients reach which of its ports.
 func TestTemporal_RefusesStrangers(t *testing.T) {
 	t.Parallel()
 	address, ports := startTemporalService(t, nil)
@@ -128,20 +153,35 @@ func TestTemporal_RefusesStrangers(t *testing.T) {
 		}
 	}
 	if err := handshake(t, ports["FRONTEND_HTTP_PORT"], ""); err == nil {
-		t.Error("connect to Temporal's HTTP API without a certificate: got no error, want that Temporal refuses the client")
+		t.Error(
+			"connect to Temporal's HTTP API without a certificate: got no error, want that Temporal refuses the client",
+		)
 	}
 	if err := handshake(t, ports["FRONTEND_HTTP_PORT"], "ui"); err != nil {
-		t.Errorf("connect to Temporal's HTTP API with the certificate of the UI: got error %v, want none", err)
+		t.Errorf(
+			"connect to Temporal's HTTP API with the certificate of the UI: got error %v, want none",
+			err,
+		)
 	}
 	if err := handshake(t, ports["FRONTEND_GRPC_PORT"], "temporal"); err != nil {
-		t.Errorf("connect to the frontend with the certificate of Temporal, as Temporal's own workers do: got error %v, want none", err)
+		t.Errorf(
+			"connect to the frontend with the certificate of Temporal, as Temporal's own workers do: got error %v, want none",
+			err,
+		)
 	}
 	for _, port := range []string{"HISTORY_GRPC_PORT", "MATCHING_GRPC_PORT", "INTERNAL_FRONTEND_GRPC_PORT"} {
 		if err := handshake(t, ports[port], "worker"); err == nil {
-			t.Errorf("connect to the port %s with the certificate of the worker: got no error, want that only Temporal's own services connect", port)
+			t.Errorf(
+				"connect to the port %s with the certificate of the worker: got no error, want that only Temporal's own services connect",
+				port,
+			)
 		}
 		if err := handshake(t, ports[port], "temporal"); err != nil {
-			t.Errorf("connect to the port %s with the certificate of Temporal: got error %v, want none", port, err)
+			t.Errorf(
+				"connect to the port %s with the certificate of Temporal: got error %v, want none",
+				port,
+				err,
+			)
 		}
 	}
 }
@@ -155,7 +195,9 @@ func connect(t *testing.T, s service, address string, change func(map[string]str
 		change(env)
 	}
 	var names []string
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{env, &names}})
+	options, err := envconfig.LoadClientOptions(
+		envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{env, &names}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,13 +216,15 @@ func dialAs(t *testing.T, s service, address string, change func(map[string]stri
 	return err
 }
 
-// TestTemporal_ClientsDoOnlyWhatTheirTokenAllows runs Temporal with the environment of the Compose file, and checks what the services may do.
+// TestTemporal_ClientsDoOnlyWhatTheirTokenAllows runs Temporal with the environment of the Compose file, and
+// checks what the services may do.
 func TestTemporal_ClientsDoOnlyWhatTheirTokenAllows(t *testing.T) {
 	t.Parallel()
 	h := newServiceHost(t)
 	h.runOneShot(t, "temporal-namespace")
 	describe := func(c client.Client, namespace string) error {
-		_, err := c.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+		_, err := c.WorkflowService().
+			DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
 		return err
 	}
 	start := func(c client.Client) error {
@@ -222,16 +266,23 @@ func TestTemporal_ClientsDoOnlyWhatTheirTokenAllows(t *testing.T) {
 			{"list the namespaces", list(client), c.lists},
 		} {
 			var denied *serviceerror.PermissionDenied
-			if refused := errors.As(call.err, &denied); call.allow && call.err != nil || !call.allow && !refused {
-				t.Errorf("%s: %s: got error %v, want that Temporal allows it: %v", c.name, call.name, call.err, call.allow)
+			if refused := errors.As(call.err, &denied); call.allow && call.err != nil ||
+				!call.allow && !refused {
+				t.Errorf(
+					"%s: %s: got error %v, want that Temporal allows it: %v",
+					c.name,
+					call.name,
+					call.err,
+					call.allow,
+				)
 			}
 		}
 	}
 }
 
-// handshake opens a TLS connection to a port with the certificate in a folder of deploy/private, or without a certificate. The server refuses
-// a certificate only after the handshake of the client, so handshake also waits for the first byte of the server, which is a part of an HTTP/2
-// or HTTP/1.1 answer.
+// handshake opens a TLS connection to a port with the certificate in a folder of deploy/private, or without a
+// certificate. The server refuses a certificate only after the handshake of the client, so handshake also
+// waits for the first byte of the server, which is a part of an HTTP/2 or HTTP/1.1 answer.
 func handshake(t *testing.T, port, folder string) error {
 	t.Helper()
 	authority, err := os.ReadFile(filepath.Join(private, "temporal", "temporal-servers-ca.pem"))
@@ -241,7 +292,10 @@ func handshake(t *testing.T, port, folder string) error {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), NextProtos: []string{"h2", "http/1.1"}}
 	config.RootCAs.AppendCertsFromPEM(authority)
 	if folder != "" {
-		certificate, err := tls.LoadX509KeyPair(filepath.Join(private, folder, "certificate.pem"), filepath.Join(private, folder, "key.pem"))
+		certificate, err := tls.LoadX509KeyPair(
+			filepath.Join(private, folder, "certificate.pem"),
+			filepath.Join(private, folder, "key.pem"),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +308,8 @@ func handshake(t *testing.T, port, folder string) error {
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	request := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00" // the preface of HTTP/2, with empty settings
+	// the preface of HTTP/2, with empty settings
+	request := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	if conn.ConnectionState().NegotiatedProtocol != "h2" {
 		request = "GET /api/v1/cluster-info HTTP/1.1\r\nHost: temporal\r\n\r\n"
 	}

@@ -30,7 +30,11 @@ func copyToolchainFiles(t *testing.T) (dir string) {
 		writeScript(t, filepath.Join(dir, name), string(raw))
 	}
 	writeScript(t, filepath.Join(dir, "bin/go"), fakeGo)
-	writeScript(t, filepath.Join(dir, "bin/govulncheck"), "#!/bin/sh\n[ \"$*\" = '-db file:///vulndb ./worker ./starter' ] && exit $VULNERABLE\nexit 64\n")
+	writeScript(
+		t,
+		filepath.Join(dir, "bin/govulncheck"),
+		"#!/bin/sh\n[ \"$*\" = '-db file:///vulndb ./worker ./starter' ] && exit $VULNERABLE\nexit 64\n",
+	)
 	return dir
 }
 
@@ -64,7 +68,12 @@ func TestToolchain_OlderAndVulnerableOnesAreRefused(t *testing.T) {
 		"another version in a module":  {version: required, file: "tools/lint/go.mod", problem: "./tools/lint/go.mod must have"},
 		"another version in the image": {version: required, file: "deploy/image/Dockerfile", problem: "deploy/image/Dockerfile must build"},
 		"no known vulnerability":       {version: required, database: "file:///vulndb", vulnerable: "0"},
-		"a known vulnerability":        {version: required, database: "file:///vulndb", vulnerable: "3", problem: "govulncheck knows"},
+		"a known vulnerability": {
+			version:    required,
+			database:   "file:///vulndb",
+			vulnerable: "3",
+			problem:    "govulncheck knows",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,10 +83,20 @@ func TestToolchain_OlderAndVulnerableOnesAreRefused(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				writeScript(t, filepath.Join(dir, c.file), strings.ReplaceAll(string(raw), required, "1.26.8"))
+				writeScript(
+					t,
+					filepath.Join(dir, c.file),
+					strings.ReplaceAll(string(raw), required, "1.26.8"),
+				)
 			}
 			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "tools/toolchain.sh"))
-			cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "VERSION="+c.version, "GOVULNDB="+c.database, "VULNERABLE="+c.vulnerable)
+			cmd.Env = append(
+				os.Environ(),
+				"PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"),
+				"VERSION="+c.version,
+				"GOVULNDB="+c.database,
+				"VULNERABLE="+c.vulnerable,
+			)
 			out, err := cmd.CombinedOutput()
 			if (err == nil) != (c.problem == "") || !strings.Contains(string(out), c.problem) {
 				t.Errorf("tools/toolchain.sh: got error %v and %q, want the problem %q", err, out, c.problem)
