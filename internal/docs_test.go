@@ -26,9 +26,9 @@ var (
 	anchorDrop = regexp.MustCompile(`[^\w -]`)
 )
 
-// TestDocs_PathsExist checks every path in backticks in the documentation. If a path in backticks begins with a folder of the repository,
-// the path must exist. If a path in backticks is a file name without a folder, some folder of the repository must contain a file with this
-// name.
+// TestDocs_PathsExist checks every path in backticks in the documentation. If a path in backticks begins with
+// a folder of the repository, the path must exist. If a path in backticks is a file name without a folder,
+// some folder of the repository must contain a file with this name.
 func TestDocs_PathsExist(t *testing.T) {
 	t.Parallel()
 	names := fileNames(t)
@@ -39,21 +39,32 @@ func TestDocs_PathsExist(t *testing.T) {
 			switch {
 			case !pathLike.MatchString(name) || madeByRuns[name]:
 			case nested && exists(filepath.Join("..", first)):
-				if found, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(name))); err != nil || len(found) == 0 {
+				if found, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(name))); err != nil ||
+					len(found) == 0 {
 					t.Errorf("page %s: the path `%s` does not exist, want only existing paths", page, name)
 				}
 			case !nested && fileLike.MatchString(name) && !names[name]:
-				t.Errorf("page %s: no folder of the repository has the file `%s`, want only names of existing files", page, name)
+				t.Errorf(
+					"page %s: no folder of the repository has the file `%s`, want only names of existing files",
+					page,
+					name,
+				)
 			}
 		}
 	}
 }
 
-// madeByRuns lists files that the documentation names and that only commands create, so that they are not in the repository.
-var madeByRuns = map[string]bool{"bin/temporal": true, "bin/bench": true, "bench.json": true, "bin/sbom.json": true}
+// madeByRuns lists files that the documentation names and that only commands create, so that they are not in
+// the repository.
+var madeByRuns = map[string]bool{
+	"bin/temporal":  true,
+	"bin/bench":     true,
+	"bench.json":    true,
+	"bin/sbom.json": true,
+}
 
-// TestDocs_LinksResolve checks that every relative link names an existing file, and that every anchor of a link names a heading of the
-// link's file.
+// TestDocs_LinksResolve checks that every relative link names an existing file, and that every anchor of a
+// link names a heading of the link's file.
 func TestDocs_LinksResolve(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages(t) {
@@ -67,11 +78,20 @@ func TestDocs_LinksResolve(t *testing.T) {
 				file = path.Join(path.Dir(page), target)
 			}
 			if !exists(filepath.Join("..", file)) {
-				t.Errorf("page %s: the target of the link %s does not exist, want only links to existing files", page, found[1])
+				t.Errorf(
+					"page %s: the target of the link %s does not exist, want only links to existing files",
+					page,
+					found[1],
+				)
 				continue
 			}
 			if anchor != "" && !anchors(prose(t, file))[anchor] {
-				t.Errorf("page %s: the anchor of the link %s is no heading of %s, want an existing heading", page, found[1], file)
+				t.Errorf(
+					"page %s: the anchor of the link %s is no heading of %s, want an existing heading",
+					page,
+					found[1],
+					file,
+				)
 			}
 		}
 	}
@@ -99,7 +119,8 @@ func TestDocs_NamesExistInCode(t *testing.T) {
 	}
 }
 
-// TestDocs_ArchitectureNamesEveryPackage checks that docs/architecture.md names every package, not only in the generated tables.
+// TestDocs_ArchitectureNamesEveryPackage checks that docs/architecture.md names every package, not only in
+// the generated tables.
 func TestDocs_ArchitectureNamesEveryPackage(t *testing.T) {
 	t.Parallel()
 	before, _, _ := strings.Cut(prose(t, "docs/architecture.md"), tablesBegin)
@@ -139,8 +160,11 @@ func TestDocs_GlossaryOfReadmeIsAPartOfTheGlossary(t *testing.T) {
 		}
 	}
 	if words == 0 || words > glossaryWords {
-		t.Errorf("words in the glossary of README.md: got %d, want 1 to %d; the others belong into docs/glossary.md",
-			words, glossaryWords)
+		t.Errorf(
+			"words in the glossary of README.md: got %d, want 1 to %d; the others belong into docs/glossary.md",
+			words,
+			glossaryWords,
+		)
 	}
 }
 
@@ -202,7 +226,8 @@ func text(t *testing.T, page string) string {
 	return string(raw)
 }
 
-// anchors returns the anchors of a Markdown page: each heading in lower case, without punctuation, and with a hyphen for each blank.
+// anchors returns the anchors of a Markdown page: each heading in lower case, without punctuation, and with a
+// hyphen for each blank.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(text, -1) {
@@ -212,8 +237,8 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// TestDocs_ThreatModelNamesATestForEachRule checks that each line of the table of rules in docs/security.md names a test.
-// TestDocs_NamesExistInCode checks that the named tests exist.
+// TestDocs_ThreatModelNamesATestForEachRule checks that each line of the table of rules in docs/security.md
+// names a test. TestDocs_NamesExistInCode checks that the named tests exist.
 func TestDocs_ThreatModelNamesATestForEachRule(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(text(t, "docs/security.md"), "## Who may do what at which interface\n")

@@ -21,8 +21,8 @@ const (
 	tablesEnd        = "<!-- End of the generated tables. -->\n"
 )
 
-// TestImportTables_EqualRules fails when docs/architecture.md has other import rules than packageRules and reserved. To update the page, run
-// `go test ./internal -run ImportTables -update`.
+// TestImportTables_EqualRules fails when docs/architecture.md has other import rules than packageRules and
+// reserved. To update the page, run `go test ./internal -run ImportTables -update`.
 func TestImportTables_EqualRules(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(architecturePage)
@@ -32,7 +32,11 @@ func TestImportTables_EqualRules(t *testing.T) {
 	head, rest, begins := strings.Cut(string(page), tablesBegin)
 	got, tail, ends := strings.Cut(rest, tablesEnd)
 	if !begins || !ends {
-		t.Fatalf("docs/architecture.md: want a line that ends with %q, and after it the line %q", tablesBegin, tablesEnd)
+		t.Fatalf(
+			"docs/architecture.md: want a line that ends with %q, and after it the line %q",
+			tablesBegin,
+			tablesEnd,
+		)
 	}
 	want := "\n" + packageTable() + "\n" + reservedTable() + "\n"
 	if *update {
@@ -42,8 +46,11 @@ func TestImportTables_EqualRules(t *testing.T) {
 		return
 	}
 	if d := cmp.Diff(got, want); d != "" {
-		t.Errorf("docs/architecture.md: got other import rules than internal/rooms_test.go has; to update the page, run go test ./internal "+
-			"-run ImportTables -update (-page +rules):\n%s", d)
+		t.Errorf(
+			"docs/architecture.md: got other import rules than internal/rooms_test.go has; to update the page, run go test ./internal "+
+				"-run ImportTables -update (-page +rules):\n%s",
+			d,
+		)
 	}
 }
 
@@ -75,7 +82,10 @@ func reservedTable() string {
 	for _, name := range slices.Sorted(maps.Keys(reserved)) {
 		var users []string
 		for user, r := range packageRules {
-			if slices.ContainsFunc(r.always, func(allowed string) bool { return isWithin(allowed, name) || isWithin(name, allowed) }) {
+			if slices.ContainsFunc(
+				r.always,
+				func(allowed string) bool { return isWithin(allowed, name) || isWithin(name, allowed) },
+			) {
 				users = append(users, user)
 			}
 		}

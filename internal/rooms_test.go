@@ -1,5 +1,5 @@
-// Package internal contains only tests of the whole source tree: they check which package imports which, how long files and functions are,
-// and whether the names in the documentation exist.
+// Package internal contains only tests of the whole source tree: they check which package imports which, how
+// long files and functions are, and whether the names in the documentation exist.
 package internal
 
 import (
@@ -19,15 +19,18 @@ import (
 
 // packageRule is the import rule of one package.
 type packageRule struct {
-	may    []string // packages of this module that it may import, relative to the module; a final /... includes all packages below
+	// packages of this module that it may import, relative to the module; a final /... includes all packages
+	// below
+	may    []string
 	never  []string // external packages that it must not import, including all packages below them
 	always []string // reserved packages that it may import
 	pure   bool     // its functions use no I/O, no clock and no goroutine
 	why    string   // the reason for the rule; a failing test prints it
 }
 
-// reserved contains external packages that only some packages may import, each with the reason for this restriction. A package may import a
-// reserved package only if the rule of the importing package names the reserved package.
+// reserved contains external packages that only some packages may import, each with the reason for this
+// restriction. A package may import a reserved package only if the rule of the importing package names the
+// reserved package.
 var reserved = map[string]string{
 	"github.com/jackc/pgx/v5":                 "only the stores access the database",
 	"github.com/pressly/goose/v3":             "only internal/store/db migrates the schema",
@@ -58,22 +61,43 @@ var (
 
 // packageRules contains the import rule of each package, by the path of the package in the module.
 var packageRules = map[string]packageRule{
-	"worker": {may: []string{"internal/server"}, why: "contains only main: tests start the same server through internal/server"},
+	"worker": {
+		may: []string{"internal/server"},
+		why: "contains only main: tests start the same server through internal/server",
+	},
 	"internal/server": {
 		may:    []string{"activities", "workflows", "internal/..."},
 		always: []string{temporal, prometheus, "github.com/prometheus/client_model"},
 		why:    "connects all components, so it may import all of them; only the stores access the database",
 	},
 	"internal/server/servertest": {
-		may: []string{"internal/server", "internal/config", "internal/contract", "internal/devstack", "internal/devstack/temporaltest",
-			"internal/store/storetest", "internal/odl/odltest", "internal/notify/notifytest"},
+		may: []string{
+			"internal/server",
+			"internal/config",
+			"internal/contract",
+			"internal/devstack",
+			"internal/devstack/temporaltest",
+			"internal/store/storetest",
+			"internal/odl/odltest",
+			"internal/notify/notifytest",
+		},
 		always: []string{temporal, pgx},
 		why:    "starts the server and the services that it needs for tests, in the test's process or in a separate one",
 	},
-	"internal/interop": {why: "contains only tests: unmodified OpenStack clients, Neutron's agents, and the commands of the documentation"},
-	"internal/torture": {why: "contains only tests: killed processes, faults of other servers, and hostile input"},
+	"internal/interop": {
+		why: "contains only tests: unmodified OpenStack clients, Neutron's agents, and the commands of the documentation",
+	},
+	"internal/torture": {
+		why: "contains only tests: killed processes, faults of other servers, and hostile input",
+	},
 	"starter": {
-		may: []string{"starter/cli", "starter/resource", "starter/diagnosis", "starter/schema", "starter/demo"},
+		may: []string{
+			"starter/cli",
+			"starter/resource",
+			"starter/diagnosis",
+			"starter/schema",
+			"starter/demo",
+		},
 		why: "contains only main: it joins the command tables of the other packages",
 	},
 	"starter/cli": {
@@ -87,7 +111,14 @@ var packageRules = map[string]packageRule{
 		why:    "uses the HTTP APIs and Temporal, as any other client does",
 	},
 	"starter/diagnosis": {
-		may:    []string{"internal/api/rpc/oslomsg", "internal/contract", "internal/safeurl", "internal/store/db", "starter/cli", "starter/resource"},
+		may: []string{
+			"internal/api/rpc/oslomsg",
+			"internal/contract",
+			"internal/safeurl",
+			"internal/store/db",
+			"starter/cli",
+			"starter/resource",
+		},
 		always: []string{temporal, "github.com/spf13/pflag"},
 		why:    "uses the HTTP APIs and Temporal; internal/store/db only to probe the database, internal/api/rpc/oslomsg only to probe RabbitMQ",
 	},
@@ -103,8 +134,21 @@ var packageRules = map[string]packageRule{
 		why:    "runs the commands of the other packages and checks their results; it does not call the services itself",
 	},
 	"bench": {
-		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/store/db", "internal/store/journalstore", "internal/odl/odltest", "internal/notify/notifytest",
-			"internal/api/placement", "internal/api/neutron", "internal/identity", "internal/identity/policy", "internal/journal", "internal/network"},
+		may: []string{
+			"internal/contract",
+			"internal/devstack",
+			"internal/store",
+			"internal/store/db",
+			"internal/store/journalstore",
+			"internal/odl/odltest",
+			"internal/notify/notifytest",
+			"internal/api/placement",
+			"internal/api/neutron",
+			"internal/identity",
+			"internal/identity/policy",
+			"internal/journal",
+			"internal/network",
+		},
 		always: []string{temporal, pgx, amqp},
 		why: "measures the worker binary as a client and as an agent, and reads the rows; the stores to migrate and to measure a store " +
 			"without the APIs; the APIs to measure the baseline, an API in the same process as its client",
@@ -120,16 +164,40 @@ var packageRules = map[string]packageRule{
 		why:  "agents outside this repository import it, so it needs no package but the one that defines the report",
 	},
 	"workflows": {
-		may:    []string{"activities", "internal/contract", "internal/lease", "internal/journal", "internal/network"},
-		never:  []string{"net/http", "math/rand", "crypto/rand", "os", "github.com/google/uuid", "go.temporal.io/sdk/client"},
+		may: []string{
+			"activities",
+			"internal/contract",
+			"internal/lease",
+			"internal/journal",
+			"internal/network",
+		},
+		never: []string{
+			"net/http",
+			"math/rand",
+			"crypto/rand",
+			"os",
+			"github.com/google/uuid",
+			"go.temporal.io/sdk/client",
+		},
 		always: []string{temporal},
 		pure:   true,
 		why:    "Temporal replays workflows from their histories, so they are deterministic; activities do all I/O",
 	},
 	"activities": {
-		may: []string{"internal/contract", "internal/coalesce", "internal/delivery", "internal/store/...", "internal/odl",
-			"internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory",
-			"internal/text"},
+		may: []string{
+			"internal/contract",
+			"internal/coalesce",
+			"internal/delivery",
+			"internal/store/...",
+			"internal/odl",
+			"internal/notify",
+			"internal/cloud",
+			"internal/lease",
+			"internal/journal",
+			"internal/network",
+			"internal/inventory",
+			"internal/text",
+		},
 		never:  []string{"net/http", "go.temporal.io/sdk/client", "go.temporal.io/sdk/workflow"},
 		always: []string{temporal},
 		why:    "accesses other services through the packages of their clients, and starts no workflow",
@@ -145,25 +213,53 @@ var packageRules = map[string]packageRule{
 		pure:  true,
 		why:   "most packages import it, so it imports none of them and no SDK",
 	},
-	"internal/inventory": {pure: true, why: "a rules package: pure functions, which any package can call and a table test can check"},
-	"internal/network":   {pure: true, why: "a rules package: it imports no other rules package; stores and workflows combine them"},
+	"internal/inventory": {
+		pure: true,
+		why:  "a rules package: pure functions, which any package can call and a table test can check",
+	},
+	"internal/network": {
+		pure: true,
+		why:  "a rules package: it imports no other rules package; stores and workflows combine them",
+	},
 	"internal/network/attribute": {
 		may:  []string{"internal/network", "internal/text"},
 		pure: true,
 		why:  "the attributes of ports and the bodies for the controller: every package that sends an object to a client, an agent or the controller uses them",
 	},
-	"internal/text":  {pure: true, why: "shortens texts: any package may need it, so it imports no package of this module"},
-	"internal/lease": {may: []string{"internal/text"}, pure: true, why: "a rules package: the current time is an argument of its functions"},
+	"internal/text": {
+		pure: true,
+		why:  "shortens texts: any package may need it, so it imports no package of this module",
+	},
+	"internal/lease": {
+		may:  []string{"internal/text"},
+		pure: true,
+		why:  "a rules package: the current time is an argument of its functions",
+	},
 	"internal/auditlog": {
 		may:  []string{"internal/text"},
 		pure: true,
 		why:  "defines the audit records and checks their chain: the command line verifies the log without the server",
 	},
-	"internal/journal": {may: []string{"internal/text"}, pure: true, why: "a rules package: it builds the requests to the controller and sends none"},
+	"internal/journal": {
+		may:  []string{"internal/text"},
+		pure: true,
+		why:  "a rules package: it builds the requests to the controller and sends none",
+	},
 	"internal/store": {
-		may: []string{"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/inventorystore",
-			"internal/store/networkstore", "internal/store/agentstore", "internal/store/notificationstore", "internal/store/leasestore", "internal/store/mirrorstore", "internal/store/metricstore",
-			"internal/store/reportstore", "internal/store/auditstore"},
+		may: []string{
+			"internal/store/db",
+			"internal/store/outbox",
+			"internal/store/journalstore",
+			"internal/store/inventorystore",
+			"internal/store/networkstore",
+			"internal/store/agentstore",
+			"internal/store/notificationstore",
+			"internal/store/leasestore",
+			"internal/store/mirrorstore",
+			"internal/store/metricstore",
+			"internal/store/reportstore",
+			"internal/store/auditstore",
+		},
 		why: "opens all stores on one database and reads no row itself",
 	},
 	"internal/store/db": {
@@ -172,22 +268,62 @@ var packageRules = map[string]packageRule{
 		always: []string{pgx, "github.com/pressly/goose/v3", "database/sql"},
 		why:    "contains pools, transactions and the schema; it reads no domain tables, so it needs no rules package",
 	},
-	"internal/store/outbox":         storeRule("internal/contract", "internal/store/db", "internal/tracing"),
-	"internal/store/journalstore":   storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox"),
-	"internal/store/inventorystore": storeRule("internal/coalesce", "internal/inventory", "internal/store/db"),
-	"internal/store/networkstore": storeRule("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
-		"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/notificationstore"),
-	"internal/store/agentstore":        storeRule("internal/store/db"),
-	"internal/store/auditstore":        storeRule("internal/auditlog", "internal/store/db"),
-	"internal/store/reportstore":       storeRule("internal/network", "internal/store/db"),
-	"internal/store/notificationstore": storeRule("internal/contract", "internal/network", "internal/store/db", "internal/store/outbox"),
-	"internal/store/metricstore":       storeRule("internal/network", "internal/store/db"),
-	"internal/store/leasestore": storeRule("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",
-		"internal/store/outbox", "internal/store/inventorystore"),
-	"internal/store/mirrorstore": storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
-		"internal/store/journalstore", "internal/store/networkstore"),
+	"internal/store/outbox": storeRule("internal/contract", "internal/store/db", "internal/tracing"),
+	"internal/store/journalstore": storeRule(
+		"internal/contract",
+		"internal/journal",
+		"internal/store/db",
+		"internal/store/outbox",
+	),
+	"internal/store/inventorystore": storeRule(
+		"internal/coalesce",
+		"internal/inventory",
+		"internal/store/db",
+	),
+	"internal/store/networkstore": storeRule(
+		"internal/contract",
+		"internal/network",
+		"internal/network/attribute",
+		"internal/journal",
+		"internal/store/db",
+		"internal/store/outbox",
+		"internal/store/journalstore",
+		"internal/store/notificationstore",
+	),
+	"internal/store/agentstore":  storeRule("internal/store/db"),
+	"internal/store/auditstore":  storeRule("internal/auditlog", "internal/store/db"),
+	"internal/store/reportstore": storeRule("internal/network", "internal/store/db"),
+	"internal/store/notificationstore": storeRule(
+		"internal/contract",
+		"internal/network",
+		"internal/store/db",
+		"internal/store/outbox",
+	),
+	"internal/store/metricstore": storeRule("internal/network", "internal/store/db"),
+	"internal/store/leasestore": storeRule(
+		"internal/contract",
+		"internal/lease",
+		"internal/inventory",
+		"internal/store/db",
+		"internal/store/outbox",
+		"internal/store/inventorystore",
+	),
+	"internal/store/mirrorstore": storeRule(
+		"internal/contract",
+		"internal/journal",
+		"internal/store/db",
+		"internal/store/outbox",
+		"internal/store/journalstore",
+		"internal/store/networkstore",
+	),
 	"internal/store/storetest": {
-		may:    []string{"internal/contract", "internal/inventory", "internal/lease", "internal/store/...", "internal/devstack"},
+		may: []string{
+			"internal/contract",
+			"internal/inventory",
+			"internal/lease",
+			"internal/store/...",
+			"internal/devstack",
+		},
 		always: []string{pgx},
 		why:    "creates a database for each test",
 	},
@@ -198,13 +334,24 @@ var packageRules = map[string]packageRule{
 		why:    "binds the database to a Temporal namespace for the relay and the reconciler",
 	},
 	"internal/reconciler": {
-		may:    []string{"internal/contract", "internal/namespace", "internal/store/db", "internal/store/outbox", "internal/store/reportstore"},
+		may: []string{
+			"internal/contract",
+			"internal/namespace",
+			"internal/store/db",
+			"internal/store/outbox",
+			"internal/store/reportstore",
+		},
 		never:  []string{"net/http"},
 		always: []string{temporal, prometheus},
 		why:    "compares the rows of all workflow types with Temporal: a new type needs no change here",
 	},
 	"internal/relay": {
-		may:    []string{"internal/contract", "internal/namespace", "internal/store/outbox", "internal/tracing"},
+		may: []string{
+			"internal/contract",
+			"internal/namespace",
+			"internal/store/outbox",
+			"internal/tracing",
+		},
 		never:  []string{"net/http"},
 		always: []string{temporal, prometheus},
 		why:    "delivers the notes of all workflow types: a new type needs no change here",
@@ -213,11 +360,23 @@ var packageRules = map[string]packageRule{
 		may: []string{"internal/odl", "internal/store/networkstore", "internal/store/db", "internal/network"},
 		why: "stores what the controller reports; it depends on no workflow, and internal/odl implements the protocol",
 	},
-	"internal/odl":               {may: []string{"internal/safeurl"}, why: "an HTTP client of the controller; internal/journal interprets the responses"},
-	"internal/odl/odltest":       {why: "is a stub of OpenDaylight; it shares no code with the client that it tests"},
-	"internal/notify":            {may: []string{"internal/coalesce", "internal/safeurl"}, why: "sends events to Nova and to webhooks; it reads no database"},
-	"internal/notify/notifytest": {why: "contains stubs of Nova, Neutron and a webhook; it shares no code with the client that it tests"},
-	"internal/version":           {why: "describes the build of a program; every program imports it, so it imports no package of this module"},
+	"internal/odl": {
+		may: []string{"internal/safeurl"},
+		why: "an HTTP client of the controller; internal/journal interprets the responses",
+	},
+	"internal/odl/odltest": {
+		why: "is a stub of OpenDaylight; it shares no code with the client that it tests",
+	},
+	"internal/notify": {
+		may: []string{"internal/coalesce", "internal/safeurl"},
+		why: "sends events to Nova and to webhooks; it reads no database",
+	},
+	"internal/notify/notifytest": {
+		why: "contains stubs of Nova, Neutron and a webhook; it shares no code with the client that it tests",
+	},
+	"internal/version": {
+		why: "describes the build of a program; every program imports it, so it imports no package of this module",
+	},
 	"internal/tracing": {
 		always: []string{otlpExporter},
 		why:    "carries traces and request IDs in contexts; most packages may import it, so it imports no package of this module",
@@ -245,9 +404,19 @@ var packageRules = map[string]packageRule{
 		always: []string{yaml},
 		why:    "evaluates policies; the APIs define the operations",
 	},
-	"internal/identity/keystonetest": {why: "is a stub of Keystone; it shares no code with the client that it tests"},
-	"internal/config":                {may: []string{"internal/safeurl"}, always: []string{yaml}, why: "only main reads settings; it passes them to other packages as values"},
-	"internal/devstack":              {may: []string{"internal/contract"}, always: []string{pgx, "github.com/fergusstrange"}, why: "starts PostgreSQL and Temporal servers; of this module it needs only the names of the search attributes"},
+	"internal/identity/keystonetest": {
+		why: "is a stub of Keystone; it shares no code with the client that it tests",
+	},
+	"internal/config": {
+		may:    []string{"internal/safeurl"},
+		always: []string{yaml},
+		why:    "only main reads settings; it passes them to other packages as values",
+	},
+	"internal/devstack": {
+		may:    []string{"internal/contract"},
+		always: []string{pgx, "github.com/fergusstrange"},
+		why:    "starts PostgreSQL and Temporal servers; of this module it needs only the names of the search attributes",
+	},
 	"internal/devstack/temporaltest": {
 		may:    []string{"internal/contract", "internal/devstack"},
 		always: []string{temporal},
@@ -257,23 +426,57 @@ var packageRules = map[string]packageRule{
 		may: []string{"internal/config", "internal/devstack", "internal/network"},
 		why: "runs test suites of OpenStack against the program worker, so it shares no code with the API",
 	},
-	"internal/docpage":            {why: "reads tables of the documentation for the tests of any package, so it imports no package of this module"},
-	"internal/devstack/teststack": {may: []string{"internal/devstack"}, why: "starts one server of each kind for all tests of a package"},
+	"internal/docpage": {
+		why: "reads tables of the documentation for the tests of any package, so it imports no package of this module",
+	},
+	"internal/devstack/teststack": {
+		may: []string{"internal/devstack"},
+		why: "starts one server of each kind for all tests of a package",
+	},
 	"internal/api/osapi": {
-		may: []string{"internal/tracing", "internal/auditlog", "internal/identity", "internal/store/auditstore", "internal/store/db",
-			"internal/text"},
+		may: []string{
+			"internal/tracing",
+			"internal/auditlog",
+			"internal/identity",
+			"internal/store/auditstore",
+			"internal/store/db",
+			"internal/text",
+		},
 		why: "contains the parts that all HTTP APIs share; it maps the stores' errors and needs no rules package",
 	},
 	"internal/api/openapi": {
 		may: []string{"internal/api/osapi"},
 		why: "builds the OpenAPI documents of all APIs from their descriptions; it knows no API",
 	},
-	"internal/api/placement": apiRule("internal/inventory", "inventorystore", "internal/identity/policy", "internal/text"),
-	"internal/api/neutron":   apiRule("internal/network", "networkstore", "internal/network/attribute", "internal/identity/policy"),
-	"internal/api/blazar":    apiRule("internal/lease", "leasestore", "internal/identity/policy", "internal/text"),
-	"internal/api/agent":     apiRule("internal/network", "networkstore", "internal/store/agentstore"),
+	"internal/api/placement": apiRule(
+		"internal/inventory",
+		"inventorystore",
+		"internal/identity/policy",
+		"internal/text",
+	),
+	"internal/api/neutron": apiRule(
+		"internal/network",
+		"networkstore",
+		"internal/network/attribute",
+		"internal/identity/policy",
+	),
+	"internal/api/blazar": apiRule(
+		"internal/lease",
+		"leasestore",
+		"internal/identity/policy",
+		"internal/text",
+	),
+	"internal/api/agent": apiRule("internal/network", "networkstore", "internal/store/agentstore"),
 	"internal/api/rpc": {
-		may:    []string{"internal/api/rpc/oslomsg", "internal/store/agentstore", "internal/store/networkstore", "internal/store/notificationstore", "internal/store/db", "internal/network", "internal/network/attribute"},
+		may: []string{
+			"internal/api/rpc/oslomsg",
+			"internal/store/agentstore",
+			"internal/store/networkstore",
+			"internal/store/notificationstore",
+			"internal/store/db",
+			"internal/network",
+			"internal/network/attribute",
+		},
 		always: []string{prometheus},
 		why:    "implements the agents' RPC methods: decodes a request, calls the store, encodes the result; internal/api/rpc/oslomsg implements the protocol",
 	},
@@ -283,18 +486,46 @@ var packageRules = map[string]packageRule{
 		why:    "implements oslo.messaging's RPC over RabbitMQ for any methods, so it imports no package that knows a method",
 	},
 	"internal/api/journal": apiRule("internal/journal", "journalstore", "internal/store/mirrorstore"),
-	"internal/api/operator": apiRule("internal/inventory", "inventorystore", "internal/store/outbox", "internal/store/mirrorstore", "internal/journal", "internal/contract",
-		"internal/network", "internal/store/networkstore", "internal/store/agentstore", "internal/identity/policy", "internal/auditlog", "internal/store/auditstore",
-		"internal/store/reportstore"),
+	"internal/api/operator": apiRule(
+		"internal/inventory",
+		"inventorystore",
+		"internal/store/outbox",
+		"internal/store/mirrorstore",
+		"internal/journal",
+		"internal/contract",
+		"internal/network",
+		"internal/store/networkstore",
+		"internal/store/agentstore",
+		"internal/identity/policy",
+		"internal/auditlog",
+		"internal/store/auditstore",
+		"internal/store/reportstore",
+	),
 	"internal/api/console": {
-		may: []string{"internal/api/osapi", "internal/identity", "internal/contract", "internal/inventory", "internal/journal", "internal/lease", "internal/network",
-			"internal/store/db", "internal/store/inventorystore", "internal/store/journalstore", "internal/store/leasestore", "internal/store/mirrorstore",
-			"internal/store/networkstore", "internal/store/outbox", "internal/store/reportstore", "internal/text"},
+		may: []string{
+			"internal/api/osapi",
+			"internal/identity",
+			"internal/contract",
+			"internal/inventory",
+			"internal/journal",
+			"internal/lease",
+			"internal/network",
+			"internal/store/db",
+			"internal/store/inventorystore",
+			"internal/store/journalstore",
+			"internal/store/leasestore",
+			"internal/store/mirrorstore",
+			"internal/store/networkstore",
+			"internal/store/outbox",
+			"internal/store/reportstore",
+			"internal/text",
+		},
 		why: "shows the objects of all stores together, so it reads several stores through their exported methods; it writes nothing and calls no other service",
 	},
 }
 
-// storeRule returns the import rule of a store package. The store package may import the packages in the parameter `may`.
+// storeRule returns the import rule of a store package. The store package may import the packages in the
+// parameter `may`.
 func storeRule(may ...string) packageRule {
 	return packageRule{
 		may:    may,
@@ -304,11 +535,20 @@ func storeRule(may ...string) packageRule {
 	}
 }
 
-// apiRule returns the import rule of the package of an HTTP API. The package of an HTTP API may import the API's package of rules, the
-// API's store, and internal/store/db for errors and listings.
+// apiRule returns the import rule of the package of an HTTP API. The package of an HTTP API may import the
+// API's package of rules, the API's store, and internal/store/db for errors and listings.
 func apiRule(rules, store string, more ...string) packageRule {
 	return packageRule{
-		may: append([]string{"internal/api/openapi", "internal/api/osapi", "internal/identity", rules, "internal/store/" + store, "internal/store/db"}, more...),
+		may: append(
+			[]string{
+				"internal/api/openapi",
+				"internal/api/osapi",
+				"internal/identity",
+				rules,
+				"internal/store/" + store,
+				"internal/store/db",
+			},
+			more...),
 		why: "decodes a request, calls its store, encodes the result; it calls neither Temporal nor the controller nor another API",
 	}
 }
@@ -319,7 +559,10 @@ func TestImports_FollowPackageRules(t *testing.T) {
 	for name, imports := range found {
 		r, ok := packageRules[name]
 		if !ok {
-			t.Errorf("packageRules has no rule for %s: add a rule with the packages that this package may import and the reason for the rule", name)
+			t.Errorf(
+				"packageRules has no rule for %s: add a rule with the packages that this package may import and the reason for the rule",
+				name,
+			)
 			continue
 		}
 		for _, imported := range imports {
@@ -330,8 +573,8 @@ func TestImports_FollowPackageRules(t *testing.T) {
 	}
 }
 
-// If the name of a reserved package is misspelt, or if go.mod no longer requires the package, the rule for the package has no effect, so
-// this test fails.
+// If the name of a reserved package is misspelt, or if go.mod no longer requires the package, the rule for
+// the package has no effect, so this test fails.
 func TestPackageRules_NameRequiredModulesAndHaveReasons(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../go.mod")
@@ -340,7 +583,10 @@ func TestPackageRules_NameRequiredModulesAndHaveReasons(t *testing.T) {
 	}
 	for name := range reserved {
 		if strings.Contains(name, ".") && !strings.Contains(string(modules), name) {
-			t.Errorf("external package %s: the variable `reserved` names the package, but go.mod does not require it", name)
+			t.Errorf(
+				"external package %s: the variable `reserved` names the package, but go.mod does not require it",
+				name,
+			)
 		}
 	}
 	for name, r := range packageRules {
@@ -364,11 +610,13 @@ func TestPurePackages_UseNoClockNetworkOrGoroutine(t *testing.T) {
 	}
 }
 
-// violation returns the reason why the package of rule r must not import the package `imported`, or "" if the import is allowed.
+// violation returns the reason why the package of rule r must not import the package `imported`, or "" if the
+// import is allowed.
 func (r packageRule) violation(imported string) string {
 	if internal, ok := strings.CutPrefix(imported, "berth/"); ok {
 		for _, may := range r.may {
-			if parent, subtree := strings.CutSuffix(may, "/..."); internal == may || subtree && isWithin(internal, parent) {
+			if parent, subtree := strings.CutSuffix(may, "/..."); internal == may ||
+				subtree && isWithin(internal, parent) {
 				return ""
 			}
 		}
@@ -389,7 +637,8 @@ func (r packageRule) violation(imported string) string {
 			return why
 		}
 	}
-	if r.pure && slices.Contains([]string{"os", "io/fs", "log", "log/slog", "syscall", "context", "sync"}, imported) {
+	if r.pure &&
+		slices.Contains([]string{"os", "io/fs", "log", "log/slog", "syscall", "context", "sync"}, imported) {
 		return r.why
 	}
 	return ""
@@ -400,8 +649,8 @@ func isWithin(imported, parent string) bool {
 	return imported == parent || strings.HasPrefix(imported, parent+"/")
 }
 
-// impurities returns the uses of clocks, goroutines and the network in a file of a pure package. A pure package may use net/http's names of
-// HTTP methods and statuses.
+// impurities returns the uses of clocks, goroutines and the network in a file of a pure package. A pure
+// package may use net/http's names of HTTP methods and statuses.
 func impurities(t *testing.T, file string) []string {
 	t.Helper()
 	set := token.NewFileSet()
@@ -444,7 +693,8 @@ func packages(t *testing.T) map[string][]string {
 		if err != nil || !d.IsDir() || dir == ".." {
 			return err
 		}
-		if name := d.Name(); strings.HasPrefix(name, ".") || name == "testdata" || exists(filepath.Join(dir, "go.mod")) {
+		if name := d.Name(); strings.HasPrefix(name, ".") || name == "testdata" ||
+			exists(filepath.Join(dir, "go.mod")) {
 			return filepath.SkipDir
 		}
 		imports := map[string]bool{}

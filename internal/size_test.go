@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Limits for the size of production code. They are so small that a reader can remember a package and see a function on one screen. They
-// count statements and not lines, so that nobody has a reason to write long lines.
+// Limits for the size of production code. They are so small that a reader can remember a package and see a
+// function on one screen. They count statements and not lines, so that nobody has a reason to write long
+// lines.
 const (
 	maxPackageStatements  = 2200
 	maxFunctionStatements = 40
@@ -35,12 +36,18 @@ func TestPackagesAndFunctionsStaySmall(t *testing.T) {
 			}
 		}
 		if statements > maxPackageStatements {
-			t.Errorf("package %s has %d statements, more than %d: split the package by concern", name, statements, maxPackageStatements)
+			t.Errorf(
+				"package %s has %d statements, more than %d: split the package by concern",
+				name,
+				statements,
+				maxPackageStatements,
+			)
 		}
 	}
 }
 
-// countStatements returns the number of statements in a node, without the braces and the cases that group them.
+// countStatements returns the number of statements in a node, without the braces and the cases that group
+// them.
 func countStatements(node ast.Node) (n int) {
 	ast.Inspect(node, func(x ast.Node) bool {
 		switch x.(type) {
