@@ -1,6 +1,7 @@
-// Package agent is the HTTP gateway for agents that use neither Temporal nor RabbitMQ. An agent sends its heartbeats and its reports about
-// ports to the gateway. The answer to a report contains a verdict: whether the report has removed a provisioning block of the port. A port
-// with a provisioning block is not ACTIVE yet.
+// Package agent is the HTTP gateway for agents that use neither Temporal nor RabbitMQ. An agent sends its
+// heartbeats and its reports about ports to the gateway. The answer to a report contains a verdict: whether
+// the report has removed a provisioning block of the port. A port with a provisioning block is not ACTIVE
+// yet.
 package agent
 
 import (
@@ -27,31 +28,51 @@ import (
 // maxReports limits the reports in one request.
 const maxReports = 1000
 
-// portsAtOnce is how many ports of one request, and of all requests of the agents of one host, are written in parallel.
+// portsAtOnce is how many ports of one request, and of all requests of the agents of one host, are written in
+// parallel.
 const portsAtOnce = 4
 
-// maxPending limits the number of reports that the gateway processes at the same time, so that the restart of many agents does not
-// overload the database. The gateway answers a request beyond maxPending with a 429, and the agent then sends the request again.
+// maxPending limits the number of reports that the gateway processes at the same time, so that the restart of
+// many agents does not overload the database. The gateway answers a request beyond maxPending with a 429, and
+// the agent then sends the request again.
 const maxPending = 8 * maxReports
 
 // Options contains the dependencies of the gateway.
 type Options struct {
 	Store    *networkstore.Store
 	Identity identity.Authenticator
-	Tokens   *agentstore.Store // the tokens that the gateway accepts in addition to those of Identity; nil: none
+	// the tokens that the gateway accepts in addition to those of Identity; nil: none
+	Tokens *agentstore.Store
 }
 
 // New returns the agents' gateway.
 func New(o Options) *osapi.API {
-	g, id := gateway{o.Store, semaphore.NewWeighted(maxPending), &hostShares{byHost: map[string]*hostShare{}}}, o.Identity
+	g, id := gateway{
+		o.Store,
+		semaphore.NewWeighted(maxPending),
+		&hostShares{byHost: map[string]*hostShare{}},
+	}, o.Identity
 	if o.Tokens != nil {
 		id = tokenAuthenticator{o.Tokens, o.Identity, identity.NewTokenLimit()}
 	}
 	return &osapi.API{
-		Prefix: "/agent/v1", Identity: id, Fail: fail,
+		Prefix:   "/agent/v1",
+		Identity: id,
+		Fail:     fail,
 		Routes: []osapi.Route{
-			{Method: http.MethodPost, Path: "/state", Handle: agentOnly(g.state), Repeatable: true, Unaudited: true},
-			{Method: http.MethodPost, Path: "/reports", Handle: agentOnly(g.reports), Repeatable: true},
+			{
+				Method:     http.MethodPost,
+				Path:       "/state",
+				Handle:     agentOnly(g.state),
+				Repeatable: true,
+				Unaudited:  true,
+			},
+			{
+				Method:     http.MethodPost,
+				Path:       "/reports",
+				Handle:     agentOnly(g.reports),
+				Repeatable: true,
+			},
 		},
 	}
 }
@@ -76,12 +97,16 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	osapi.WriteJSON(w, e.Status, failure{failureDetail{e.Status, http.StatusText(e.Status), e.Message}})
 }
 
-// agentOnly refuses all callers except agents with a token of their host, administrators and services, because a report can make a port
-// ACTIVE.
+// agentOnly refuses all callers except agents with a token of their host, administrators and services,
+// because a report can make a port ACTIVE.
 func agentOnly(h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if c := identity.From(r.Context()); c.AgentHost == "" && !c.AdminOrService() {
-			return 0, nil, osapi.Fault(http.StatusForbidden, "", "Only agents with a token of their host, and callers with the admin or service role, may report.")
+			return 0, nil, osapi.Fault(
+				http.StatusForbidden,
+				"",
+				"Only agents with a token of their host, and callers with the admin or service role, may report.",
+			)
 		}
 		return h(r)
 	}
@@ -111,7 +136,10 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	}
 	for _, f := range []struct{ name, value string }{{"agent_type", b.Type}, {"host", b.Host}, {"binary", b.Binary}, {"topic", b.Topic}, {"availability_zone", b.Zone}} {
 		if len(f.value) > 255 || !network.IsSingleLine(f.value) {
-			return 0, nil, badRequest("Invalid input: '%s' is longer than 255 bytes or contains a control character.", f.name)
+			return 0, nil, badRequest(
+				"Invalid input: '%s' is longer than 255 bytes or contains a control character.",
+				f.name,
+			)
 		}
 	}
 	if b.Type == "" || b.Host == "" {
@@ -124,7 +152,17 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	status, err := g.store.ReportState(r.Context(), network.AgentState{Type: b.Type, Host: b.Host, Binary: b.Binary, Topic: b.Topic, Zone: b.Zone, Configurations: configurations})
+	status, err := g.store.ReportState(
+		r.Context(),
+		network.AgentState{
+			Type:           b.Type,
+			Host:           b.Host,
+			Binary:         b.Binary,
+			Topic:          b.Topic,
+			Zone:           b.Zone,
+			Configurations: configurations,
+		},
+	)
 	return http.StatusOK, stateAnswer{status}, translate(err)
 }
 
@@ -141,8 +179,8 @@ func translate(err error) error {
 	}
 }
 
-// configurations decodes the JSON dictionary `raw` and encodes the dictionary again, so that PostgreSQL accepts the JSON text.
-// configurations refuses NUL characters and numbers that do not fit into a float64.
+// configurations decodes the JSON dictionary `raw` and encodes the dictionary again, so that PostgreSQL
+// accepts the JSON text. configurations refuses NUL characters and numbers that do not fit into a float64.
 func configurations(raw json.RawMessage) (json.RawMessage, error) {
 	m := map[string]any{}
 	if len(raw) > 0 && json.Unmarshal(raw, &m) != nil || bytes.Contains(raw, []byte(`\u0000`)) {
@@ -174,7 +212,8 @@ const (
 	done    = "done"    // the port waits for no other entity
 	waiting = "waiting" // the port waits for other entities
 	gone    = "gone"    // the port does not exist; the agent stops reporting it
-	ignored = "ignored" // the report had no effect: a duplicate, a port of another host, or an entity without a block
+	// the report had no effect: a duplicate, a port of another host, or an entity without a block
+	ignored = "ignored"
 )
 
 type verdict struct {
@@ -189,9 +228,10 @@ type reportsAnswer struct {
 	Verdicts []verdict `json:"verdicts"`
 }
 
-// reports handles a batch of agents' reports. For each port, the function reports applies all reports about the port in one transaction.
-// The function reports answers after the transactions of all ports are committed. If a transaction fails, the whole request fails; the
-// agent can then safely send the same request again.
+// reports handles a batch of agents' reports. For each port, the function reports applies all reports about
+// the port in one transaction. The function reports answers after the transactions of all ports are
+// committed. If a transaction fails, the whole request fails; the agent can then safely send the same request
+// again.
 func (g gateway) reports(r *http.Request) (int, any, error) {
 	var b reportsBody
 	if err := osapi.Decode(r, &b); err != nil {
@@ -225,7 +265,10 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	group.SetLimit(portsAtOnce)
 	for id, indexes := range byPort {
 		group.Go(func() error {
-			return share.write(ctx, func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) })
+			return share.write(
+				ctx,
+				func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) },
+			)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -234,7 +277,8 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	return http.StatusOK, reportsAnswer{verdicts}, nil
 }
 
-// admit reserves places for a number of reports. If too few places are left, for all callers or for the host of the caller, admit returns a
+// admit reserves places for a number of reports. If too few places are left, for all callers or for the host
+// of the caller, admit returns a
 // 429. The caller must call release when the reports are processed.
 func (g gateway) admit(ctx context.Context, reports int) (share *hostShare, release func(), err error) {
 	host, releaseShare := identity.From(ctx).AgentHost, func() {}
@@ -252,21 +296,42 @@ func (g gateway) admit(ctx context.Context, reports int) (share *hostShare, rele
 }
 
 func tooManyReports(what string, limit int) error {
-	e := osapi.Fault(http.StatusTooManyRequests, "", "More than %d %s are being processed. Send the request again.", limit, what)
+	e := osapi.Fault(
+		http.StatusTooManyRequests,
+		"",
+		"More than %d %s are being processed. Send the request again.",
+		limit,
+		what,
+	)
 	e.RetryAfter = 1
 	return e
 }
 
-// reportPort writes the reports about one port. The parameter `indexes` contains the indexes of the port's reports in `reports`; reportPort
-// sets the verdicts at the same indexes in `verdicts`. An agent with a token of its host learns the status of a port only if the port is
-// bound to this host or if one of the agent's reports has changed the port.
-func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report, indexes []int, verdicts []verdict) error {
+// reportPort writes the reports about one port. The parameter `indexes` contains the indexes of the port's
+// reports in `reports`; reportPort sets the verdicts at the same indexes in `verdicts`. An agent with a token
+// of its host learns the status of a port only if the port is bound to this host or if one of the agent's
+// reports has changed the port.
+func (g gateway) reportPort(
+	ctx context.Context,
+	id uuid.UUID,
+	reports []report,
+	indexes []int,
+	verdicts []verdict,
+) error {
 	agent := identity.From(ctx).AgentHost
 	given := make([]network.Report, len(indexes))
 	for i, index := range indexes {
 		r := reports[index]
-		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision, HostOnly: agent != "",
-			Owner: r.Owner, TimeoutSeconds: r.TimeoutSeconds, Fatal: r.Fatal}
+		given[i] = network.Report{
+			Entity:         r.Entity,
+			Host:           r.Host,
+			Event:          r.Event,
+			Revision:       r.Revision,
+			HostOnly:       agent != "",
+			Owner:          r.Owner,
+			TimeoutSeconds: r.TimeoutSeconds,
+			Fatal:          r.Fatal,
+		}
 	}
 	status, err := g.store.ReportPort(ctx, id, given)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {

@@ -86,7 +86,12 @@ func (g gateway) ports(n int) []string {
 	host, owner := "cmp-1", "compute:nova"
 	drafts := make([]network.PortChange, n)
 	for i := range drafts {
-		drafts[i] = network.PortChange{Network: &nets[0].ID, Project: &p, Host: &host, DeviceOwner: &owner}
+		drafts[i] = network.PortChange{
+			Network:     &nets[0].ID,
+			Project:     &p,
+			Host:        &host,
+			DeviceOwner: &owner,
+		}
 	}
 	made, err := g.store.Network.CreatePorts(ctx, drafts)
 	if err != nil {
@@ -127,7 +132,13 @@ func TestReports_VerdictForEachReport(t *testing.T) {
 			g := g.in(t)
 			for _, want := range []string{"new", "alive"} {
 				if status, text := g.post("/state", body); status != 200 || text != `{"status":"`+want+`"}` {
-					t.Fatalf("POST /state with %s: got %d %s, want 200 with status %s", body, status, text, want)
+					t.Fatalf(
+						"POST /state with %s: got %d %s, want 200 with status %s",
+						body,
+						status,
+						text,
+						want,
+					)
 				}
 			}
 		})
@@ -135,8 +146,14 @@ func TestReports_VerdictForEachReport(t *testing.T) {
 	p := g.ports(2)
 	const unknownPort = "00000000-0000-4000-8000-000000000000"
 
-	got := g.report(report(p[0], "L2", "cmp-2"), report("x", "L2", "cmp-1"), report(unknownPort, "L2", "cmp-1"), report(p[1], "DHCP", "net-1"),
-		report(p[0], "moon", ""), report(strings.ToUpper(p[1]), "L2", "cmp-1"))
+	got := g.report(
+		report(p[0], "L2", "cmp-2"),
+		report("x", "L2", "cmp-1"),
+		report(unknownPort, "L2", "cmp-1"),
+		report(p[1], "DHCP", "net-1"),
+		report(p[0], "moon", ""),
+		report(strings.ToUpper(p[1]), "L2", "cmp-1"),
+	)
 
 	allBlocks := []string{"DHCP", "L2"}
 	if d := cmp.Diff([]verdict{
@@ -162,11 +179,22 @@ func TestReports_BegunAndLostChangeTheStatus(t *testing.T) {
 	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
 	p := g.ports(1)[0]
 	report := func(event string, revision int) string {
-		return fmt.Sprintf(`{"port":%q,"entity":"L2","host":"cmp-1","event":%q,"revision":%d}`, p, event, revision)
+		return fmt.Sprintf(
+			`{"port":%q,"entity":"L2","host":"cmp-1","event":%q,"revision":%d}`,
+			p,
+			event,
+			revision,
+		)
 	}
 	l2 := []string{"L2"}
 
-	got := g.report(report("begun", 1), report("begun", 1), report("moon", 0), report("complete", 99), report("complete", -1))
+	got := g.report(
+		report("begun", 1),
+		report("begun", 1),
+		report("moon", 0),
+		report("complete", 99),
+		report("complete", -1),
+	)
 	if d := cmp.Diff([]verdict{{p, "waiting", "BUILD", l2}, {p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2},
 		{p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2}}, got); d != "" {
 		t.Error(d)
@@ -187,15 +215,28 @@ func TestReports_BlockOfAnotherService(t *testing.T) {
 	p := g.ports(1)[0]
 	g.report(report(p, "L2", "cmp-1"), report(p, "DHCP", "net-1"))
 	got := g.report(
-		fmt.Sprintf(`{"port":%q,"entity":"firewall","host":"fw-1","event":"block","owner":"security team","timeout_seconds":60,"fatal":true}`, p),
-		fmt.Sprintf(`{"port":%q,"entity":"audit","event":"block","timeout_seconds":-1}`, p))
+		fmt.Sprintf(
+			`{"port":%q,"entity":"firewall","host":"fw-1","event":"block","owner":"security team","timeout_seconds":60,"fatal":true}`,
+			p,
+		),
+		fmt.Sprintf(`{"port":%q,"entity":"audit","event":"block","timeout_seconds":-1}`, p),
+	)
 	firewall := []string{"firewall"}
 	if d := cmp.Diff([]verdict{{p, "waiting", "DOWN", firewall}, {p, "ignored", "DOWN", firewall}}, got); d != "" {
 		t.Error(d)
 	}
-	blocks, err := g.store.Network.Blocks(t.Context(), networkstore.Object{Type: "port", ID: uuid.MustParse(p)})
-	if err != nil || len(blocks) != 1 || blocks[0].Owner != "security team" || blocks[0].Host != "fw-1" || !blocks[0].Fatal || blocks[0].Deadline.Sub(blocks[0].Since) != time.Minute {
-		t.Errorf("the blocks of the port: got %+v, %v; want one fatal block of the security team, on fw-1, for one minute", blocks, err)
+	blocks, err := g.store.Network.Blocks(
+		t.Context(),
+		networkstore.Object{Type: "port", ID: uuid.MustParse(p)},
+	)
+	if err != nil || len(blocks) != 1 || blocks[0].Owner != "security team" || blocks[0].Host != "fw-1" ||
+		!blocks[0].Fatal ||
+		blocks[0].Deadline.Sub(blocks[0].Since) != time.Minute {
+		t.Errorf(
+			"the blocks of the port: got %+v, %v; want one fatal block of the security team, on fw-1, for one minute",
+			blocks,
+			err,
+		)
 	}
 	if d := cmp.Diff([]verdict{{p, "done", "ACTIVE", []string{}}}, g.report(report(p, "firewall", "fw-1"))); d != "" {
 		t.Error(d)
@@ -222,7 +263,13 @@ func TestReports_OneRequestCarriesAThousand(t *testing.T) {
 			want = "ignored"
 		}
 		if v.Port != ports[i%len(ports)] || v.Result != want || v.Status != "ACTIVE" {
-			t.Fatalf("verdict %d: got %+v, want port %s, result %s and status ACTIVE", i, v, ports[i%len(ports)], want)
+			t.Fatalf(
+				"verdict %d: got %+v, want port %s, result %s and status ACTIVE",
+				i,
+				v,
+				ports[i%len(ports)],
+				want,
+			)
 		}
 	}
 	if status, text := g.post("/reports", `{"reports":[`+strings.Join(append(reports, reports[0]), ",")+`]}`); status != 400 {
@@ -230,7 +277,8 @@ func TestReports_OneRequestCarriesAThousand(t *testing.T) {
 	}
 }
 
-// A report about an unbound port neither delays nor changes the verdicts on reports about other ports in the same request.
+// A report about an unbound port neither delays nor changes the verdicts on reports about other ports in the
+// same request.
 func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 	t.Parallel()
 	g := open(t)
@@ -258,8 +306,8 @@ func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 	}
 }
 
-// A request beyond maxPending gets a 429 before the gateway sends a query to the database. A refused request succeeds when the agent
-// sends the request again later.
+// A request beyond maxPending gets a 429 before the gateway sends a query to the database. A refused request
+// succeeds when the agent sends the request again later.
 func TestReports_429BeyondMaxPending(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -281,7 +329,11 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 				status, text = g.post("/reports", full(report(p, "L2", "cmp-1")))
 			}
 			if status != 200 {
-				t.Errorf("request that is repeated after each 429: got %d %.200s, want 200 in the end", status, text)
+				t.Errorf(
+					"request that is repeated after each 429: got %d %.200s, want 200 in the end",
+					status,
+					text,
+				)
 			}
 		})
 	}
@@ -291,7 +343,11 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 			break
 		}
 		if status != 200 || time.Now().After(until) {
-			t.Fatalf("POST /reports while a port is locked: got %d %s, want 200 or 429, and a 429 before the deadline", status, text)
+			t.Fatalf(
+				"POST /reports while a port is locked: got %d %s, want 200 or 429, and a 429 before the deadline",
+				status,
+				text,
+			)
 		}
 	}
 	if _, err := lock.Exec(t.Context(), `rollback`); err != nil {
@@ -344,8 +400,16 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 	} {
 		t.Run(tc.path, func(t *testing.T) {
 			g := g.in(t)
-			if status, text := g.post(tc.path, tc.body); status != tc.want || status >= 400 && !strings.Contains(text, `"message":"`) {
-				t.Errorf("POST %s with the body %.100s: want %d and a message for an error, got %d %.200s", tc.path, tc.body, tc.want, status, text)
+			if status, text := g.post(tc.path, tc.body); status != tc.want ||
+				status >= 400 && !strings.Contains(text, `"message":"`) {
+				t.Errorf(
+					"POST %s with the body %.100s: want %d and a message for an error, got %d %.200s",
+					tc.path,
+					tc.body,
+					tc.want,
+					status,
+					text,
+				)
 			}
 		})
 	}

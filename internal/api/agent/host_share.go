@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxPendingOfHost limits the reports that the gateway processes at the same time for the agents of one host, so that other hosts always
-// find places among maxPending. A host may have one full request.
+// maxPendingOfHost limits the reports that the gateway processes at the same time for the agents of one host,
+// so that other hosts always find places among maxPending. A host may have one full request.
 const maxPendingOfHost = maxReports
 
 // hostShares contains what the requests of each host use. A host without requests is not in hostShares.
@@ -23,8 +23,8 @@ type hostShare struct {
 	ports   *semaphore.Weighted // ports that are being written, at most portsAtOnce
 }
 
-// acquire reserves places for the reports of a request of a host. The result is nil if the host has too few places left. The caller must
-// call release with the same number of reports.
+// acquire reserves places for the reports of a request of a host. The result is nil if the host has too few
+// places left. The caller must call release with the same number of reports.
 func (s *hostShares) acquire(host string, reports int) *hostShare {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -49,8 +49,8 @@ func (s *hostShares) release(host string, reports int) {
 	}
 }
 
-// write calls f while at most portsAtOnce ports of the host are being written. A nil hostShare, of a caller that is no agent of one host,
-// has no limit.
+// write calls f while at most portsAtOnce ports of the host are being written. A nil hostShare, of a caller
+// that is no agent of one host, has no limit.
 func (s *hostShare) write(ctx context.Context, f func() error) error {
 	if s == nil {
 		return f()

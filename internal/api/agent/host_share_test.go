@@ -29,7 +29,9 @@ type contested struct {
 func newContested(t *testing.T) contested {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	server := httptest.NewServer(agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents}))
+	server := httptest.NewServer(
+		agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents}),
+	)
 	t.Cleanup(server.Close)
 	g := gateway{t, server.URL + "/agent/v1", "admin", s}
 	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
@@ -41,7 +43,8 @@ func newContested(t *testing.T) contested {
 	return c
 }
 
-// flood sends requests about the locked port with a token of the host cmp-1 until the returned function unlocks the port.
+// flood sends requests about the locked port with a token of the host cmp-1 until the returned function
+// unlocks the port.
 func (c contested) flood(requests, reportsEach int) (unlock func()) {
 	hostile, _ := c.as("cmp-1")
 	one := report(c.locked, "L2", "cmp-1")
@@ -51,8 +54,13 @@ func (c contested) flood(requests, reportsEach int) (unlock func()) {
 	for range requests {
 		flood.Go(func() {
 			for ctx.Err() == nil {
-				if status, text := hostile.post("/reports", body); status != 200 && status != 429 && status != 503 { // 503: the lock timeout of the database
-					c.t.Errorf("POST /reports of the busy host: got %d %.200s, want 200, 429 or 503", status, text)
+				if status, text := hostile.post("/reports", body); status != 200 && status != 429 &&
+					status != 503 { // 503: the lock timeout of the database
+					c.t.Errorf(
+						"POST /reports of the busy host: got %d %.200s, want 200, 429 or 503",
+						status,
+						text,
+					)
 					return
 				}
 			}
@@ -148,7 +156,8 @@ func TestState_LimitsWhatOneHostStores(t *testing.T) {
 		{"more configurations", state("type 0", text(64<<10+1)), http.StatusBadRequest, "'configurations' of the agent are 65537 bytes long"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if status, text := compute.in(t).post("/state", tc.body); status != tc.want || !strings.Contains(text, tc.message) {
+			if status, text := compute.in(t).post("/state", tc.body); status != tc.want ||
+				!strings.Contains(text, tc.message) {
 				t.Errorf("POST /state: got %d %.200s, want %d with %q", status, text, tc.want, tc.message)
 			}
 		})

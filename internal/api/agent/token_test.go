@@ -21,7 +21,9 @@ import (
 func openWithTokens(t *testing.T) gateway {
 	t.Helper()
 	s := storetest.New(t)
-	server := httptest.NewServer(agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents}))
+	server := httptest.NewServer(
+		agent.New(agent.Options{Store: s.Network, Identity: identity.Noauth{}, Tokens: s.Agents}),
+	)
 	t.Cleanup(server.Close)
 	return gateway{t, server.URL + "/agent/v1", "admin", s}
 }
@@ -52,7 +54,8 @@ func TestTokens_AnAgentReportsForItsHostOnly(t *testing.T) {
 		{stranger, `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`, 403},
 		{dhcp, `{"agent_type":"DHCP agent","host":"net-1"}`, 200},
 	} {
-		if status, text := c.agent.post("/state", c.body); status != c.want || status == 403 && !strings.Contains(text, `"code":403`) {
+		if status, text := c.agent.post("/state", c.body); status != c.want ||
+			status == 403 && !strings.Contains(text, `"code":403`) {
 			t.Errorf("POST /state with %s: got %d %s, want %d", c.body, status, text, c.want)
 		}
 	}
@@ -114,8 +117,8 @@ func TestTokens_UnknownAndRevokedTokensGet401(t *testing.T) {
 	}
 }
 
-// With BERTH_AUTH=noauth the gateway has no store of tokens. It then takes an agent token for the name of a user, who has no role.
-// unknownToken returns a token that has the form of an agent token.
+// With BERTH_AUTH=noauth the gateway has no store of tokens. It then takes an agent token for the name of a
+// user, who has no role. unknownToken returns a token that has the form of an agent token.
 func unknownToken() string {
 	return agentstore.TokenPrefix + (rand.Text() + rand.Text())[:43]
 }
@@ -166,16 +169,24 @@ func TestReports_ClientLearnsThatItsReportIsStale(t *testing.T) {
 	g.post("/state", `{"agent_type":"DHCP agent","host":"net-1"}`)
 	p := g.ports(1)[0]
 	c := &client.HTTP{URL: strings.TrimSuffix(g.url, "/agent/v1"), Token: g.token}
-	if _, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-9"}); !errors.Is(err, client.ErrStale) {
+	if _, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-9"}); !errors.Is(
+		err,
+		client.ErrStale,
+	) {
 		t.Errorf("report of a host to which the port is not bound: error %v, want ErrStale", err)
 	}
-	if got, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-1"}); err != nil || got.Outcome != client.Waiting {
+	if got, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-1"}); err != nil ||
+		got.Outcome != client.Waiting {
 		t.Errorf("report of the port's host: %+v, error %v; want waiting", got, err)
 	}
-	if got, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-1"}); err != nil || got.Outcome != client.Ignored {
+	if got, err := c.Send(t.Context(), p, client.Report{Entity: "L2", Host: "cmp-1"}); err != nil ||
+		got.Outcome != client.Ignored {
 		t.Errorf("repeated report: %+v, error %v; want ignored", got, err)
 	}
-	if _, err := c.Send(t.Context(), uuid.NewString(), client.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(err, client.ErrUnknown) {
+	if _, err := c.Send(t.Context(), uuid.NewString(), client.Report{Entity: "L2", Host: "cmp-1"}); !errors.Is(
+		err,
+		client.ErrUnknown,
+	) {
 		t.Errorf("report about a port that does not exist: error %v, want ErrUnknown", err)
 	}
 }
