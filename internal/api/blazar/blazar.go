@@ -1,6 +1,7 @@
-// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating
-// IPs. It also serves the network segments and devices that only Chameleon's fork of Blazar has. Package
-// internal/lease contains the rules of leases; package internal/store/leasestore reads and writes the rows of leases.
+// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and
+// floating IPs. It also serves the network segments and devices that only Chameleon's fork of Blazar has.
+// Package internal/lease contains the rules of leases; package internal/store/leasestore reads and writes the
+// rows of leases.
 package blazar
 
 import (
@@ -22,7 +23,8 @@ import (
 
 const prefix = "/reservation"
 
-// deletionWait is how long the handler of DELETE waits for the end of a lease's deletion before it answers 202.
+// deletionWait is how long the handler of DELETE waits for the end of a lease's deletion before it answers
+// 202.
 const deletionWait = 5 * time.Second
 
 // handler handles the requests of all routes.
@@ -38,14 +40,15 @@ type Options struct {
 	Identity identity.Authenticator
 	// Policy decides who may do what. If Policy is nil, the default rules decide.
 	Policy *policy.Policy
-	// Flavor reads the flavor with the given ID from Nova. Flavor returns a *lease.Fault if Nova has no flavor with this ID, or if the project
-	// may not use the flavor; the empty project may use every flavor. If the option Flavor is nil, leases cannot reserve instances of a flavor.
+	// Flavor reads the flavor with the given ID from Nova. Flavor returns a *lease.Fault if Nova has no
+	// flavor with this ID, or if the project may not use the flavor; the empty project may use every flavor.
+	// If the option Flavor is nil, leases cannot reserve instances of a flavor.
 	Flavor func(ctx context.Context, project, id string) (lease.Flavor, error)
-	// Hypervisors lists Nova's hypervisors. If Hypervisors is nil, berth runs without Nova, and the name of a host is the name of its
-	// root provider in Placement.
+	// Hypervisors lists Nova's hypervisors. If Hypervisors is nil, berth runs without Nova, and the name of a
+	// host is the name of its root provider in Placement.
 	Hypervisors func(ctx context.Context) ([]lease.Hypervisor, error)
-	// Enforce, if set, asks an external service about a lease. Enforce returns the reason why the external service refuses the lease, or
-	// "" if the service allows the lease.
+	// Enforce, if set, asks an external service about a lease. Enforce returns the reason why the external
+	// service refuses the lease, or "" if the service allows the lease.
 	Enforce func(ctx context.Context, c Check) (refusal string)
 }
 
@@ -56,9 +59,22 @@ func newAPI(b *handler) *osapi.API {
 	if b.Policy == nil {
 		b.Policy = policy.MustOpen(Policy...)
 	}
-	api := &osapi.API{Prefix: prefix, Identity: b.Identity, Fail: fail, MissingRoute: missingRoute}
+	api := &osapi.API{
+		Prefix:       prefix,
+		Identity:     b.Identity,
+		Fail:         fail,
+		MissingRoute: missingRoute,
+	}
 	for _, path := range []string{"/", "/versions"} {
-		api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: path, Open: true, Handle: versions})
+		api.Routes = append(
+			api.Routes,
+			osapi.Route{
+				Method: http.MethodGet,
+				Path:   path,
+				Open:   true,
+				Handle: versions,
+			},
+		)
 	}
 	for _, e := range b.endpoints() {
 		for _, path := range []string{e.path, e.path + ".json"} {
@@ -81,25 +97,124 @@ type endpoint struct {
 
 func (b *handler) endpoints() []endpoint {
 	all := []endpoint{
-		{method: "GET", path: "/v1/leases", rule: "leases:get", handle: b.listLeases, onLease: true},
-		{method: "POST", path: "/v1/leases", rule: "leases:post", handle: b.createLease},
-		{method: "GET", path: "/v1/leases/{id}", rule: "leases:get", handle: b.showLease, onLease: true},
-		{method: "PUT", path: "/v1/leases/{id}", rule: "leases:put", handle: b.updateLease, onLease: true},
-		{method: "DELETE", path: "/v1/leases/{id}", rule: "leases:delete", handle: b.deleteLease, onLease: true},
-		{method: "POST", path: "/v1/plans", rule: "leases:post", handle: b.planLease},
-		{method: "GET", path: "/v1/os-hosts", rule: "oshosts:get", handle: b.listHosts},
-		{method: "POST", path: "/v1/os-hosts", rule: "oshosts:post", handle: b.createHost},
-		{method: "GET", path: "/v1/os-hosts/allocations", rule: "oshosts:get_allocations", handle: b.listAllocations},
-		{method: "GET", path: "/v1/os-hosts/properties", rule: "oshosts:get_resource_properties", handle: b.listProperties},
-		{method: "PATCH", path: "/v1/os-hosts/properties/{id}", rule: "oshosts:patch_resource_properties", handle: b.updateProperty},
-		{method: "GET", path: "/v1/os-hosts/{id}", rule: "oshosts:get", handle: b.showHost},
-		{method: "PUT", path: "/v1/os-hosts/{id}", rule: "oshosts:put", handle: b.updateHost},
-		{method: "DELETE", path: "/v1/os-hosts/{id}", rule: "oshosts:delete", handle: b.deleteHost},
-		{method: "GET", path: "/v1/os-hosts/{id}/allocation", rule: "oshosts:get_allocations", handle: b.showAllocation},
-		{method: "GET", path: "/v1/floatingips", rule: "floatingips:get", handle: b.listAddresses},
-		{method: "POST", path: "/v1/floatingips", rule: "floatingips:post", handle: b.createAddress},
-		{method: "GET", path: "/v1/floatingips/{id}", rule: "floatingips:get", handle: b.showAddress},
-		{method: "DELETE", path: "/v1/floatingips/{id}", rule: "floatingips:delete", handle: b.deleteAddress},
+		{
+			method:  "GET",
+			path:    "/v1/leases",
+			rule:    "leases:get",
+			handle:  b.listLeases,
+			onLease: true,
+		},
+		{
+			method: "POST",
+			path:   "/v1/leases",
+			rule:   "leases:post",
+			handle: b.createLease,
+		},
+		{
+			method:  "GET",
+			path:    "/v1/leases/{id}",
+			rule:    "leases:get",
+			handle:  b.showLease,
+			onLease: true,
+		},
+		{
+			method:  "PUT",
+			path:    "/v1/leases/{id}",
+			rule:    "leases:put",
+			handle:  b.updateLease,
+			onLease: true,
+		},
+		{
+			method:  "DELETE",
+			path:    "/v1/leases/{id}",
+			rule:    "leases:delete",
+			handle:  b.deleteLease,
+			onLease: true,
+		},
+		{
+			method: "POST",
+			path:   "/v1/plans",
+			rule:   "leases:post",
+			handle: b.planLease,
+		},
+		{
+			method: "GET",
+			path:   "/v1/os-hosts",
+			rule:   "oshosts:get",
+			handle: b.listHosts,
+		},
+		{
+			method: "POST",
+			path:   "/v1/os-hosts",
+			rule:   "oshosts:post",
+			handle: b.createHost,
+		},
+		{
+			method: "GET",
+			path:   "/v1/os-hosts/allocations",
+			rule:   "oshosts:get_allocations",
+			handle: b.listAllocations,
+		},
+		{
+			method: "GET",
+			path:   "/v1/os-hosts/properties",
+			rule:   "oshosts:get_resource_properties",
+			handle: b.listProperties,
+		},
+		{
+			method: "PATCH",
+			path:   "/v1/os-hosts/properties/{id}",
+			rule:   "oshosts:patch_resource_properties",
+			handle: b.updateProperty,
+		},
+		{
+			method: "GET",
+			path:   "/v1/os-hosts/{id}",
+			rule:   "oshosts:get",
+			handle: b.showHost,
+		},
+		{
+			method: "PUT",
+			path:   "/v1/os-hosts/{id}",
+			rule:   "oshosts:put",
+			handle: b.updateHost,
+		},
+		{
+			method: "DELETE",
+			path:   "/v1/os-hosts/{id}",
+			rule:   "oshosts:delete",
+			handle: b.deleteHost,
+		},
+		{
+			method: "GET",
+			path:   "/v1/os-hosts/{id}/allocation",
+			rule:   "oshosts:get_allocations",
+			handle: b.showAllocation,
+		},
+		{
+			method: "GET",
+			path:   "/v1/floatingips",
+			rule:   "floatingips:get",
+			handle: b.listAddresses,
+		},
+		{
+			method: "POST",
+			path:   "/v1/floatingips",
+			rule:   "floatingips:post",
+			handle: b.createAddress,
+		},
+		{
+			method: "GET",
+			path:   "/v1/floatingips/{id}",
+			rule:   "floatingips:get",
+			handle: b.showAddress,
+		},
+		{
+			method: "DELETE",
+			path:   "/v1/floatingips/{id}",
+			rule:   "floatingips:delete",
+			handle: b.deleteAddress,
+		},
 	}
 	for _, c := range resourceCollections {
 		all = append(all, collectionHandler{b, c}.endpoints()...)
@@ -107,8 +222,8 @@ func (b *handler) endpoints() []endpoint {
 	return all
 }
 
-// serve wraps the endpoint's handler with the checks of all v1 routes: microversion, media type and policy. serve also translates the
-// errors of package lease to HTTP errors.
+// serve wraps the endpoint's handler with the checks of all v1 routes: microversion, media type and policy.
+// serve also translates the errors of package lease to HTTP errors.
 func (b *handler) serve(e endpoint) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if err := negotiate(r.Header); err != nil {
@@ -136,7 +251,8 @@ func forbidden(rule string) *osapi.Error {
 
 var microversion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// negotiate returns an error if the request demands another microversion of the service `reservation` than 1.0 or "latest".
+// negotiate returns an error if the request demands another microversion of the service `reservation` than
+// 1.0 or "latest".
 func negotiate(h http.Header) error {
 	for offer := range strings.SplitSeq(strings.Join(h.Values("OpenStack-API-Version"), ","), ",") {
 		service, version, _ := strings.Cut(strings.TrimSpace(offer), " ")
@@ -144,9 +260,19 @@ func negotiate(h http.Header) error {
 		switch {
 		case service != "reservation" || version == "latest" || version == "1.0":
 		case !microversion.MatchString(version):
-			return osapi.Fault(http.StatusBadRequest, framework, "API Version String '%s' is of invalid format. Must be of format MajorNum.MinorNum.", version)
+			return osapi.Fault(
+				http.StatusBadRequest,
+				framework,
+				"API Version String '%s' is of invalid format. Must be of format MajorNum.MinorNum.",
+				version,
+			)
 		default:
-			return osapi.Fault(http.StatusNotAcceptable, framework, "Version %s is not supported by the API. Minimum is 1.0 and maximum is 1.0.", version)
+			return osapi.Fault(
+				http.StatusNotAcceptable,
+				framework,
+				"Version %s is not supported by the API. Minimum is 1.0 and maximum is 1.0.",
+				version,
+			)
 		}
 	}
 	return nil
@@ -154,11 +280,17 @@ func negotiate(h http.Header) error {
 
 func checkMedia(r *http.Request) error {
 	header := r.Header.Get("Content-Type")
-	if header == "" || r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch {
+	if header == "" ||
+		r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch {
 		return nil
 	}
 	if media, _, err := mime.ParseMediaType(header); err != nil || media != "application/json" {
-		return osapi.Fault(http.StatusBadRequest, framework, "Content type '%s' isn't supported; use application/json.", header)
+		return osapi.Fault(
+			http.StatusBadRequest,
+			framework,
+			"Content type '%s' isn't supported; use application/json.",
+			header,
+		)
 	}
 	return nil
 }
@@ -212,7 +344,13 @@ func translate(err error) error {
 func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	switch {
 	case e.Status == http.StatusUnauthorized:
-		osapi.WriteJSON(w, e.Status, map[string]any{"error": map[string]any{"code": e.Status, "title": "Unauthorized", "message": e.Message}})
+		osapi.WriteJSON(
+			w,
+			e.Status,
+			map[string]any{
+				"error": map[string]any{"code": e.Status, "title": "Unauthorized", "message": e.Message},
+			},
+		)
 	case e.Type == framework || e.Allow != "":
 		osapi.WriteJSON(w, e.Status, map[string]any{"error": e.Status, "error_message": e.Message})
 	case e.Status == http.StatusInternalServerError:
@@ -231,7 +369,10 @@ type errorBody struct {
 // versions answers with the version document.
 func versions(r *http.Request) (int, any, error) {
 	return http.StatusMultipleChoices, map[string]any{"versions": []any{map[string]any{
-		"id": "v1.0", "status": "CURRENT", "min_version": "1.0", "max_version": "1.0",
-		"links": []any{map[string]any{"rel": "self", "href": osapi.BaseURL(r) + prefix + "/v1"}},
+		"id":          "v1.0",
+		"status":      "CURRENT",
+		"min_version": "1.0",
+		"max_version": "1.0",
+		"links":       []any{map[string]any{"rel": "self", "href": osapi.BaseURL(r) + prefix + "/v1"}},
 	}}}, nil
 }

@@ -27,11 +27,12 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 // service is a client of the API on a test server with some registered hosts.
 type service struct {
 	*testing.T
-	store       *store.Store
-	url         string // of the API
-	db          string
-	policy      *policy.Policy                                    // nil: the default rules
-	hypervisors func(context.Context) ([]lease.Hypervisor, error) // lists Nova's hypervisors; nil: berth runs without Nova
+	store  *store.Store
+	url    string // of the API
+	db     string
+	policy *policy.Policy // nil: the default rules
+	// lists Nova's hypervisors; nil: berth runs without Nova
+	hypervisors func(context.Context) ([]lease.Hypervisor, error)
 }
 
 type answer struct {
@@ -56,7 +57,20 @@ func newService(t *testing.T, hosts ...string) *service {
 
 // serve starts a new API server on the same database, with the given deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
-	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Policy: s.policy, Flavor: s.flavor, Hypervisors: s.hypervisors}, deletionWait: deletionWait}))
+	server := httptest.NewServer(
+		newAPI(
+			&handler{
+				Options: Options{
+					Store:       s.store.Lease,
+					Identity:    identity.Noauth{},
+					Policy:      s.policy,
+					Flavor:      s.flavor,
+					Hypervisors: s.hypervisors,
+				},
+				deletionWait: deletionWait,
+			},
+		),
+	)
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }
@@ -100,7 +114,13 @@ func (s *service) as(token, method, path, body string, headers ...string) answer
 	a := answer{status: got.StatusCode, header: got.Header, raw: string(raw)}
 	if len(raw) > 0 {
 		if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&a.body); err != nil {
-			s.Errorf("decode the answer to %s %s: status %d, body %s; want a JSON object", method, path, got.StatusCode, raw)
+			s.Errorf(
+				"decode the answer to %s %s: status %d, body %s; want a JSON object",
+				method,
+				path,
+				got.StatusCode,
+				raw,
+			)
 		}
 	}
 	return a
@@ -110,7 +130,15 @@ func (s *service) expect(status int, method, path, body string, headers ...strin
 	s.Helper()
 	a := s.as("admin", method, path, body, headers...)
 	if a.status != status {
-		s.Fatalf("%s %s with the body %q: want status %d, got %d %s", method, path, body, status, a.status, a.raw)
+		s.Fatalf(
+			"%s %s with the body %q: want status %d, got %d %s",
+			method,
+			path,
+			body,
+			status,
+			a.status,
+			a.raw,
+		)
 	}
 	return a
 }
@@ -121,7 +149,11 @@ func in(hours int) string {
 }
 
 func leaseBody(name string, from, to int) string {
-	return `{"name":"` + name + `","start_date":"` + in(from) + `","end_date":"` + in(to) + `","events":[],"before_end_date":null,
+	return `{"name":"` + name + `","start_date":"` + in(
+		from,
+	) + `","end_date":"` + in(
+		to,
+	) + `","events":[],"before_end_date":null,
 		"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`
 }
 
@@ -134,14 +166,16 @@ func (s *service) lease(token, name string, from, to int) map[string]any {
 	return a.body["lease"].(map[string]any)
 }
 
-// stamps checks that the named fields of the object o are not empty, and that dates are in Blazar's format without a fraction of a second.
-// stamps then deletes these fields from o, because their values differ from run to run.
+// stamps checks that the named fields of the object o are not empty, and that dates are in Blazar's format
+// without a fraction of a second. stamps then deletes these fields from o, because their values differ from
+// run to run.
 func stamps(t *testing.T, o map[string]any, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		text, _ := o[name].(string)
 		if name == "created_at" || name == "updated_at" {
-			if at, err := time.Parse("2006-01-02 15:04:05", text); err != nil || at.Format("2006-01-02 15:04:05") != text {
+			if at, err := time.Parse("2006-01-02 15:04:05", text); err != nil ||
+				at.Format("2006-01-02 15:04:05") != text {
 				t.Errorf("field %s: got %q, want a date without a fraction of a second", name, text)
 			}
 		} else if text == "" {
@@ -151,8 +185,8 @@ func stamps(t *testing.T, o map[string]any, names ...string) {
 	}
 }
 
-// python-chi 1.2.10 parses created_at of a lease without a fraction of a second, and can neither show nor delete a lease whose created_at
-// has one.
+// python-chi 1.2.10 parses created_at of a lease without a fraction of a second, and can neither show nor
+// delete a lease whose created_at has one.
 func TestDates_OfChangesHaveNoFraction(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
@@ -168,7 +202,12 @@ func TestDates_OfChangesHaveNoFraction(t *testing.T) {
 	for _, e := range l["events"].([]any) {
 		stamps(t, e.(map[string]any), "created_at", "updated_at")
 	}
-	stamps(t, s.expect(200, "GET", "/v1/os-hosts/1", "").body["host"].(map[string]any), "created_at", "updated_at")
+	stamps(
+		t,
+		s.expect(200, "GET", "/v1/os-hosts/1", "").body["host"].(map[string]any),
+		"created_at",
+		"updated_at",
+	)
 	for _, name := range []string{"start_date", "end_date"} {
 		if at, _ := l[name].(string); len(at) != len(dateOut) || at[10] != 'T' {
 			t.Errorf("field %s: got %q, want a date in the format of dateOut", name, at)
@@ -225,14 +264,24 @@ func TestResponse_Headers(t *testing.T) {
 				headers = append(headers, header)
 			}
 			a := s.expect(200, "GET", "/v1/leases", "", headers...)
-			if a.header.Get("OpenStack-API-Version") != "reservation 1.0" || a.header.Get("Vary") != "OpenStack-API-Version" ||
+			if a.header.Get("OpenStack-API-Version") != "reservation 1.0" ||
+				a.header.Get("Vary") != "OpenStack-API-Version" ||
 				!strings.HasPrefix(a.header.Get("X-Openstack-Request-Id"), "req-") {
-				t.Errorf("request with the header %q: got headers %v, want version 1.0, Vary and a request ID", header, a.header)
+				t.Errorf(
+					"request with the header %q: got headers %v, want version 1.0, Vary and a request ID",
+					header,
+					a.header,
+				)
 			}
 		})
 	}
-	if a := s.expect(404, "GET", "/v1/leases/x", ""); a.header.Get("OpenStack-API-Version") != "reservation 1.0" {
-		t.Errorf("error of a known path: got headers %v, want OpenStack-API-Version: reservation 1.0", a.header)
+	if a := s.expect(404, "GET", "/v1/leases/x", ""); a.header.Get(
+		"OpenStack-API-Version",
+	) != "reservation 1.0" {
+		t.Errorf(
+			"error of a known path: got headers %v, want OpenStack-API-Version: reservation 1.0",
+			a.header,
+		)
 	}
 	if a := s.expect(404, "GET", "/v1/x", ""); a.header.Get("OpenStack-API-Version") != "" {
 		t.Errorf("error of an unknown path: got headers %v, want no OpenStack-API-Version", a.header)
@@ -247,7 +296,12 @@ func TestVersions_NeedNoToken(t *testing.T) {
 			a := s.as("", "GET", path, "")
 			v, _ := a.body["versions"].([]any)
 			if a.status != http.StatusMultipleChoices || len(v) != 1 {
-				t.Fatalf("version document at %q: got %d %s, want 300 with one version", path, a.status, a.raw)
+				t.Fatalf(
+					"version document at %q: got %d %s, want 300 with one version",
+					path,
+					a.status,
+					a.raw,
+				)
 			}
 			href := v[0].(map[string]any)["links"].([]any)[0].(map[string]any)["href"]
 			if v[0].(map[string]any)["id"] != "v1.0" || href != s.url+"/v1" {
@@ -258,6 +312,11 @@ func TestVersions_NeedNoToken(t *testing.T) {
 	a := s.as("", "GET", "/v1/leases", "")
 	inner, _ := a.body["error"].(map[string]any)
 	if a.status != 401 || inner["title"] != "Unauthorized" {
-		t.Errorf("request without a token: got %d, headers %v, body %s; want 401 Unauthorized", a.status, a.header, a.raw)
+		t.Errorf(
+			"request without a token: got %d, headers %v, body %s; want 401 Unauthorized",
+			a.status,
+			a.header,
+			a.raw,
+		)
 	}
 }

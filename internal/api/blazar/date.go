@@ -7,7 +7,8 @@ import (
 	"berth/internal/lease"
 )
 
-// Layouts of dates. Dates in answers have no time zone and are in UTC. If a date in a request has no time zone, it is in UTC.
+// Layouts of dates. Dates in answers have no time zone and are in UTC. If a date in a request has no time
+// zone, it is in UTC.
 const (
 	dateOut  = "2006-01-02T15:04:05.000000"
 	stampOut = "2006-01-02 15:04:05"
@@ -15,7 +16,8 @@ const (
 	lastYear = 9999
 )
 
-// exact matches a date in RFC 3339 with seconds and a time zone. berth accepts RFC 3339 dates in addition to Blazar's date formats.
+// exact matches a date in RFC 3339 with seconds and a time zone. berth accepts RFC 3339 dates in addition to
+// Blazar's date formats.
 var exact = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$`)
 
 // instant parses a date. instant returns an error for the word "now".
@@ -41,13 +43,17 @@ func moment(value string) (lease.RequestedDate, error) {
 }
 
 func invalidDate(value string) error {
-	return lease.Faultf(lease.InvalidInput, "%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M", excerpt(value))
+	return lease.Faultf(
+		lease.InvalidInput,
+		"%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M",
+		excerpt(value),
+	)
 }
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }
 
-// stamp formats a time for created_at or updated_at, to the second: Blazar's usual database stores no fraction, and clients such as
-// python-chi do not parse a fraction.
+// stamp formats a time for created_at or updated_at, to the second: Blazar's usual database stores no
+// fraction, and clients such as python-chi do not parse a fraction.
 func stamp(t time.Time) string { return t.UTC().Format(stampOut) }
 
 func stampOrNull(t *time.Time) *string {

@@ -12,7 +12,8 @@ import (
 	"berth/internal/lease"
 )
 
-// Check is a question about a lease to the external enforcement service, in the format of Blazar's external service filter.
+// Check is a question about a lease to the external enforcement service, in the format of Blazar's external
+// service filter.
 type Check struct {
 	What          string // check-create or check-update
 	User, Project string
@@ -20,8 +21,8 @@ type Check struct {
 	Current       any // the lease before an update
 }
 
-// checkNew asks the enforcement service whether the lease may be created. checkNew first plans the lease, because the request to the
-// enforcement service contains the hosts that the lease would get.
+// checkNew asks the enforcement service whether the lease may be created. checkNew first plans the lease,
+// because the request to the enforcement service contains the hosts that the lease would get.
 func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	if b.Enforce == nil {
 		return nil
@@ -37,8 +38,8 @@ func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	return b.check(r, Check{What: "check-create", Lease: question})
 }
 
-// checkChange asks the enforcement service whether the lease may be changed. If only the name of the lease changes, checkChange does not
-// ask the enforcement service.
+// checkChange asks the enforcement service whether the lease may be changed. If only the name of the lease
+// changes, checkChange does not ask the enforcement service.
 func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
 	if b.Enforce == nil || c.OnlyRenames() {
 		return nil
@@ -55,8 +56,10 @@ func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) 
 	if err != nil {
 		return err
 	}
-	for key := range question { // delete unchanged values, because the request already contains them in current_lease
-		if key != "start_date" && key != "end_date" && key != "reservations" && question[key] == current[key] {
+	// delete unchanged values, because the request already contains them in current_lease
+	for key := range question {
+		if key != "start_date" && key != "end_date" && key != "reservations" &&
+			question[key] == current[key] {
 			delete(question, key)
 		}
 	}
@@ -94,7 +97,8 @@ func (b *handler) allocationViews(ctx context.Context) (map[string]any, error) {
 	return all, nil
 }
 
-// checkView returns a lease, with the hosts, network segments and devices of its reservations, in the format of the enforcement service.
+// checkView returns a lease, with the hosts, network segments and devices of its reservations, in the format
+// of the enforcement service.
 func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any, error) {
 	byID, err := b.allocationViews(ctx)
 	if err != nil {
@@ -116,8 +120,15 @@ func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any,
 		view["allocations"] = allocations
 		reservations = append(reservations, view)
 	}
-	question := map[string]any{"id": l.ID.String(), "name": l.Name, "user_id": l.User, "project_id": l.Project,
-		"start_date": plain(l.StartAt), "end_date": plain(l.EndAt), "reservations": reservations}
+	question := map[string]any{
+		"id":           l.ID.String(),
+		"name":         l.Name,
+		"user_id":      l.User,
+		"project_id":   l.Project,
+		"start_date":   plain(l.StartAt),
+		"end_date":     plain(l.EndAt),
+		"reservations": reservations,
+	}
 	for _, e := range l.Events {
 		if e.Type == lease.BeforeEndLease {
 			question["before_end_date"] = plain(e.At)

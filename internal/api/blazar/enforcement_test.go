@@ -18,16 +18,28 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	s := newService(t, "cmp-1")
 	var asked []Check
 	errorBody := ""
-	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Hour, Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
-		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return errorBody }}}))
+	server := httptest.NewServer(
+		newAPI(
+			&handler{
+				deletionWait: time.Hour,
+				Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
+					Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return errorBody }},
+			},
+		),
+	)
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
 	body := `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[{"resource_type":"physical:host",
 		"min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`
 
 	errorBody = "no money"
-	if a := s.as("alice:red", "POST", "/v1/leases", body); a.status != 400 || !strings.Contains(a.raw, "no money") {
-		t.Errorf("create a lease that the enforcement service refuses: got %d %s, want 400 with its reason", a.status, a.raw)
+	if a := s.as("alice:red", "POST", "/v1/leases", body); a.status != 400 ||
+		!strings.Contains(a.raw, "no money") {
+		t.Errorf(
+			"create a lease that the enforcement service refuses: got %d %s, want 400 with its reason",
+			a.status,
+			a.raw,
+		)
 	}
 	if all := s.expect(200, "GET", "/v1/leases", ""); len(all.body["leases"].([]any)) != 0 {
 		t.Errorf("leases after a refused creation: got %s, want none", all.raw)
@@ -35,17 +47,27 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	errorBody = ""
 	made := s.as("alice:red", "POST", "/v1/leases", body)
 	if made.status != 201 {
-		t.Fatalf("create a lease that the enforcement service allows: got %d %s, want 201", made.status, made.raw)
+		t.Fatalf(
+			"create a lease that the enforcement service allows: got %d %s, want 201",
+			made.status,
+			made.raw,
+		)
 	}
 	path := "/v1/leases/" + made.body["lease"].(map[string]any)["id"].(string)
 	if a := s.as("alice:red", "PUT", path, `{"name":"silver"}`); a.status != 200 {
 		t.Errorf("update only the name: got %d %s, want 200 without a check", a.status, a.raw)
 	}
 	errorBody = "too long"
-	if a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`); a.status != 400 || !strings.Contains(a.raw, "too long") {
-		t.Errorf("update that the enforcement service refuses: got %d %s, want 400 with its reason", a.status, a.raw)
+	if a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`); a.status != 400 ||
+		!strings.Contains(a.raw, "too long") {
+		t.Errorf(
+			"update that the enforcement service refuses: got %d %s, want 400 with its reason",
+			a.status,
+			a.raw,
+		)
 	}
-	if l := s.expect(200, "GET", path, "").body["lease"].(map[string]any); l["end_date"] != "2040-01-01T12:00:00.000000" || l["status"] != "PENDING" {
+	if l := s.expect(200, "GET", path, "").body["lease"].(map[string]any); l["end_date"] != "2040-01-01T12:00:00.000000" ||
+		l["status"] != "PENDING" {
 		t.Errorf("the lease after a refused change: got %v, want the old end date and PENDING", l)
 	}
 
@@ -58,11 +80,17 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	}
 	first, last := asked[0].Lease.(map[string]any), asked[2].Lease.(map[string]any)
 	host := first["reservations"].([]any)[0].(map[string]any)["allocations"].([]any)[0].(map[string]any)
-	if first["start_date"] != "2040-01-01T10:00:00" || host["hypervisor_hostname"] != "cmp-1" || asked[0].Current != nil {
+	if first["start_date"] != "2040-01-01T10:00:00" || host["hypervisor_hostname"] != "cmp-1" ||
+		asked[0].Current != nil {
 		t.Errorf("check-create request: got %+v, want plain dates, the host and no current lease", first)
 	}
-	if _, has := last["name"]; has || last["end_date"] != "2040-01-01T13:00:00" || asked[2].Current.(map[string]any)["end_date"] != "2040-01-01T12:00:00" {
-		t.Errorf("check-update request: got %+v with the current lease %+v, want only the changed end date", last, asked[2].Current)
+	if _, has := last["name"]; has || last["end_date"] != "2040-01-01T13:00:00" ||
+		asked[2].Current.(map[string]any)["end_date"] != "2040-01-01T12:00:00" {
+		t.Errorf(
+			"check-update request: got %+v with the current lease %+v, want only the changed end date",
+			last,
+			asked[2].Current,
+		)
 	}
 }
 
@@ -70,14 +98,29 @@ func TestEnforcement_GetsTheSegmentsAndDevicesOfALease(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	var asked []Check
-	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Hour, Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
-		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return "" }}}))
+	server := httptest.NewServer(
+		newAPI(
+			&handler{
+				deletionWait: time.Hour,
+				Options: Options{Store: s.store.Lease, Identity: identity.Noauth{},
+					Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return "" }},
+			},
+		),
+	)
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
 	segment := s.expect(201, "POST", "/v1/networks", segmentBody).body["network"]
 	device := s.expect(201, "POST", "/v1/devices", deviceBody).body["device"]
 
-	s.expect(201, "POST", "/v1/leases", reserving(`{"resource_type":"network","network_name":"lab"}`, `{"resource_type":"device","min":1,"max":1}`))
+	s.expect(
+		201,
+		"POST",
+		"/v1/leases",
+		reserving(
+			`{"resource_type":"network","network_name":"lab"}`,
+			`{"resource_type":"device","min":1,"max":1}`,
+		),
+	)
 	var got []any
 	for _, r := range asked[0].Lease.(map[string]any)["reservations"].([]any) {
 		view, err := toMap(r)

@@ -23,17 +23,30 @@ type addressView struct {
 }
 
 func addressViewOf(a lease.ReservableFloatingIP) addressView {
-	return addressView{ID: a.ID.String(), Network: a.Network.String(), Subnet: a.Subnet.String(), IP: a.IP.String(),
-		Reservable: a.Reservable, CreatedAt: stamp(a.CreatedAt), UpdatedAt: stampOrNull(a.UpdatedAt)}
+	return addressView{
+		ID:         a.ID.String(),
+		Network:    a.Network.String(),
+		Subnet:     a.Subnet.String(),
+		IP:         a.IP.String(),
+		Reservable: a.Reservable,
+		CreatedAt:  stamp(a.CreatedAt),
+		UpdatedAt:  stampOrNull(a.UpdatedAt),
+	}
 }
 
 func (b *handler) listAddresses(r *http.Request) (int, any, error) {
-	return list[lease.ReservableFloatingIP]{name: "floatingips", noun: "floating IP", read: shorterIsLast(b.Store.FloatingIPs),
+	return list[lease.ReservableFloatingIP]{
+		name: "floatingips",
+		noun: "floating IP",
+		read: shorterIsLast(b.Store.FloatingIPs),
 		find: func(ctx context.Context, marker string) (lease.ReservableFloatingIP, error) {
 			id, _ := osapi.UUID(marker)
 			return b.Store.FloatingIP(ctx, id)
 		},
-		view: func(a lease.ReservableFloatingIP) any { return addressViewOf(a) }}.answer(r)
+		view: func(a lease.ReservableFloatingIP) any { return addressViewOf(a) },
+	}.answer(
+		r,
+	)
 }
 
 func (b *handler) createAddress(r *http.Request) (int, any, error) {
@@ -64,7 +77,9 @@ func (b *handler) createAddress(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	v := addressViewOf(a)
-	v.CreatedAt = date(a.CreatedAt) // as in Blazar, only this answer formats created_at like the dates of a lease
+	v.CreatedAt = date(
+		a.CreatedAt,
+	) // as in Blazar, only this answer formats created_at like the dates of a lease
 	return http.StatusCreated, map[string]any{"floatingip": v}, nil
 }
 

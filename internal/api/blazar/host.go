@@ -16,8 +16,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// hostViewOf returns the JSON object of a host. The extra capabilities of a host are also fields of the host's JSON object. If an extra
-// capability has the same name as another field, the value of the capability replaces the value of the field.
+// hostViewOf returns the JSON object of a host. The extra capabilities of a host are also fields of the
+// host's JSON object. If an extra capability has the same name as another field, the value of the capability
+// replaces the value of the field.
 func hostViewOf(h lease.Host) map[string]any {
 	v := map[string]any{
 		"id":                  strconv.FormatInt(h.ID, 10),
@@ -42,10 +43,12 @@ func hostViewOf(h lease.Host) map[string]any {
 	return v
 }
 
-// quarantineAttribute is an attribute of a host that berth has in addition to Blazar's. Only the JSON object of a quarantined host has it.
+// quarantineAttribute is an attribute of a host that berth has in addition to Blazar's. Only the JSON object
+// of a quarantined host has it.
 const quarantineAttribute = "berth:quarantine"
 
-// hostResponse returns the JSON object of a host, with a sentence that says which lease has failed to release the host, if there is one.
+// hostResponse returns the JSON object of a host, with a sentence that says which lease has failed to release
+// the host, if there is one.
 func hostResponse(h lease.Host) map[string]any {
 	v := hostViewOf(h)
 	if h.Quarantine != nil {
@@ -55,12 +58,15 @@ func hostResponse(h lease.Host) map[string]any {
 }
 
 func (b *handler) listHosts(r *http.Request) (int, any, error) {
-	return list[lease.Host]{name: "hosts", noun: "host",
+	return list[lease.Host]{
+		name: "hosts",
+		noun: "host",
 		read: shorterIsLast(func(ctx context.Context, after lease.Host, most int) ([]lease.Host, error) {
 			return b.Store.HostPage(ctx, after.ID, most)
 		}),
 		find: b.findHost,
-		view: func(h lease.Host) any { return hostResponse(h) }}.answer(r)
+		view: func(h lease.Host) any { return hostResponse(h) },
+	}.answer(r)
 }
 
 // findHost returns the host with the given number.
@@ -82,7 +88,11 @@ func (b *handler) createHost(r *http.Request) (int, any, error) {
 		key = "id"
 	}
 	if !o.has(key) {
-		return 0, nil, osapi.Fault(http.StatusForbidden, "", "A host is registered by its name: the parameter name is missing.")
+		return 0, nil, osapi.Fault(
+			http.StatusForbidden,
+			"",
+			"A host is registered by its name: the parameter name is missing.",
+		)
 	}
 	name, err := o.text(key)
 	if err != nil {
@@ -105,7 +115,8 @@ func (b *handler) createHost(r *http.Request) (int, any, error) {
 	return http.StatusCreated, map[string]any{"host": hostResponse(h)}, nil
 }
 
-// hypervisor asks Nova for the hypervisor with the given name. The parameter `name` can also be the UUID of the hypervisor's root provider.
+// hypervisor asks Nova for the hypervisor with the given name. The parameter `name` can also be the UUID of
+// the hypervisor's root provider.
 func (b *handler) hypervisor(ctx context.Context, name string) (lease.Hypervisor, error) {
 	if b.Hypervisors == nil {
 		return lease.Hypervisor{Hostname: name}, nil
@@ -113,7 +124,12 @@ func (b *handler) hypervisor(ctx context.Context, name string) (lease.Hypervisor
 	all, err := b.Hypervisors(ctx)
 	if err != nil {
 		slog.ErrorContext(ctx, "Listing Nova's hypervisors failed", "host", name, "error", err)
-		return lease.Hypervisor{}, osapi.Fault(http.StatusServiceUnavailable, "", "Nova cannot be asked about host %s now. Try again later.", excerpt(name))
+		return lease.Hypervisor{}, osapi.Fault(
+			http.StatusServiceUnavailable,
+			"",
+			"Nova cannot be asked about host %s now. Try again later.",
+			excerpt(name),
+		)
 	}
 	h, unknown := lease.FindHypervisor(all, excerpt(name))
 	id, isUUID := osapi.UUID(name)
@@ -152,7 +168,10 @@ func (b *handler) updateHost(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(o) == 0 {
-		return 0, nil, lease.Faultf(lease.MissingParameter, "Nothing to update: the body names no capability.")
+		return 0, nil, lease.Faultf(
+			lease.MissingParameter,
+			"Nothing to update: the body names no capability.",
+		)
 	}
 	extras, err := capabilities(o)
 	if err != nil {
@@ -218,23 +237,36 @@ func useViewOf(u lease.HostAllocation) useView {
 func newUseView(resource string, reservations []lease.AllocatedReservation) useView {
 	v := useView{Resource: resource, Reservations: []claimView{}}
 	for _, r := range reservations {
-		v.Reservations = append(v.Reservations, claimView{ID: r.ID.String(), Lease: r.Lease.String(), StartDate: date(r.StartAt), EndDate: date(r.EndAt)})
+		v.Reservations = append(
+			v.Reservations,
+			claimView{
+				ID:        r.ID.String(),
+				Lease:     r.Lease.String(),
+				StartDate: date(r.StartAt),
+				EndDate:   date(r.EndAt),
+			},
+		)
 	}
 	return v
 }
 
 func (b *handler) listAllocations(r *http.Request) (int, any, error) {
 	filter := useFilter(r)
-	return list[lease.HostAllocation]{name: "allocations", noun: "host",
-		read: shorterIsLast(func(ctx context.Context, after lease.HostAllocation, most int) ([]lease.HostAllocation, error) {
-			filter.AfterHost, filter.Limit = after.Host, most
-			return b.Store.HostAllocations(ctx, filter)
-		}),
+	return list[lease.HostAllocation]{
+		name: "allocations",
+		noun: "host",
+		read: shorterIsLast(
+			func(ctx context.Context, after lease.HostAllocation, most int) ([]lease.HostAllocation, error) {
+				filter.AfterHost, filter.Limit = after.Host, most
+				return b.Store.HostAllocations(ctx, filter)
+			},
+		),
 		find: func(ctx context.Context, marker string) (lease.HostAllocation, error) {
 			h, err := b.findHost(ctx, marker)
 			return lease.HostAllocation{Host: h.ID}, err
 		},
-		view: func(u lease.HostAllocation) any { return useViewOf(u) }}.answer(r)
+		view: func(u lease.HostAllocation) any { return useViewOf(u) },
+	}.answer(r)
 }
 
 func (b *handler) showAllocation(r *http.Request) (int, any, error) {
@@ -254,8 +286,8 @@ func (b *handler) showAllocation(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"allocation": useViewOf(all[0])}, nil
 }
 
-// useFilter makes a filter of host allocations from the query. If the value of a query parameter is not a UUID, the filter matches no
-// allocation.
+// useFilter makes a filter of host allocations from the query. If the value of a query parameter is not a
+// UUID, the filter matches no allocation.
 func useFilter(r *http.Request) lease.AllocationFilter {
 	id := func(name string) string {
 		text := r.URL.Query().Get(name)
@@ -293,8 +325,13 @@ func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 	return updatePrivate(r, lease.PhysicalHost, b.Store.SetHostPropertyPrivate)
 }
 
-// updatePrivate reads from the request body whether a property of a resource type is private, and stores the value with the function `set`.
-func updatePrivate(r *http.Request, typ string, set func(ctx context.Context, name string, private bool) (lease.ResourceProperty, error)) (int, any, error) {
+// updatePrivate reads from the request body whether a property of a resource type is private, and stores the
+// value with the function `set`.
+func updatePrivate(
+	r *http.Request,
+	typ string,
+	set func(ctx context.Context, name string, private bool) (lease.ResourceProperty, error),
+) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err
@@ -304,7 +341,10 @@ func updatePrivate(r *http.Request, typ string, set func(ctx context.Context, na
 	}
 	var private *bool
 	if json.Unmarshal(o["private"], &private) != nil || private == nil {
-		return 0, nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter private: it must be true or false.")
+		return 0, nil, lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter private: it must be true or false.",
+		)
 	}
 	name := r.PathValue("id")
 	p, err := set(r.Context(), name, *private)
@@ -315,7 +355,11 @@ func updatePrivate(r *http.Request, typ string, set func(ctx context.Context, na
 		return 0, nil, err
 	}
 	return http.StatusOK, map[string]any{"resource_property": map[string]any{
-		"id": p.ID.String(), "resource_type": typ, "property_name": p.Name, "private": p.Private,
-		"created_at": date(p.CreatedAt), "updated_at": dateOrNull(p.UpdatedAt),
+		"id":            p.ID.String(),
+		"resource_type": typ,
+		"property_name": p.Name,
+		"private":       p.Private,
+		"created_at":    date(p.CreatedAt),
+		"updated_at":    dateOrNull(p.UpdatedAt),
 	}}, nil
 }

@@ -20,11 +20,23 @@ func TestHost_Allocations(t *testing.T) {
 	l := s.lease("admin", "gold", 1, 2)
 	r := l["reservations"].([]any)[0].(map[string]any)
 	host := s.expect(200, "GET", "/v1/os-hosts", "").body["hosts"].([]any)[0].(map[string]any)["id"]
-	want := map[string]any{"resource_id": host, "reservations": []any{map[string]any{"id": r["id"], "lease_id": l["id"],
-		"start_date": l["start_date"], "end_date": l["end_date"]}}}
+	want := map[string]any{
+		"resource_id": host,
+		"reservations": []any{map[string]any{
+			"id":         r["id"],
+			"lease_id":   l["id"],
+			"start_date": l["start_date"],
+			"end_date":   l["end_date"],
+		}},
+	}
 	empty := map[string]any{"resource_id": host, "reservations": []any{}}
-	for query, expected := range map[string]any{"": want, "?lease_id=" + l["id"].(string): want, "?lease_id=x": empty,
-		"?reservation_id=" + uuid.NewString(): empty, "?what=ever": want} {
+	for query, expected := range map[string]any{
+		"":                                    want,
+		"?lease_id=" + l["id"].(string):       want,
+		"?lease_id=x":                         empty,
+		"?reservation_id=" + uuid.NewString(): empty,
+		"?what=ever":                          want,
+	} {
 		t.Run(query, func(t *testing.T) {
 			a := s.expect(200, "GET", "/v1/os-hosts/allocations"+query, "")
 			if d := cmp.Diff([]any{expected}, a.body["allocations"]); d != "" {
@@ -47,9 +59,23 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 	h := a.body["host"].(map[string]any)
 	path := "/v1/os-hosts/" + h["id"].(string)
 	stamps(t, h, "id", "created_at")
-	want := map[string]any{"hypervisor_hostname": "cmp-1", "service_name": "cmp-1", "hypervisor_type": "QEMU", "hypervisor_version": 0.0,
-		"vcpus": "99", "memory_mb": 0.0, "local_gb": 0.0, "cpu_info": "", "availability_zone": "", "reservable": true, "status": nil,
-		"trust_id": nil, "updated_at": nil, "gpu": "True", "rack": "7"}
+	want := map[string]any{
+		"hypervisor_hostname": "cmp-1",
+		"service_name":        "cmp-1",
+		"hypervisor_type":     "QEMU",
+		"hypervisor_version":  0.0,
+		"vcpus":               "99",
+		"memory_mb":           0.0,
+		"local_gb":            0.0,
+		"cpu_info":            "",
+		"availability_zone":   "",
+		"reservable":          true,
+		"status":              nil,
+		"trust_id":            nil,
+		"updated_at":          nil,
+		"gpu":                 "True",
+		"rack":                "7",
+	}
 	if d := cmp.Diff(want, h); d != "" {
 		t.Error(d)
 	}
@@ -86,16 +112,34 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			if a := s.as("admin", c.method, c.path, c.body); a.status != c.status {
-				t.Errorf("%s %s with the body %q: want status %d, got %d %s", c.method, c.path, c.body, c.status, a.status, a.raw)
+				t.Errorf(
+					"%s %s with the body %q: want status %d, got %d %s",
+					c.method,
+					c.path,
+					c.body,
+					c.status,
+					a.status,
+					a.raw,
+				)
 			}
 		})
 	}
-	s.expectError(`{"name":"cmp-1","`+strings.Repeat("k", 65)+`":"x"}`, errorBody{400, "Extra capability key too long: it must have at most 64 characters.", 400.0})
+	s.expectError(
+		`{"name":"cmp-1","`+strings.Repeat("k", 65)+`":"x"}`,
+		errorBody{400, "Extra capability key too long: it must have at most 64 characters.", 400.0},
+	)
 	properties := s.expect(200, "GET", "/v1/os-hosts/properties?detail=True&all=True", "").body["resource_properties"].([]any)
-	if d := cmp.Diff(map[string]any{"property": "gpu", "private": true, "values": []any{"False"}}, properties[0]); d != "" || len(properties) != 3 {
-		t.Errorf("list host properties with all=True: got %v, want 3 properties; the first property (-want +got):\n%s", properties, d)
+	if d := cmp.Diff(map[string]any{"property": "gpu", "private": true, "values": []any{"False"}}, properties[0]); d != "" ||
+		len(properties) != 3 {
+		t.Errorf(
+			"list host properties with all=True: got %v, want 3 properties; the first property (-want +got):\n%s",
+			properties,
+			d,
+		)
 	}
-	if public := s.expect(200, "GET", "/v1/os-hosts/properties", "").body["resource_properties"].([]any); len(public) != 2 {
+	if public := s.expect(200, "GET", "/v1/os-hosts/properties", "").body["resource_properties"].([]any); len(
+		public,
+	) != 2 {
 		t.Errorf("list the public host properties: got %v, want 2 properties", public)
 	}
 	s.expect(204, "DELETE", path, "")
@@ -108,9 +152,27 @@ func TestHost_RegisteredByNovasNames(t *testing.T) {
 	var down error
 	s.hypervisors = func(context.Context) ([]lease.Hypervisor, error) {
 		return []lease.Hypervisor{
-			{ID: "1", Hostname: "cmp-1.example.org", Service: "cmp-1", Type: "KVM", Version: 8002, CPUInfo: "x86", AvailabilityZone: "east"},
-			{ID: "2", Hostname: "node-a", Service: "ironic-1", Type: "ironic"},
-			{ID: "3", Hostname: "node-b", Service: "ironic-1", Type: "ironic"},
+			{
+				ID:               "1",
+				Hostname:         "cmp-1.example.org",
+				Service:          "cmp-1",
+				Type:             "KVM",
+				Version:          8002,
+				CPUInfo:          "x86",
+				AvailabilityZone: "east",
+			},
+			{
+				ID:       "2",
+				Hostname: "node-a",
+				Service:  "ironic-1",
+				Type:     "ironic",
+			},
+			{
+				ID:       "3",
+				Hostname: "node-b",
+				Service:  "ironic-1",
+				Type:     "ironic",
+			},
 			{ID: "4", Hostname: "cmp-4.example.org", Service: "cmp-4"},
 			{ID: "5", Hostname: "absent.example.org", Service: "absent"},
 		}, down
@@ -119,9 +181,21 @@ func TestHost_RegisteredByNovasNames(t *testing.T) {
 	for _, name := range []string{"cmp-1.example.org", "node-a", "node-b", "cmp-4.example.org"} {
 		s.createHypervisor(name)
 	}
-	want := map[string]any{"hypervisor_hostname": "cmp-1.example.org", "service_name": "cmp-1", "hypervisor_type": "KVM", "hypervisor_version": 8002.0,
-		"vcpus": 8.0, "memory_mb": 0.0, "local_gb": 0.0, "cpu_info": "x86", "availability_zone": "east", "reservable": true, "status": nil,
-		"trust_id": nil, "updated_at": nil}
+	want := map[string]any{
+		"hypervisor_hostname": "cmp-1.example.org",
+		"service_name":        "cmp-1",
+		"hypervisor_type":     "KVM",
+		"hypervisor_version":  8002.0,
+		"vcpus":               8.0,
+		"memory_mb":           0.0,
+		"local_gb":            0.0,
+		"cpu_info":            "x86",
+		"availability_zone":   "east",
+		"reservable":          true,
+		"status":              nil,
+		"trust_id":            nil,
+		"updated_at":          nil,
+	}
 	uuids := s.uuids()
 	for _, body := range []string{`{"name":"cmp-1.example.org"}`, `{"name":"cmp-1"}`, `{"id":"1"}`, `{"name":"1"}`, `{"name":"1.example"}`,
 		`{"name":"` + uuids["cmp-1.example.org"] + `"}`} {
@@ -145,7 +219,10 @@ func TestHost_RegisteredByNovasNames(t *testing.T) {
 		s.expectError(body, want)
 	}
 	down = errors.New("Nova is down")
-	s.expectError(`{"name":"cmp-4"}`, errorBody{503, "Nova cannot be asked about host cmp-4 now. Try again later.", 503.0})
+	s.expectError(
+		`{"name":"cmp-4"}`,
+		errorBody{503, "Nova cannot be asked about host cmp-4 now. Try again later.", 503.0},
+	)
 }
 
 // uuids returns the UUIDs of the resource providers by name.

@@ -17,7 +17,8 @@ import (
 	"berth/internal/text"
 )
 
-// object is a JSON object of a request. Each method of object reads one field, so that an error can name the field that is wrong.
+// object is a JSON object of a request. Each method of object reads one field, so that an error can name the
+// field that is wrong.
 type object map[string]json.RawMessage
 
 // body reads the request's body, which must be a JSON object with at most maxParameters fields.
@@ -35,7 +36,12 @@ func body(r *http.Request) (object, error) {
 		return nil, lease.Faultf(lease.InvalidInput, "The request body must be a JSON object.")
 	}
 	if len(o) > maxParameters {
-		return nil, lease.Faultf(lease.InvalidInput, "The request body has %d parameters, more than %d.", len(o), maxParameters)
+		return nil, lease.Faultf(
+			lease.InvalidInput,
+			"The request body has %d parameters, more than %d.",
+			len(o),
+			maxParameters,
+		)
 	}
 	return o, nil
 }
@@ -74,7 +80,11 @@ func (o object) has(name string) bool {
 func (o object) text(name string) (string, error) {
 	var s *string
 	if json.Unmarshal(o[name], &s) != nil || s == nil {
-		return "", lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", name)
+		return "", lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter %s: it must be a string.",
+			name,
+		)
 	}
 	return *s, nil
 }
@@ -88,13 +98,17 @@ func (o object) number(name string) (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > math.MaxInt32 || n < math.MinInt32 {
-		return 0, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be an integer.", name)
+		return 0, lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter %s: it must be an integer.",
+			name,
+		)
 	}
 	return int(n), nil
 }
 
-// date reads a field that must be a date or "now". If the value of the field is not a string, the error contains the JSON text of the
-// value.
+// date reads a field that must be a date or "now". If the value of the field is not a string, the error
+// contains the JSON text of the value.
 func (o object) date(name string) (lease.RequestedDate, error) {
 	s, err := o.text(name)
 	if err != nil {
@@ -113,13 +127,19 @@ const (
 // checkLength refuses a list that has more items than `limit`.
 func checkLength(name string, items, limit int) error {
 	if items > limit {
-		return lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it has %d items, more than %d.", name, items, limit)
+		return lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter %s: it has %d items, more than %d.",
+			name,
+			items,
+			limit,
+		)
 	}
 	return nil
 }
 
-// list reads a field that must be an array of objects. If the field is missing, list returns nil. list refuses an array of more than
-// maxObjects items.
+// list reads a field that must be an array of objects. If the field is missing, list returns nil. list
+// refuses an array of more than maxObjects items.
 func (o object) list(name string) ([]object, error) {
 	if !o.has(name) {
 		return nil, nil
@@ -131,8 +151,13 @@ func (o object) list(name string) ([]object, error) {
 		}
 	}
 	var all []object
-	if err := json.Unmarshal(o[name], &all); err != nil || slices.ContainsFunc(all, func(o object) bool { return o == nil }) {
-		return nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a list of objects.", name)
+	if err := json.Unmarshal(o[name], &all); err != nil ||
+		slices.ContainsFunc(all, func(o object) bool { return o == nil }) {
+		return nil, lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter %s: it must be a list of objects.",
+			name,
+		)
 	}
 	return all, nil
 }
@@ -183,8 +208,8 @@ func (b *handler) draftOf(r *http.Request, o object) (d lease.Draft, err error) 
 	return d, nil
 }
 
-// beforeEndDate reads before_end_date. If before_end_date is missing, null or the empty string, beforeEndDate returns nil, which stands
-// for the default date.
+// beforeEndDate reads before_end_date. If before_end_date is missing, null or the empty string, beforeEndDate
+// returns nil, which stands for the default date.
 func beforeEndDate(o object) (*lease.RequestedDate, error) {
 	if !o.has("before_end_date") || string(o["before_end_date"]) == `""` {
 		return nil, nil
@@ -266,8 +291,8 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 	return changes, nil
 }
 
-// capabilities returns the extra capabilities of a host: all fields of the body that are not fields of a host. capabilities converts the
-// values of the extra capabilities to strings.
+// capabilities returns the extra capabilities of a host: all fields of the body that are not fields of a
+// host. capabilities converts the values of the extra capabilities to strings.
 func capabilities(o object) (map[string]string, error) {
 	all := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(o)) {
@@ -284,7 +309,11 @@ func capabilities(o object) (map[string]string, error) {
 		case 'f':
 			all[key] = "False"
 		case '{', '[', 'n':
-			return nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", excerpt(key))
+			return nil, lease.Faultf(
+				lease.MalformedParameter,
+				"Malformed parameter %s: it must be a string.",
+				excerpt(key),
+			)
 		default:
 			all[key] = string(raw)
 		}

@@ -13,13 +13,14 @@ import (
 )
 
 type leaseView struct {
-	ID           string       `json:"id"`
-	Name         string       `json:"name"`
-	User         string       `json:"user_id"`
-	Project      string       `json:"project_id"`
-	StartDate    string       `json:"start_date"`
-	EndDate      string       `json:"end_date"`
-	Trust        *string      `json:"trust_id"` // always null: berth acts with its own credentials and needs no trust
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	User      string `json:"user_id"`
+	Project   string `json:"project_id"`
+	StartDate string `json:"start_date"`
+	EndDate   string `json:"end_date"`
+	// always null: berth acts with its own credentials and needs no trust
+	Trust        *string      `json:"trust_id"`
 	Status       lease.Status `json:"status"`
 	Degraded     bool         `json:"degraded"`
 	CreatedAt    string       `json:"created_at"`
@@ -63,21 +64,42 @@ type waitingView struct {
 }
 
 func viewOf(l lease.Lease) leaseView {
-	v := leaseView{ID: l.ID.String(), Name: l.Name, User: l.User, Project: l.Project, StartDate: date(l.StartAt), EndDate: date(l.EndAt),
-		Status: l.Status, Degraded: l.Degraded, CreatedAt: stamp(l.CreatedAt), UpdatedAt: stampOrNull(l.UpdatedAt),
-		Reservations: []any{}, Events: []eventView{}}
+	v := leaseView{
+		ID:           l.ID.String(),
+		Name:         l.Name,
+		User:         l.User,
+		Project:      l.Project,
+		StartDate:    date(l.StartAt),
+		EndDate:      date(l.EndAt),
+		Status:       l.Status,
+		Degraded:     l.Degraded,
+		CreatedAt:    stamp(l.CreatedAt),
+		UpdatedAt:    stampOrNull(l.UpdatedAt),
+		Reservations: []any{},
+		Events:       []eventView{},
+	}
 	for _, r := range l.Reservations {
 		v.Reservations = append(v.Reservations, reservationViewOf(v.ID, r))
 	}
 	for _, e := range l.Events {
-		v.Events = append(v.Events, eventView{ID: e.ID.String(), Lease: v.ID, Type: e.Type, Time: date(e.At), Status: e.Status,
-			CreatedAt: stamp(e.CreatedAt), UpdatedAt: stampOrNull(e.UpdatedAt)})
+		v.Events = append(
+			v.Events,
+			eventView{
+				ID:        e.ID.String(),
+				Lease:     v.ID,
+				Type:      e.Type,
+				Time:      date(e.At),
+				Status:    e.Status,
+				CreatedAt: stamp(e.CreatedAt),
+				UpdatedAt: stampOrNull(e.UpdatedAt),
+			},
+		)
 	}
 	return v
 }
 
-// leaseResponse returns the JSON object of a lease, with the explanation of what the lease waits for. The explanation does not name leases
-// that the caller may not see.
+// leaseResponse returns the JSON object of a lease, with the explanation of what the lease waits for. The
+// explanation does not name leases that the caller may not see.
 func leaseResponse(r *http.Request, l lease.Lease) map[string]any {
 	v := viewOf(l)
 	l.Blockers = slices.Clone(l.Blockers)
@@ -89,8 +111,18 @@ func leaseResponse(r *http.Request, l lease.Lease) map[string]any {
 	sentence, waiting := lease.Explain(l, time.Now())
 	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}, FailedCalls: []failedCallView{}}
 	for _, f := range l.FailedCalls() {
-		v.Why.FailedCalls = append(v.Why.FailedCalls, failedCallView{Party: f.Party, Call: f.Call, Error: f.Error, Since: f.Since,
-			LastAttempt: f.LastAt, NextAttempt: f.NextAt, Attempts: f.Attempts})
+		v.Why.FailedCalls = append(
+			v.Why.FailedCalls,
+			failedCallView{
+				Party:       f.Party,
+				Call:        f.Call,
+				Error:       f.Error,
+				Since:       f.Since,
+				LastAttempt: f.LastAt,
+				NextAttempt: f.NextAt,
+				Attempts:    f.Attempts,
+			},
+		)
 	}
 	for _, w := range waiting {
 		v.Why.Waiting = append(v.Why.Waiting, waitingView{For: w.For, Since: w.Since, Deadline: w.Deadline})
@@ -102,7 +134,9 @@ func leaseResponse(r *http.Request, l lease.Lease) map[string]any {
 func (b *handler) listLeases(r *http.Request) (int, any, error) {
 	a := accessOf(r)
 	filter, check := a.leaseFilter()
-	l := list[lease.Lease]{name: "leases", noun: "lease",
+	l := list[lease.Lease]{
+		name: "leases",
+		noun: "lease",
 		read: func(ctx context.Context, after lease.Lease, most int) ([]lease.Lease, bool, error) {
 			filter.After, filter.Limit = lease.Position{CreatedAt: after.CreatedAt, ID: after.ID}, most
 			return b.Store.Leases(ctx, filter)
@@ -115,7 +149,8 @@ func (b *handler) listLeases(r *http.Request) (int, any, error) {
 			}
 			return found, err
 		},
-		view: func(one lease.Lease) any { return viewOf(one) }}
+		view: func(one lease.Lease) any { return viewOf(one) },
+	}
 	if check {
 		l.visible = func(one lease.Lease) bool { return a.allows("leases:get", one) }
 	}
@@ -175,8 +210,8 @@ func (b *handler) updateLease(r *http.Request) (int, any, error) {
 	return http.StatusOK, leaseResponse(r, changed), nil
 }
 
-// deleteLease requests the deletion of a lease and waits until the deletion is complete. If the deletion takes longer than deletionWait,
-// deleteLease answers 202 with the lease.
+// deleteLease requests the deletion of a lease and waits until the deletion is complete. If the deletion
+// takes longer than deletionWait, deleteLease answers 202 with the lease.
 func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	l, err := b.lease(r, "leases:delete")
 	if err != nil {
@@ -202,7 +237,10 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		case <-tick.C:
 		}
 		over := ctx.Err() != nil
-		l, err = b.Store.Lease(r.Context(), l.ID) // also at the end of the wait, because the lease in the answer must be the current one
+		l, err = b.Store.Lease(
+			r.Context(),
+			l.ID,
+		) // also at the end of the wait, because the lease in the answer must be the current one
 		switch {
 		case errors.Is(err, db.ErrNotFound):
 			return noContent(r)
@@ -220,7 +258,8 @@ func noContent(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// lease reads the lease whose ID is in the path. lease refuses a caller whom the rule does not allow the operation on this lease.
+// lease reads the lease whose ID is in the path. lease refuses a caller whom the rule does not allow the
+// operation on this lease.
 func (b *handler) lease(r *http.Request, rule string) (lease.Lease, error) {
 	text := r.PathValue("id")
 	id, ok := osapi.UUID(text)

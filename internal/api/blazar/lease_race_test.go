@@ -45,16 +45,32 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 			from := time.Now().UTC().Truncate(time.Hour)
 			for range contests(t) {
 				from = from.Add(time.Hour)
-				body := fmt.Sprintf(`{"name":"mine","start_date":%q,"end_date":%q,"events":[],"before_end_date":null,"reservations":[%s]}`,
-					from.Format("2006-01-02 15:04"), from.Add(time.Hour).Format("2006-01-02 15:04"), reservation)
+				body := fmt.Sprintf(
+					`{"name":"mine","start_date":%q,"end_date":%q,"events":[],"before_end_date":null,"reservations":[%s]}`,
+					from.Format(
+						"2006-01-02 15:04",
+					),
+					from.Add(time.Hour).Format("2006-01-02 15:04"),
+					reservation,
+				)
 				want := map[string]int{"201 ": 1, fmt.Sprint(c.status, " ", c.message): contenders - 1}
 				if d := cmp.Diff(want, s.contend(body)); d != "" {
-					t.Errorf("number of each result of concurrent requests for a lease from %s (-want +got):\n%s", from, d)
+					t.Errorf(
+						"number of each result of concurrent requests for a lease from %s (-want +got):\n%s",
+						from,
+						d,
+					)
 				}
 			}
 			var held string
-			if err := storetest.Connect(t, s.db).QueryRow(t.Context(), c.held).Scan(&held); err != nil || held != strconv.Itoa(contests(t)) {
-				t.Errorf("allocated amount after %d rounds of concurrent requests: got %s, error %v; want one per round", contests(t), held, err)
+			if err := storetest.Connect(t, s.db).QueryRow(t.Context(), c.held).Scan(&held); err != nil ||
+				held != strconv.Itoa(contests(t)) {
+				t.Errorf(
+					"allocated amount after %d rounds of concurrent requests: got %s, error %v; want one per round",
+					contests(t),
+					held,
+					err,
+				)
 			}
 		})
 	}
@@ -81,10 +97,15 @@ func (s *service) contend(body string) map[string]int {
 	return counted
 }
 
-// requestLease requests a lease. requestLease returns the status of the response; if berth refuses the lease, requestLease also returns
-// the error message.
+// requestLease requests a lease. requestLease returns the status of the response; if berth refuses the lease,
+// requestLease also returns the error message.
 func (s *service) requestLease(body string) string {
-	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+"/v1/leases", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(
+		s.Context(),
+		http.MethodPost,
+		s.url+"/v1/leases",
+		strings.NewReader(body),
+	)
 	if err != nil {
 		return err.Error()
 	}

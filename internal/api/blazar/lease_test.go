@@ -35,13 +35,25 @@ func TestLease_BelongsToItsProject(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			if a := s.as(c.token, c.method, c.path, c.body); a.status != c.status {
-				t.Errorf("request with the token %s, %s %s: want status %d, got %d %s", c.token, c.method, c.path, c.status, a.status, a.raw)
+				t.Errorf(
+					"request with the token %s, %s %s: want status %d, got %d %s",
+					c.token,
+					c.method,
+					c.path,
+					c.status,
+					a.status,
+					a.raw,
+				)
 			}
 		})
 	}
 	reader := s.as("rita:red", "PUT", path, `{"name":"x"}`, "X-Roles: reader")
 	if reader.status != 403 || !strings.Contains(reader.raw, "blazar:leases:put") {
-		t.Errorf("update a lease as a reader: got %d %s, want 403 with the rule blazar:leases:put", reader.status, reader.raw)
+		t.Errorf(
+			"update a lease as a reader: got %d %s, want 403 with the rule blazar:leases:put",
+			reader.status,
+			reader.raw,
+		)
 	}
 	for token, want := range map[string]int{"alice:red": 1, "bob:blue": 0, "admin": 1} {
 		t.Run(token, func(t *testing.T) {
@@ -58,14 +70,29 @@ func TestLease_DoesNotNameLeasesOfOtherProjects(t *testing.T) {
 	first := s.lease("alice:red", "merger with ACME", 1, 2)["id"].(string)
 	second := s.lease("bob:blue", "gold", 2, 3)["id"].(string)
 	storetest.Exec(t, s.db, `update lease set start_at = now() where id = $1`, second)
-	storetest.Exec(t, s.db, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, second)
+	storetest.Exec(
+		t,
+		s.db,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
+		second,
+	)
 	for token, named := range map[string]bool{"bob:blue": false, "admin": true} {
 		a := s.as(token, "GET", "/v1/leases/"+second, "")
 		if a.status != 200 || !strings.Contains(a.raw, "waits for") || !strings.Contains(a.raw, "cmp-1") {
-			t.Errorf("show a lease that waits for another one as %s: got %d %s, want 200 with the reason", token, a.status, a.raw)
+			t.Errorf(
+				"show a lease that waits for another one as %s: got %d %s, want 200 with the reason",
+				token,
+				a.status,
+				a.raw,
+			)
 		}
 		if strings.Contains(a.raw, "merger") != named || strings.Contains(a.raw, first) != named {
-			t.Errorf("show a lease that waits for a lease of another project as %s: got %s, want the other lease named: %t", token, a.raw, named)
+			t.Errorf(
+				"show a lease that waits for a lease of another project as %s: got %s, want the other lease named: %t",
+				token,
+				a.raw,
+				named,
+			)
 		}
 	}
 }
@@ -100,7 +127,12 @@ func TestLease_ListPages(t *testing.T) {
 				got = append(got, slices.Index(ids, l.(map[string]any)["id"].(string)))
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("indexes of the leases that %s lists with the query %q (-want +got):\n%s", c.token, c.query, d)
+				t.Errorf(
+					"indexes of the leases that %s lists with the query %q (-want +got):\n%s",
+					c.token,
+					c.query,
+					d,
+				)
 			}
 		})
 	}
@@ -110,7 +142,11 @@ func TestLease_ListPages(t *testing.T) {
 		})
 	}
 	if a := s.as("bob:blue", "GET", "/v1/leases?marker="+ids[0], ""); a.status != 400 {
-		t.Errorf("list leases with the marker of another project's lease: got %d %s, want 400", a.status, a.raw)
+		t.Errorf(
+			"list leases with the marker of another project's lease: got %d %s, want 400",
+			a.status,
+			a.raw,
+		)
 	}
 }
 
@@ -120,7 +156,11 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	path := "/v1/leases/" + s.lease("admin", "gold", 1, 2)["id"].(string)
 	a := s.expect(204, "DELETE", path, "")
 	if a.raw != "" || a.header.Get("Content-Type") != "application/json" {
-		t.Errorf("DELETE of a lease: got headers %v and body %q, want JSON's Content-Type and no body", a.header, a.raw)
+		t.Errorf(
+			"DELETE of a lease: got headers %v and body %q, want JSON's Content-Type and no body",
+			a.header,
+			a.raw,
+		)
 	}
 	s.expect(404, "DELETE", path, "")
 
@@ -129,8 +169,14 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	s.serve(1)
 	slow := s.expect(202, "DELETE", path, "") // no worker runs, so the deletion does not finish
 	l := slow.body["lease"].(map[string]any)
-	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(sentence, "being deleted") {
-		t.Errorf("berth:why of a lease in deletion: got %s, want a sentence that the lease is being deleted", sentence)
+	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(
+		sentence,
+		"being deleted",
+	) {
+		t.Errorf(
+			"berth:why of a lease in deletion: got %s, want a sentence that the lease is being deleted",
+			sentence,
+		)
 	}
 	s.expect(409, "PUT", path, `{"name":"x"}`)
 
@@ -150,7 +196,12 @@ func (s *service) started() uuid.UUID {
 	s.Helper()
 	id := uuid.MustParse(s.lease("admin", "gold", 1, 2)["id"].(string))
 	storetest.Exec(s, s.db, `update lease set start_at = now() where id = $1`, id)
-	storetest.Exec(s, s.db, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, id)
+	storetest.Exec(
+		s,
+		s.db,
+		`update event set at = now() where lease_id = $1 and event_type = 'start_lease'`,
+		id,
+	)
 	if _, err := s.store.Lease.BeginLease(s.Context(), id, lease.StepStart); err != nil {
 		s.Fatal(err)
 	}
@@ -185,11 +236,21 @@ func (s *service) worker(id uuid.UUID) error {
 func TestLease_JSON(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
-	a := s.as("alice:red", "POST", "/v1/leases", `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00",
+	a := s.as(
+		"alice:red",
+		"POST",
+		"/v1/leases",
+		`{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00",
 		"reservations":[{"resource_type":"physical:host","min":1,"max":"2","hypervisor_properties":"[\">=\",\"$vcpus\",\"2\"]","resource_properties":""}],
-		"events":[],"before_end_date":null}`)
+		"events":[],"before_end_date":null}`,
+	)
 	if a.status != 201 || a.header.Get("Location") != "" {
-		t.Fatalf("create a lease: got %d, headers %v, body %s; want 201 without Location", a.status, a.header, a.raw)
+		t.Fatalf(
+			"create a lease: got %d, headers %v, body %s; want 201 without Location",
+			a.status,
+			a.header,
+			a.raw,
+		)
 	}
 	l := a.body["lease"].(map[string]any)
 	id := l["id"].(string)
@@ -201,16 +262,47 @@ func TestLease_JSON(t *testing.T) {
 		stamps(t, e.(map[string]any), "id", "created_at")
 	}
 	event := func(typ, at string) map[string]any {
-		return map[string]any{"lease_id": id, "event_type": typ, "time": at, "status": "UNDONE", "updated_at": nil}
+		return map[string]any{
+			"lease_id":   id,
+			"event_type": typ,
+			"time":       at,
+			"status":     "UNDONE",
+			"updated_at": nil,
+		}
 	}
 	want := map[string]any{
-		"id": id, "name": "gold", "user_id": "alice", "project_id": "red", "status": "PENDING", "degraded": false, "trust_id": nil,
-		"start_date": "2040-01-01T10:00:00.000000", "end_date": "2040-01-01T12:00:00.000000", "updated_at": nil,
-		"reservations": []any{map[string]any{"id": r["id"], "lease_id": id, "resource_id": r["id"], "resource_type": "physical:host",
-			"status": "pending", "missing_resources": false, "resources_changed": false, "min": 1.0, "max": 2.0,
-			"hypervisor_properties": `[">=","$vcpus","2"]`, "resource_properties": "", "before_end": "default", "updated_at": nil}},
-		"events": []any{event("start_lease", "2040-01-01T10:00:00.000000"), event("before_end_lease", "2040-01-01T11:00:00.000000"),
-			event("end_lease", "2040-01-01T12:00:00.000000")},
+		"id":         id,
+		"name":       "gold",
+		"user_id":    "alice",
+		"project_id": "red",
+		"status":     "PENDING",
+		"degraded":   false,
+		"trust_id":   nil,
+		"start_date": "2040-01-01T10:00:00.000000",
+		"end_date":   "2040-01-01T12:00:00.000000",
+		"updated_at": nil,
+		"reservations": []any{
+			map[string]any{
+				"id":                    r["id"],
+				"lease_id":              id,
+				"resource_id":           r["id"],
+				"resource_type":         "physical:host",
+				"status":                "pending",
+				"missing_resources":     false,
+				"resources_changed":     false,
+				"min":                   1.0,
+				"max":                   2.0,
+				"hypervisor_properties": `[">=","$vcpus","2"]`,
+				"resource_properties":   "",
+				"before_end":            "default",
+				"updated_at":            nil,
+			},
+		},
+		"events": []any{
+			event("start_lease", "2040-01-01T10:00:00.000000"),
+			event("before_end_lease", "2040-01-01T11:00:00.000000"),
+			event("end_lease", "2040-01-01T12:00:00.000000"),
+		},
 	}
 	why := l["berth:why"].(map[string]any)
 	delete(l, "berth:why")
@@ -221,7 +313,8 @@ func TestLease_JSON(t *testing.T) {
 		t.Errorf("berth:why of a new lease: got %v, want a sentence that start_lease is next", why)
 	}
 	waiting := why["waiting"].([]any)[0].(map[string]any)
-	if waiting["for"] != "start_lease" || waiting["deadline"] != "2040-01-01T10:00:00Z" || waiting["since"] == nil {
+	if waiting["for"] != "start_lease" || waiting["deadline"] != "2040-01-01T10:00:00Z" ||
+		waiting["since"] == nil {
 		t.Errorf("waiting entity of a new lease: got %v, want start_lease with its time", waiting)
 	}
 	for _, path := range []string{"/v1/leases/" + id, "/v1/leases/" + id + ".json"} {
@@ -236,10 +329,19 @@ func TestLease_JSON(t *testing.T) {
 func TestLease_DatesAreExactToTheSecond(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	a := s.expect(201, "POST", "/v1/leases", `{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`)
+	a := s.expect(
+		201,
+		"POST",
+		"/v1/leases",
+		`{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`,
+	)
 	l := a.body["lease"].(map[string]any)
 	if l["start_date"] != "2040-11-21T14:20:05.000000" || l["end_date"] != "2040-11-21T14:20:35.500000" {
-		t.Errorf("dates of a lease that was requested with a time zone: got %v to %v, want the same times in UTC", l["start_date"], l["end_date"])
+		t.Errorf(
+			"dates of a lease that was requested with a time zone: got %v to %v, want the same times in UTC",
+			l["start_date"],
+			l["end_date"],
+		)
 	}
 }
 
@@ -250,11 +352,18 @@ func TestLease_StartNowIsDueImmediately(t *testing.T) {
 	a := s.expect(201, "POST", "/v1/leases", body)
 	l := a.body["lease"].(map[string]any)
 	if !strings.HasSuffix(l["start_date"].(string), ":00.000000") {
-		t.Errorf("start_date of a lease that was requested with start_date now: got %v, want a full minute", l["start_date"])
+		t.Errorf(
+			"start_date of a lease that was requested with start_date now: got %v, want a full minute",
+			l["start_date"],
+		)
 	}
 	row, err := s.store.Lease.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
 	if err != nil || lease.Next(row, time.Now()).Step != lease.StepStart {
-		t.Errorf("read the row of a lease with start_date now: got %+v, error %v; want start_lease to be due", row, err)
+		t.Errorf(
+			"read the row of a lease with start_date now: got %+v, error %v; want start_lease to be due",
+			row,
+			err,
+		)
 	}
 }
 
@@ -302,7 +411,11 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
 	with := func(reservation string) string {
-		return `{"name":"l","start_date":"` + in(1) + `","end_date":"` + in(2) + `","reservations":[` + reservation + `]}`
+		return `{"name":"l","start_date":"` + in(
+			1,
+		) + `","end_date":"` + in(
+			2,
+		) + `","reservations":[` + reservation + `]}`
 	}
 	host := `{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""`
 	for _, c := range []struct {
@@ -355,7 +468,8 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := s.expect(c.status, "POST", "/v1/leases", c.body, "Content-Type: application/json")
 			message, _ := a.body["error_message"].(string)
-			if begin, open := strings.CutSuffix(c.message, "…"); message != c.message && !(open && strings.HasPrefix(message, begin)) {
+			if begin, open := strings.CutSuffix(c.message, "…"); message != c.message &&
+				!(open && strings.HasPrefix(message, begin)) {
 				t.Errorf("POST /v1/leases with %s: got the message %q, want %q", c.name, message, c.message)
 			}
 		})

@@ -14,13 +14,13 @@ import (
 // pageItems is the maximum number of items of a list that berth reads from the database at once.
 var pageItems = 100
 
-// list is a list of the API. Clients can ask for a part of the list with the query parameters limit and marker; without limit, the answer
-// has all items, because Blazar's own lists have no pages.
+// list is a list of the API. Clients can ask for a part of the list with the query parameters limit and
+// marker; without limit, the answer has all items, because Blazar's own lists have no pages.
 type list[T any] struct {
 	name string // key of the items in the answer
 	noun string // what error messages call an item
-	// read returns the items that come after another one, at most `most`, or the first items if `after` is the zero value. The result `last`
-	// is true if no item follows.
+	// read returns the items that come after another one, at most `most`, or the first items if `after` is
+	// the zero value. The result `last` is true if no item follows.
 	read func(ctx context.Context, after T, most int) (items []T, last bool, err error)
 	// find returns the item that a marker names, or db.ErrNotFound if the caller may see no such item.
 	find    func(ctx context.Context, marker string) (T, error)
@@ -28,7 +28,8 @@ type list[T any] struct {
 	view    func(T) any  // the JSON object of an item
 }
 
-// answer answers a request for the list. As in Blazar, other query parameters than limit and marker are ignored here.
+// answer answers a request for the list. As in Blazar, other query parameters than limit and marker are
+// ignored here.
 func (l list[T]) answer(r *http.Request) (int, any, error) {
 	limit, err := limitOf(r)
 	if err != nil {
@@ -47,8 +48,9 @@ func (l list[T]) answer(r *http.Request) (int, any, error) {
 	return osapi.StreamList(r, l.name, l.pages(after, limit))
 }
 
-// pages returns a function that reads the next views of the list at each call. Altogether it returns at most `limit` views of items that
-// come after `after`; a limit of 0 stands for all items. Items that the caller may not see do not count.
+// pages returns a function that reads the next views of the list at each call. Altogether it returns at most
+// `limit` views of items that come after `after`; a limit of 0 stands for all items. Items that the caller
+// may not see do not count.
 func (l list[T]) pages(after T, limit int) func(context.Context) ([]any, bool, error) {
 	left := limit
 	return func(ctx context.Context) (views []any, last bool, err error) {
@@ -83,13 +85,20 @@ func limitOf(r *http.Request) (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 {
-		return 0, lease.Faultf(lease.InvalidInput, "The limit must be a positive integer, not %s.", excerpt(text))
+		return 0, lease.Faultf(
+			lease.InvalidInput,
+			"The limit must be a positive integer, not %s.",
+			excerpt(text),
+		)
 	}
 	return limit, nil
 }
 
-// shorterIsLast adapts a function that returns fewer than `most` items only at the end of a list to the field read of a list.
-func shorterIsLast[T any](read func(ctx context.Context, after T, most int) ([]T, error)) func(context.Context, T, int) ([]T, bool, error) {
+// shorterIsLast adapts a function that returns fewer than `most` items only at the end of a list to the field
+// read of a list.
+func shorterIsLast[T any](
+	read func(ctx context.Context, after T, most int) ([]T, error),
+) func(context.Context, T, int) ([]T, bool, error) {
 	return func(ctx context.Context, after T, most int) ([]T, bool, error) {
 		items, err := read(ctx, after, most)
 		return items, len(items) < most, err

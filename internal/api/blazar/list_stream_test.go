@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// insertLargeLeases inserts leases whose list is so long that it does not fit into the buffers between berth and a client: 16 MB. The names
-// of the leases are their numbers.
+// insertLargeLeases inserts leases whose list is so long that it does not fit into the buffers between berth
+// and a client: 16 MB. The names of the leases are their numbers.
 func (s *service) insertLargeLeases() (leases int) {
 	s.Helper()
 	storetest.Exec(s, s.db, `
@@ -38,8 +38,8 @@ func (s *service) insertLargeLeases() (leases int) {
 	return 1000
 }
 
-// stalledList requests the list of leases, reads the header of the answer, and waits until berth does nothing because the client does not
-// read. Berth must then hold no transaction.
+// stalledList requests the list of leases, reads the header of the answer, and waits until berth does nothing
+// because the client does not read. Berth must then hold no transaction.
 func (s *service) stalledList(watcher *pgx.Conn) (answer *http.Response) {
 	s.Helper()
 	address, err := url.Parse(s.url)
@@ -73,7 +73,10 @@ func (s *service) stalledList(watcher *pgx.Conn) (answer *http.Response) {
 			s.Fatal(err)
 		}
 		if time.Now().After(deadline) {
-			s.Fatalf("list whose client does not read: %d connections to the database are in use, want none", busy)
+			s.Fatalf(
+				"list whose client does not read: %d connections to the database are in use, want none",
+				busy,
+			)
 		}
 		if unchanged++; busy > 0 || activity != last {
 			last, unchanged = activity, 0
@@ -89,7 +92,8 @@ func TestLeases_ListForASlowClientHoldsNoTransaction(t *testing.T) {
 	watcher := storetest.Connect(t, s.db)
 	answer := s.stalledList(watcher)
 
-	// Other clients change the leases, among them the last one that berth has read, before the client reads on.
+	// Other clients change the leases, among them the last one that berth has read, before the client reads
+	// on.
 	storetest.Exec(t, s.db, `delete from lease where name::int between 2 and 900`)
 	storetest.Exec(t, s.db, `
 		with made as (
@@ -112,11 +116,17 @@ func TestLeases_ListForASlowClientHoldsNoTransaction(t *testing.T) {
 		}
 	}
 	if len(names) < 2 || len(names) == leases+1 {
-		t.Errorf("list whose client has paused: got %d leases, want those that berth had read before the deletion and those that remain", len(names))
+		t.Errorf(
+			"list whose client has paused: got %d leases, want those that berth had read before the deletion and those that remain",
+			len(names),
+		)
 	}
 	late := names[max(0, len(names)-len(want)+1):]
 	if d := cmp.Diff(want[1:], late); d != "" || names[0] != "1" {
-		t.Errorf("list whose client has paused: the leases that remain are not at its end (-want +got):\n%s", d)
+		t.Errorf(
+			"list whose client has paused: the leases that remain are not at its end (-want +got):\n%s",
+			d,
+		)
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -137,6 +147,10 @@ func TestLeases_ListThatCannotBeReadToItsEndBreaksTheConnection(t *testing.T) {
 	n, err := io.Copy(io.Discard, answer.Body)
 
 	if !errors.Is(err, io.ErrUnexpectedEOF) || n == 0 {
-		t.Errorf("list whose last leases cannot be read: got %d bytes and the error %v, want a broken connection after some bytes", n, err)
+		t.Errorf(
+			"list whose last leases cannot be read: got %d bytes and the error %v, want a broken connection after some bytes",
+			n,
+			err,
+		)
 	}
 }

@@ -40,8 +40,16 @@ func TestList_PagesHaveEachItemOnce(t *testing.T) {
 	for i := range n {
 		s.expect(201, "POST", "/v1/networks", strings.Replace(segmentBody, `"100"`, fmt.Sprint(100+i), 1))
 		s.expect(201, "POST", "/v1/devices", strings.Replace(deviceBody, "iot-1", fmt.Sprint("iot-", i), 1))
-		s.expect(201, "POST", "/v1/leases", strings.Replace(reserving(`{"resource_type":"network","network_name":"lab"}`, `{"resource_type":"device","min":1,"max":1}`,
-			`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`), "gold", fmt.Sprint("gold-", i), 1))
+		s.expect(
+			201,
+			"POST",
+			"/v1/leases",
+			strings.Replace(reserving(
+				`{"resource_type":"network","network_name":"lab"}`,
+				`{"resource_type":"device","min":1,"max":1}`,
+				`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`,
+			), "gold", fmt.Sprint("gold-", i), 1),
+		)
 	}
 	for path := range lists {
 		t.Run(path, func(t *testing.T) {
@@ -62,7 +70,11 @@ func TestList_PagesHaveEachItemOnce(t *testing.T) {
 					paged = append(paged, page...)
 				}
 				if d := cmp.Diff(all, paged); d != "" {
-					t.Errorf("items of all pages with the limit %d, compared with the whole list (-want +got):\n%s", limit, d)
+					t.Errorf(
+						"items of all pages with the limit %d, compared with the whole list (-want +got):\n%s",
+						limit,
+						d,
+					)
 				}
 			}
 			if after, _ := s.items(path, "marker="+last); len(after) != 0 {
@@ -82,8 +94,14 @@ func TestList_WrongLimitsAndMarkersAreRefused(t *testing.T) {
 			a := s.expect(400, "GET", path+"?"+query, "")
 			message, _ := a.body["error_message"].(string)
 			want := map[string]any{"error_code": 400.0, "error_name": 400.0, "error_message": message}
-			if d := cmp.Diff(want, a.body); d != "" || len(message) > 200 || !strings.Contains(message, "limit") && !strings.Contains(message, "marker") {
-				t.Errorf("GET %s?%.50s: got the error %.300s, want one in Blazar's format that names the parameter", path, query, a.raw)
+			if d := cmp.Diff(want, a.body); d != "" || len(message) > 200 ||
+				!strings.Contains(message, "limit") && !strings.Contains(message, "marker") {
+				t.Errorf(
+					"GET %s?%.50s: got the error %.300s, want one in Blazar's format that names the parameter",
+					path,
+					query,
+					a.raw,
+				)
 			}
 		}
 		if items, _ := s.items(path, "limit=&marker=&sort=name"); len(items) != 0 {

@@ -20,17 +20,19 @@ type planView struct {
 }
 
 type plannedReservation struct {
-	ResourceType string       `json:"resource_type"`
-	Min          int          `json:"min,omitempty"`
-	Max          int          `json:"max,omitempty"`
-	Amount       int          `json:"amount,omitempty"`
-	Hosts        []string     `json:"hosts"`               // hostnames; a host with several instances is listed several times
-	Addresses    []netip.Addr `json:"addresses,omitempty"` // floating IPs
+	ResourceType string `json:"resource_type"`
+	Min          int    `json:"min,omitempty"`
+	Max          int    `json:"max,omitempty"`
+	Amount       int    `json:"amount,omitempty"`
+	// hostnames; a host with several instances is listed several times
+	Hosts     []string     `json:"hosts"`
+	Addresses []netip.Addr `json:"addresses,omitempty"` // floating IPs
 }
 
-// planLease returns the resources that a lease would get if a client created it with a POST of the same body, or the error that this POST
-// would return. planLease does not change the database. If the body contains latest_start, the planned lease may start later than
-// start_date: at the earliest time at which its resources are free, but not after latest_start. A project can make one plan at a time.
+// planLease returns the resources that a lease would get if a client created it with a POST of the same body,
+// or the error that this POST would return. planLease does not change the database. If the body contains
+// latest_start, the planned lease may start later than start_date: at the earliest time at which its
+// resources are free, but not after latest_start. A project can make one plan at a time.
 func (b *handler) planLease(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
@@ -67,8 +69,9 @@ type runningPlans struct {
 	projects map[string]bool
 }
 
-// begin returns a 429 while another plan of the caller's project is being made, because a plan needs much more time than other requests. The
-// caller of begin must call end when the plan is made. A caller without a project counts as a project of its own.
+// begin returns a 429 while another plan of the caller's project is being made, because a plan needs much
+// more time than other requests. The caller of begin must call end when the plan is made. A caller without a
+// project counts as a project of its own.
 func (p *runningPlans) begin(c identity.Caller) (end func(), err error) {
 	name := "project " + c.Project
 	if c.Project == "" {
@@ -77,7 +80,11 @@ func (p *runningPlans) begin(c identity.Caller) (end func(), err error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.projects[name] {
-		e := osapi.Fault(http.StatusTooManyRequests, "", "Another plan of the project is being made. Try again later.")
+		e := osapi.Fault(
+			http.StatusTooManyRequests,
+			"",
+			"Another plan of the project is being made. Try again later.",
+		)
 		e.RetryAfter = 1
 		return nil, e
 	}
@@ -109,9 +116,21 @@ func planOf(l lease.Lease, hosts []lease.Host) planView {
 	for _, h := range hosts {
 		names[h.ID] = h.Hostname
 	}
-	v := planView{Name: l.Name, StartDate: date(l.StartAt), EndDate: date(l.EndAt), Reservations: []plannedReservation{}}
+	v := planView{
+		Name:         l.Name,
+		StartDate:    date(l.StartAt),
+		EndDate:      date(l.EndAt),
+		Reservations: []plannedReservation{},
+	}
 	for _, r := range l.Reservations {
-		p := plannedReservation{ResourceType: r.Type, Min: r.Min, Max: r.Max, Amount: r.Amount, Hosts: []string{}, Addresses: r.Addresses}
+		p := plannedReservation{
+			ResourceType: r.Type,
+			Min:          r.Min,
+			Max:          r.Max,
+			Amount:       r.Amount,
+			Hosts:        []string{},
+			Addresses:    r.Addresses,
+		}
 		for _, id := range r.Hosts {
 			for range max(r.Slots[id], 1) {
 				p.Hosts = append(p.Hosts, names[id])

@@ -18,11 +18,24 @@ func TestPlan_ShowsTheResourcesOfALease(t *testing.T) {
 	body := `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","latest_start":null,
 		"reservations":[{"resource_type":"physical:host","min":1,"max":2,"hypervisor_properties":"","resource_properties":""}]}`
 	plan := func(start, end string, hosts ...any) map[string]any {
-		return map[string]any{"plan": map[string]any{"name": "gold", "start_date": start, "end_date": end, "reservations": []any{
-			map[string]any{"resource_type": "physical:host", "min": 1.0, "max": 2.0, "hosts": hosts}}}}
+		return map[string]any{
+			"plan": map[string]any{
+				"name":       "gold",
+				"start_date": start,
+				"end_date":   end,
+				"reservations": []any{
+					map[string]any{
+						"resource_type": "physical:host",
+						"min":           1.0,
+						"max":           2.0,
+						"hosts":         hosts,
+					}},
+			},
+		}
 	}
 	a := s.as("alice:red", "POST", "/v1/plans", body)
-	if d := cmp.Diff(plan("2040-01-01T10:00:00.000000", "2040-01-01T12:00:00.000000", "cmp-1", "cmp-2"), a.body); a.status != 200 || d != "" {
+	if d := cmp.Diff(plan("2040-01-01T10:00:00.000000", "2040-01-01T12:00:00.000000", "cmp-1", "cmp-2"), a.body); a.status != 200 ||
+		d != "" {
 		t.Errorf("POST /v1/plans: got status %d, want 200; plan (-want +got):\n%s", a.status, d)
 	}
 	if all := s.expect(200, "GET", "/v1/leases", ""); len(all.body["leases"].([]any)) != 0 {
@@ -49,22 +62,32 @@ func TestPlan_OneOfAProjectAtATime(t *testing.T) {
 		<-proceed
 		return lease.Flavor{ID: id, Name: id, VCPUs: 1}, nil
 	}
-	server := httptest.NewServer(New(Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: flavor}))
+	server := httptest.NewServer(
+		New(Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: flavor}),
+	)
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
 	body := func(reservation string) string {
 		return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + reservation + `]}`
 	}
 	slow := body(`{"resource_type":"flavor:instance","amount":1,"flavor_id":"small"}`)
-	quick := body(`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`)
+	quick := body(
+		`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`,
+	)
 	first := make(chan answer)
 	go func() { first <- s.as("alice:red", "POST", "/v1/plans", slow) }()
 	<-began
 
 	a := s.as("bob:red", "POST", "/v1/plans", quick)
 
-	if a.status != 429 || a.header.Get("Retry-After") != "1" || a.body["error_code"] != 429.0 || a.body["error_message"] == "" {
-		t.Errorf("second plan of a project: got %d %s with Retry-After %q, want 429 in Blazar's format and Retry-After 1", a.status, a.raw, a.header.Get("Retry-After"))
+	if a.status != 429 || a.header.Get("Retry-After") != "1" || a.body["error_code"] != 429.0 ||
+		a.body["error_message"] == "" {
+		t.Errorf(
+			"second plan of a project: got %d %s with Retry-After %q, want 429 in Blazar's format and Retry-After 1",
+			a.status,
+			a.raw,
+			a.header.Get("Retry-After"),
+		)
 	}
 	if a := s.as("eve:blue", "POST", "/v1/plans", quick); a.status != 200 {
 		t.Errorf("plan of another project: got %d %s, want 200", a.status, a.raw)

@@ -9,8 +9,9 @@ import (
 	"berth/internal/lease"
 )
 
-// Policy contains the policy rules of Blazar's operations with their defaults. By default a reader reads the leases of the reader's project,
-// a member writes them, and only administrators manage the resources. The role service allows nothing.
+// Policy contains the policy rules of Blazar's operations with their defaults. By default a reader reads the
+// leases of the reader's project, a member writes them, and only administrators manage the resources. The
+// role service allows nothing.
 var Policy = rules()
 
 const (
@@ -20,7 +21,10 @@ const (
 
 // exceptions maps each operation that is not only for administrators to its default rule.
 var exceptions = map[string]string{
-	"leases:get": projectReader, "leases:post": projectMember, "leases:put": projectMember, "leases:delete": projectMember,
+	"leases:get":      projectReader,
+	"leases:post":     projectMember,
+	"leases:put":      projectMember,
+	"leases:delete":   projectMember,
 	"floatingips:get": projectReader,
 }
 
@@ -44,7 +48,15 @@ func rules() []policy.Default {
 		if other, ok := exceptions[e.rule]; ok {
 			check = other
 		}
-		all = append(all, policy.Default{Name: name, Check: check, Guards: []string{operation}, Attributes: []string{"project_id", "user_id"}})
+		all = append(
+			all,
+			policy.Default{
+				Name:       name,
+				Check:      check,
+				Guards:     []string{operation},
+				Attributes: []string{"project_id", "user_id"},
+			},
+		)
 	}
 	return all
 }
@@ -68,8 +80,9 @@ func (b *handler) withAccess(r *http.Request) (*http.Request, access) {
 // accessOf returns the access of a request of withAccess.
 func accessOf(r *http.Request) access { return r.Context().Value(accessKey{}).(access) }
 
-// mayCall decides a rule before the handler runs. The target of an operation on leases is unknown at this time; mayCall refuses only those
-// callers whom the rule refuses for every lease. The target of all other operations is the caller's own project.
+// mayCall decides a rule before the handler runs. The target of an operation on leases is unknown at this
+// time; mayCall refuses only those callers whom the rule refuses for every lease. The target of all other
+// operations is the caller's own project.
 func (a access) mayCall(e endpoint) bool {
 	target := policy.Target{"project_id": a.caller.Project, "user_id": a.caller.User}
 	if e.onLease {
@@ -80,11 +93,16 @@ func (a access) mayCall(e endpoint) bool {
 
 // allows decides a rule for a lease.
 func (a access) allows(rule string, l lease.Lease) bool {
-	return a.rules.Decide(ruleName(rule), a.caller, policy.Target{"project_id": l.Project, "user_id": l.User}) == policy.Allowed
+	return a.rules.Decide(
+		ruleName(rule),
+		a.caller,
+		policy.Target{"project_id": l.Project, "user_id": l.User},
+	) == policy.Allowed
 }
 
-// leaseFilter returns the filter for the leases that the caller may see. The result check is true if the filter selects leases for which
-// the rule can still refuse the caller; the default rules never need the check.
+// leaseFilter returns the filter for the leases that the caller may see. The result check is true if the
+// filter selects leases for which the rule can still refuse the caller; the default rules never need the
+// check.
 func (a access) leaseFilter() (f lease.Filter, check bool) {
 	name := ruleName("leases:get")
 	outside := policy.Target{"project_id": policy.Unlike(a.caller.Project)}

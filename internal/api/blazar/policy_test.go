@@ -16,7 +16,8 @@ import (
 
 func init() { pageItems = 2 } // so that the lists of the tests need several pages
 
-// withPolicy starts another API server on the same database, whose rules are the defaults and those of the given file.
+// withPolicy starts another API server on the same database, whose rules are the defaults and those of the
+// given file.
 func (s *service) withPolicy(t *testing.T, file string) *service {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -52,10 +53,19 @@ func TestPolicy_EachRuleDecidesItsRoutes(t *testing.T) {
 				send := func(file, roles string) answer {
 					return s.withPolicy(t, file).as("ann:demo", method, path, body, "X-Roles: "+roles)
 				}
-				if a := send(`"`+rule.Name+`": "!"`, "admin,member"); a.status != 403 || !strings.Contains(a.raw, rule.Name) {
-					t.Errorf("%s with a rule that allows nothing: got %d %s, want 403 with the rule's name", route, a.status, a.raw)
+				if a := send(`"`+rule.Name+`": "!"`, "admin,member"); a.status != 403 ||
+					!strings.Contains(a.raw, rule.Name) {
+					t.Errorf(
+						"%s with a rule that allows nothing: got %d %s, want 403 with the rule's name",
+						route,
+						a.status,
+						a.raw,
+					)
 				}
-				if a := send(`"`+rule.Name+`": "role:auditor"`, "auditor"); strings.Contains(a.raw, "Policy doesn't allow") {
+				if a := send(`"`+rule.Name+`": "role:auditor"`, "auditor"); strings.Contains(
+					a.raw,
+					"Policy doesn't allow",
+				) {
 					t.Errorf("%s with a rule that allows the role: got %s, want another answer", route, a.raw)
 				}
 				if a := send(`"`+rule.Name+`": "role:auditor"`, "admin,member"); a.status != 403 {
@@ -75,14 +85,33 @@ func TestPolicy_DefaultOfEachRouteByRole(t *testing.T) {
 			method, path, _ := strings.Cut(route, " ")
 			onLeases := strings.HasPrefix(rule.Name, "blazar:leases:")
 			reads := rule.Name == "blazar:leases:get" || rule.Name == "blazar:floatingips:get"
-			for roles, allowed := range map[string]bool{"admin": true, "service": false, "reader": reads, "member": onLeases || reads, "auditor": false} {
+			for roles, allowed := range map[string]bool{
+				"admin":   true,
+				"service": false,
+				"reader":  reads,
+				"member":  onLeases || reads,
+				"auditor": false,
+			} {
 				body := ""
 				if method != "GET" && method != "DELETE" {
 					body = "{"
 				}
-				a := lease.as("ann:demo", method, strings.ReplaceAll(path, "{id}", uuid.NewString()), body, "X-Roles: "+roles)
+				a := lease.as(
+					"ann:demo",
+					method,
+					strings.ReplaceAll(path, "{id}", uuid.NewString()),
+					body,
+					"X-Roles: "+roles,
+				)
 				if refused := a.status == 403 && strings.Contains(a.raw, "Policy doesn't allow "+rule.Name+" to be performed."); refused == allowed {
-					t.Errorf("%s with the role %s: got %d %s, want allowed=%v", route, roles, a.status, a.raw, allowed)
+					t.Errorf(
+						"%s with the role %s: got %d %s, want allowed=%v",
+						route,
+						roles,
+						a.status,
+						a.raw,
+						allowed,
+					)
 				}
 			}
 		}
@@ -120,7 +149,15 @@ func TestPolicy_ListHasTheLeasesThatTheRuleAllows(t *testing.T) {
 	for i, token := range []string{"ann:demo", "bob:demo", "ann:demo", "eve:other", "ann:other", "ann:demo"} {
 		s.lease(token, token+strconv.Itoa(i), 2*i+1, 2*i+2)
 	}
-	demo, other := []string{"ann:demo0", "bob:demo1", "ann:demo2", "ann:demo5"}, []string{"eve:other3", "ann:other4"}
+	demo, other := []string{
+		"ann:demo0",
+		"bob:demo1",
+		"ann:demo2",
+		"ann:demo5",
+	}, []string{
+		"eve:other3",
+		"ann:other4",
+	}
 	all := []string{"ann:demo0", "bob:demo1", "ann:demo2", "eve:other3", "ann:other4", "ann:demo5"}
 	for _, c := range []struct {
 		rule, token, roles string

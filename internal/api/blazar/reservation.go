@@ -23,35 +23,54 @@ import (
 type form struct{ must, may []string }
 
 var forms = map[string]form{
-	lease.PhysicalHost:    {[]string{"min", "max", "hypervisor_properties", "resource_properties"}, []string{"before_end"}},
-	lease.VirtualInstance: {[]string{"vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"}, nil},
-	lease.FlavorInstance:  {[]string{"amount", "flavor_id"}, []string{"affinity"}},
-	lease.FloatingIP:      {[]string{"network_id", "amount"}, []string{"required_floatingips"}},
-	lease.NetworkSegment:  {[]string{"network_name"}, []string{"network_description", "network_properties", "resource_properties", "before_end"}},
-	lease.Device:          {[]string{"min", "max"}, []string{"resource_properties", "before_end"}},
+	lease.PhysicalHost: {
+		[]string{"min", "max", "hypervisor_properties", "resource_properties"},
+		[]string{"before_end"},
+	},
+	lease.VirtualInstance: {
+		[]string{"vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"},
+		nil,
+	},
+	lease.FlavorInstance: {[]string{"amount", "flavor_id"}, []string{"affinity"}},
+	lease.FloatingIP:     {[]string{"network_id", "amount"}, []string{"required_floatingips"}},
+	lease.NetworkSegment: {
+		[]string{"network_name"},
+		[]string{"network_description", "network_properties", "resource_properties", "before_end"},
+	},
+	lease.Device: {[]string{"min", "max"}, []string{"resource_properties", "before_end"}},
 }
 
-// reservationFields are all fields that a reservation in a PUT may contain. If a PUT contains a field of another reservation type, berth
-// ignores the field.
-var reservationFields = append([]string{"id", "resource_type", "flavor_id"}, slices.Collect(maps.Keys(readers))...)
+// reservationFields are all fields that a reservation in a PUT may contain. If a PUT contains a field of
+// another reservation type, berth ignores the field.
+var reservationFields = append(
+	[]string{"id", "resource_type", "flavor_id"},
+	slices.Collect(maps.Keys(readers))...)
 
 // readers maps the name of each field of a reservation to the function that reads the field.
 var readers = map[string]func(o object, name string, c *lease.ReservationChange) error{
-	"min":                   readInt(func(c *lease.ReservationChange) **int { return &c.Min }),
-	"max":                   readInt(func(c *lease.ReservationChange) **int { return &c.Max }),
-	"amount":                readInt(func(c *lease.ReservationChange) **int { return &c.Amount }),
-	"vcpus":                 readInt64(func(c *lease.ReservationChange) **int64 { return &c.VCPUs }),
-	"memory_mb":             readInt64(func(c *lease.ReservationChange) **int64 { return &c.MemoryMB }),
-	"disk_gb":               readInt64(func(c *lease.ReservationChange) **int64 { return &c.DiskGB }),
-	"hypervisor_properties": readText(func(c *lease.ReservationChange) **string { return &c.HypervisorProperties }),
-	"resource_properties":   readText(func(c *lease.ReservationChange) **string { return &c.ResourceProperties }),
-	"network_name":          readText(func(c *lease.ReservationChange) **string { return &c.NetworkName }),
-	"network_description":   readText(func(c *lease.ReservationChange) **string { return &c.NetworkDescription }),
-	"network_properties":    readText(func(c *lease.ReservationChange) **string { return &c.NetworkProperties }),
-	"before_end":            readText(func(c *lease.ReservationChange) **string { return &c.BeforeEnd }),
-	"affinity":              readAffinity,
-	"network_id":            readNetwork,
-	"required_floatingips":  readRequired,
+	"min":       readInt(func(c *lease.ReservationChange) **int { return &c.Min }),
+	"max":       readInt(func(c *lease.ReservationChange) **int { return &c.Max }),
+	"amount":    readInt(func(c *lease.ReservationChange) **int { return &c.Amount }),
+	"vcpus":     readInt64(func(c *lease.ReservationChange) **int64 { return &c.VCPUs }),
+	"memory_mb": readInt64(func(c *lease.ReservationChange) **int64 { return &c.MemoryMB }),
+	"disk_gb":   readInt64(func(c *lease.ReservationChange) **int64 { return &c.DiskGB }),
+	"hypervisor_properties": readText(
+		func(c *lease.ReservationChange) **string { return &c.HypervisorProperties },
+	),
+	"resource_properties": readText(
+		func(c *lease.ReservationChange) **string { return &c.ResourceProperties },
+	),
+	"network_name": readText(func(c *lease.ReservationChange) **string { return &c.NetworkName }),
+	"network_description": readText(
+		func(c *lease.ReservationChange) **string { return &c.NetworkDescription },
+	),
+	"network_properties": readText(
+		func(c *lease.ReservationChange) **string { return &c.NetworkProperties },
+	),
+	"before_end":           readText(func(c *lease.ReservationChange) **string { return &c.BeforeEnd }),
+	"affinity":             readAffinity,
+	"network_id":           readNetwork,
+	"required_floatingips": readRequired,
 }
 
 func readInt(to func(*lease.ReservationChange) **int) func(object, string, *lease.ReservationChange) error {
@@ -62,7 +81,9 @@ func readInt(to func(*lease.ReservationChange) **int) func(object, string, *leas
 	}
 }
 
-func readInt64(to func(*lease.ReservationChange) **int64) func(object, string, *lease.ReservationChange) error {
+func readInt64(
+	to func(*lease.ReservationChange) **int64,
+) func(object, string, *lease.ReservationChange) error {
 	return func(o object, name string, c *lease.ReservationChange) error {
 		n, err := o.number(name)
 		wide := int64(n)
@@ -71,7 +92,9 @@ func readInt64(to func(*lease.ReservationChange) **int64) func(object, string, *
 	}
 }
 
-func readText(to func(*lease.ReservationChange) **string) func(object, string, *lease.ReservationChange) error {
+func readText(
+	to func(*lease.ReservationChange) **string,
+) func(object, string, *lease.ReservationChange) error {
 	return func(o object, name string, c *lease.ReservationChange) error {
 		s, err := o.text(name)
 		*to(c) = &s
@@ -79,8 +102,8 @@ func readText(to func(*lease.ReservationChange) **string) func(object, string, *
 	}
 }
 
-// readAffinity reads the affinity: a boolean, or one of Blazar's words for true and false. The values null and "None" mean that the
-// reservation has no affinity rule.
+// readAffinity reads the affinity: a boolean, or one of Blazar's words for true and false. The values null
+// and "None" mean that the reservation has no affinity rule.
 func readAffinity(o object, name string, c *lease.ReservationChange) error {
 	word := strings.ToLower(string(bytes.TrimSpace(o[name])))
 	if text, quoted := strings.CutPrefix(word, `"`); quoted {
@@ -93,7 +116,10 @@ func readAffinity(o object, name string, c *lease.ReservationChange) error {
 	case slices.Contains([]string{"null", "none"}, word):
 		a = lease.AffinityNone
 	case !slices.Contains([]string{"false", "0", "f", "n", "no", "off"}, word):
-		return lease.Faultf(lease.MalformedParameter, "Malformed parameter affinity: it must be True, False or None.")
+		return lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter affinity: it must be True, False or None.",
+		)
 	}
 	c.Affinity = &a
 	return nil
@@ -113,7 +139,12 @@ func (o object) uuid(name string) (uuid.UUID, error) {
 	}
 	id, ok := osapi.UUID(text)
 	if !ok {
-		return id, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: %s is not a UUID.", name, excerpt(text))
+		return id, lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter %s: %s is not a UUID.",
+			name,
+			excerpt(text),
+		)
 	}
 	return id, nil
 }
@@ -130,7 +161,11 @@ func address(text string) (netip.Addr, error) {
 func readRequired(o object, name string, c *lease.ReservationChange) error {
 	var texts []string
 	if err := json.Unmarshal(o[name], &texts); err != nil {
-		return lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a list of addresses.", name)
+		return lease.Faultf(
+			lease.MalformedParameter,
+			"Malformed parameter %s: it must be a list of addresses.",
+			name,
+		)
 	}
 	if err := checkLength(name, len(texts), maxAddresses); err != nil {
 		return err
@@ -147,7 +182,8 @@ func readRequired(o object, name string, c *lease.ReservationChange) error {
 	return nil
 }
 
-// reservationValues reads the fields of a reservation. reservationValues skips fields that the JSON object does not contain.
+// reservationValues reads the fields of a reservation. reservationValues skips fields that the JSON object
+// does not contain.
 func reservationValues(o object, c *lease.ReservationChange) error {
 	for _, name := range slices.Sorted(maps.Keys(readers)) {
 		if _, given := o[name]; !given {
@@ -175,7 +211,11 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	}
 	f, ok := forms[d.Type]
 	if !ok {
-		return d, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported.", excerpt(d.Type))
+		return d, lease.Faultf(
+			lease.UnsupportedType,
+			"The resource type %s is not supported.",
+			excerpt(d.Type),
+		)
 	}
 	if err := o.only(slices.Concat([]string{"resource_type"}, f.must, f.may)...); err != nil {
 		return d, err
@@ -200,7 +240,8 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	return d, err
 }
 
-// flavor checks all fields of a flavor:instance reservation, and then reads the reservation's flavor from Nova.
+// flavor checks all fields of a flavor:instance reservation, and then reads the reservation's flavor from
+// Nova.
 func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft) (*lease.Flavor, error) {
 	id, err := o.text("flavor_id")
 	if err != nil {
@@ -211,7 +252,11 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 		return nil, err
 	}
 	if b.Flavor == nil {
-		return nil, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", d.Type)
+		return nil, lease.Faultf(
+			lease.UnsupportedType,
+			"The resource type %s is not supported without Nova.",
+			d.Type,
+		)
 	}
 	project := identity.From(ctx).Project
 	switch {
@@ -224,7 +269,12 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 	var fault *lease.Fault
 	if err != nil && !errors.As(err, &fault) {
 		slog.ErrorContext(ctx, "Reading a flavor from Nova failed", "flavor", id, "error", err)
-		return nil, osapi.Fault(http.StatusServiceUnavailable, "", "Nova cannot be asked about flavor %s now. Try again later.", excerpt(id))
+		return nil, osapi.Fault(
+			http.StatusServiceUnavailable,
+			"",
+			"Nova cannot be asked about flavor %s now. Try again later.",
+			excerpt(id),
+		)
 	}
 	return &f, err
 }
@@ -289,17 +339,33 @@ type deviceReservationView struct {
 	Max                int    `json:"max"`
 }
 
-// reservationViewOf returns the JSON object of a reservation. The object contains the fields that all reservation types have, and the
-// fields of the reservation's own type.
+// reservationViewOf returns the JSON object of a reservation. The object contains the fields that all
+// reservation types have, and the fields of the reservation's own type.
 func reservationViewOf(of string, r lease.Reservation) any {
-	v := reservationView{ID: r.ID.String(), Lease: of, ResourceID: r.ID.String(), ResourceType: r.Type, Status: r.Status,
-		MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged, CreatedAt: stamp(r.CreatedAt),
-		UpdatedAt: stampOrNull(r.UpdatedAt)}
+	v := reservationView{
+		ID:               r.ID.String(),
+		Lease:            of,
+		ResourceID:       r.ID.String(),
+		ResourceType:     r.Type,
+		Status:           r.Status,
+		MissingResources: r.MissingResources,
+		ResourcesChanged: r.ResourcesChanged,
+		CreatedAt:        stamp(r.CreatedAt),
+		UpdatedAt:        stampOrNull(r.UpdatedAt),
+	}
 	switch r.Type {
 	case lease.FloatingIP:
 		return addressReservationView{v, r.Network.String(), r.Amount, append([]netip.Addr{}, r.Required...)}
 	case lease.NetworkSegment:
-		s := segmentReservationView{v, r.NetworkName, r.NetworkDescription, r.NetworkProperties, r.ResourceProperties, r.BeforeEnd, nil}
+		s := segmentReservationView{
+			v,
+			r.NetworkName,
+			r.NetworkDescription,
+			r.NetworkProperties,
+			r.ResourceProperties,
+			r.BeforeEnd,
+			nil,
+		}
 		if r.NetworkID != "" {
 			s.Network = &r.NetworkID
 		}
@@ -319,8 +385,16 @@ func reservationViewOf(of string, r lease.Reservation) any {
 }
 
 func instanceViewOf(v reservationView, r lease.Reservation) instanceReservationView {
-	i := instanceReservationView{reservationView: v, VCPUs: r.VCPUs, MemoryMB: r.MemoryMB, DiskGB: r.DiskGB, Amount: r.Amount,
-		ResourceProperties: r.ResourceProperties, Flavor: r.ID.String(), Aggregate: r.AggregateID}
+	i := instanceReservationView{
+		reservationView:    v,
+		VCPUs:              r.VCPUs,
+		MemoryMB:           r.MemoryMB,
+		DiskGB:             r.DiskGB,
+		Amount:             r.Amount,
+		ResourceProperties: r.ResourceProperties,
+		Flavor:             r.ID.String(),
+		Aggregate:          r.AggregateID,
+	}
 	if r.Affinity != lease.AffinityNone {
 		together := r.Affinity == lease.AffinitySameHost
 		i.Affinity = &together

@@ -13,12 +13,21 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// flavor replaces the request to Nova for a flavor. The stub of Nova has the flavor m1, and the private flavor gpu of the project blue.
+// flavor replaces the request to Nova for a flavor. The stub of Nova has the flavor m1, and the private
+// flavor gpu of the project blue.
 func (s *service) flavor(_ context.Context, project, id string) (lease.Flavor, error) {
 	if id != "m1" && (id != "gpu" || project != "blue" && project != "") {
 		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
 	}
-	return lease.Flavor{ID: "7", Name: "m1", VCPUs: 2, MemoryMB: 512, DiskGB: 5, Ephemeral: 5, ExtraSpecs: map[string]string{"a": "b"}}, nil
+	return lease.Flavor{
+		ID:         "7",
+		Name:       "m1",
+		VCPUs:      2,
+		MemoryMB:   512,
+		DiskGB:     5,
+		Ephemeral:  5,
+		ExtraSpecs: map[string]string{"a": "b"},
+	}, nil
 }
 
 // largeHost registers a host for four instances with 2 VCPUs each.
@@ -31,7 +40,8 @@ func (s *service) largeHost(name string) {
 	s.expect(201, "POST", "/v1/os-hosts", `{"name":"`+name+`"}`)
 }
 
-// externalNetwork creates an external network and registers `addresses` floating IPs for leases, from 172.24.4.10 on.
+// externalNetwork creates an external network and registers `addresses` floating IPs for leases, from
+// 172.24.4.10 on.
 func (s *service) externalNetwork(addresses int) string {
 	s.Helper()
 	network := uuid.NewString()
@@ -43,13 +53,21 @@ func (s *service) externalNetwork(addresses int) string {
 		values ($1, $2, 'p', '', '', '172.24.4.0/24', '172.24.4.1', false, '[{"start":"172.24.4.100","end":"172.24.4.200"}]', '{}', '[]', '', '')`,
 		uuid.NewString(), network)
 	for i := range addresses {
-		s.expect(201, "POST", "/v1/floatingips", fmt.Sprintf(`{"floating_network_id":%q,"floating_ip_address":"172.24.4.%d"}`, network, 10+i))
+		s.expect(
+			201,
+			"POST",
+			"/v1/floatingips",
+			fmt.Sprintf(`{"floating_network_id":%q,"floating_ip_address":"172.24.4.%d"}`, network, 10+i),
+		)
 	}
 	return network
 }
 
 func reserving(reservations ...string) string {
-	return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + strings.Join(reservations, ",") + `]}`
+	return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + strings.Join(
+		reservations,
+		",",
+	) + `]}`
 }
 
 func TestReservation_JSONOfEveryType(t *testing.T) {
@@ -66,27 +84,88 @@ func TestReservation_JSONOfEveryType(t *testing.T) {
 		`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1,"affinity":"None"}`,
 		`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":2,"required_floatingips":["172.24.4.11"]}`,
 		`{"resource_type":"network","network_name":"lab","network_properties":"","resource_properties":"[\"=\",\"$physical_network\",\"physnet1\"]"}`,
-		`{"resource_type":"device","min":1,"max":"1","resource_properties":"[]","before_end":""}`))
+		`{"resource_type":"device","min":1,"max":"1","resource_properties":"[]","before_end":""}`,
+	))
 	l := a.body["lease"].(map[string]any)
 	of := func(typ string, more map[string]any) map[string]any {
-		v := map[string]any{"lease_id": l["id"], "resource_type": typ, "status": "pending", "missing_resources": false, "resources_changed": false, "updated_at": nil}
+		v := map[string]any{
+			"lease_id":          l["id"],
+			"resource_type":     typ,
+			"status":            "pending",
+			"missing_resources": false,
+			"resources_changed": false,
+			"updated_at":        nil,
+		}
 		for key, value := range more {
 			v[key] = value
 		}
 		return v
 	}
 	want := []any{
-		of("virtual:instance", map[string]any{"vcpus": 1.0, "memory_mb": 512.0, "disk_gb": 10.0, "amount": 2.0, "affinity": nil,
-			"resource_properties": "", "aggregate_id": nil, "server_group_id": nil}),
-		of("virtual:instance", map[string]any{"vcpus": 1.0, "memory_mb": 512.0, "disk_gb": 0.0, "amount": 2.0, "affinity": true,
-			"resource_properties": `[">=","$vcpus","2"]`, "aggregate_id": nil, "server_group_id": nil}),
-		of("flavor:instance", map[string]any{"vcpus": 2.0, "memory_mb": 512.0, "disk_gb": 10.0, "amount": 1.0, "affinity": nil,
-			"resource_properties": `{"id":"7","name":"m1","vcpus":2,"ram":512,"disk":5,"ephemeral":5,"extra_specs":{"a":"b"}}`, "aggregate_id": nil,
-			"server_group_id": nil}),
-		of("virtual:floatingip", map[string]any{"network_id": network, "amount": 2.0, "required_floatingips": []any{"172.24.4.11"}}),
-		of("network", map[string]any{"network_name": "lab", "network_description": "", "network_properties": "", "network_id": nil,
-			"resource_properties": `["=","$physical_network","physnet1"]`, "before_end": "default"}),
-		of("device", map[string]any{"min": 1.0, "max": 1.0, "resource_properties": "[]", "before_end": ""}),
+		of(
+			"virtual:instance",
+			map[string]any{
+				"vcpus":               1.0,
+				"memory_mb":           512.0,
+				"disk_gb":             10.0,
+				"amount":              2.0,
+				"affinity":            nil,
+				"resource_properties": "",
+				"aggregate_id":        nil,
+				"server_group_id":     nil,
+			},
+		),
+		of(
+			"virtual:instance",
+			map[string]any{
+				"vcpus":               1.0,
+				"memory_mb":           512.0,
+				"disk_gb":             0.0,
+				"amount":              2.0,
+				"affinity":            true,
+				"resource_properties": `[">=","$vcpus","2"]`,
+				"aggregate_id":        nil,
+				"server_group_id":     nil,
+			},
+		),
+		of(
+			"flavor:instance",
+			map[string]any{
+				"vcpus":               2.0,
+				"memory_mb":           512.0,
+				"disk_gb":             10.0,
+				"amount":              1.0,
+				"affinity":            nil,
+				"resource_properties": `{"id":"7","name":"m1","vcpus":2,"ram":512,"disk":5,"ephemeral":5,"extra_specs":{"a":"b"}}`,
+				"aggregate_id":        nil,
+				"server_group_id":     nil,
+			},
+		),
+		of(
+			"virtual:floatingip",
+			map[string]any{
+				"network_id":           network,
+				"amount":               2.0,
+				"required_floatingips": []any{"172.24.4.11"},
+			},
+		),
+		of(
+			"network",
+			map[string]any{
+				"network_name":        "lab",
+				"network_description": "",
+				"network_properties":  "",
+				"network_id":          nil,
+				"resource_properties": `["=","$physical_network","physnet1"]`,
+				"before_end":          "default",
+			},
+		),
+		of("device", map[string]any{
+			"min":                 1.0,
+			"max":                 1.0,
+			"resource_properties": "[]",
+			"before_end":          "",
+		}),
 	}
 	got := l["reservations"].([]any)
 	for _, r := range got {
@@ -112,7 +191,14 @@ func TestReservation_FlavorIsOneOfTheProject(t *testing.T) {
 		for token, status := range map[string]int{"alice:red": 404, "bob:blue": 0, "admin": 0} {
 			a := s.as(token, "POST", path, body)
 			if status == 0 && a.status/100 != 2 || status > 0 && a.status != status {
-				t.Errorf("POST %s as %s with a private flavor of the project blue: got %d %s, want %d (0: success)", path, token, a.status, a.raw, status)
+				t.Errorf(
+					"POST %s as %s with a private flavor of the project blue: got %d %s, want %d (0: success)",
+					path,
+					token,
+					a.status,
+					a.raw,
+					status,
+				)
 			}
 		}
 	}
@@ -181,7 +267,13 @@ func TestReservation_InvalidIsRefusedAndWritesNothing(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			a := s.as("admin", "POST", "/v1/leases", reserving(body))
 			if a.status != status {
-				t.Errorf("create a lease with the reservation %s: want status %d, got %d %s", body, status, a.status, a.raw)
+				t.Errorf(
+					"create a lease with the reservation %s: want status %d, got %d %s",
+					body,
+					status,
+					a.status,
+					a.raw,
+				)
 			}
 			if status == 201 {
 				s.expect(204, "DELETE", "/v1/leases/"+a.body["lease"].(map[string]any)["id"].(string), "")
@@ -212,7 +304,8 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 		{`"id":"` + id(0) + `","amount":0`, 400},
 		{`"id":"` + id(0) + `","vcpus":"many"`, 400},
 		{`"id":"` + id(0) + `","resource_type":"physical:host"`, 409},
-		{`"id":"` + id(1) + `","amount":3`, 200}, // the change may use the resources that the reservation has already
+		// the change may use the resources that the reservation has already
+		{`"id":"` + id(1) + `","amount":3`, 200},
 		{`"id":"` + id(1) + `","amount":4`, 400},
 		{`"id":"` + id(1) + `","required_floatingips":[],"amount":0`, 400},
 		{`"id":"` + id(0) + `","affinity":""`, 400},
@@ -226,10 +319,21 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 			before := s.expect(200, "GET", path, "").body["lease"]
 			a := s.as("admin", "PUT", path, `{"reservations":[{`+c.change+`}]}`)
 			if a.status != c.status {
-				t.Errorf("update a lease with the reservation change %s: want status %d, got %d %s", c.change, c.status, a.status, a.raw)
+				t.Errorf(
+					"update a lease with the reservation change %s: want status %d, got %d %s",
+					c.change,
+					c.status,
+					a.status,
+					a.raw,
+				)
 			}
-			if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 && !cmp.Equal(before, after) {
-				t.Errorf("lease after the refused change %s, want no difference (-before +after):\n%s", c.change, cmp.Diff(before, after))
+			if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 &&
+				!cmp.Equal(before, after) {
+				t.Errorf(
+					"lease after the refused change %s, want no difference (-before +after):\n%s",
+					c.change,
+					cmp.Diff(before, after),
+				)
 			}
 		})
 	}
@@ -238,18 +342,33 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 		t.Errorf("host reservation after the changes: got %v, want amount 4 and affinity true", r)
 	}
 	if r := got[1].(map[string]any); r["amount"] != 1.0 || len(r["required_floatingips"].([]any)) != 0 {
-		t.Errorf("floating IP reservation after the changes: got %v, want amount 1 and no required addresses", r)
+		t.Errorf(
+			"floating IP reservation after the changes: got %v, want amount 1 and no required addresses",
+			r,
+		)
 	}
 
 	f := s.expect(201, "POST", "/v1/leases", strings.Replace(reserving(`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1}`), "2040", "2039", 2)).body["lease"].(map[string]any)
 	flavorPath, flavorReservation := "/v1/leases/"+f["id"].(string), f["reservations"].([]any)[0].(map[string]any)["id"].(string)
 	moved := s.expect(200, "PUT", flavorPath, `{"start_date":"2039-01-01 10:30","end_date":"2039-01-01 13:00"}`).body["lease"].(map[string]any)
-	if moved["start_date"] != "2039-01-01T10:30:00.000000" || moved["end_date"] != "2039-01-01T13:00:00.000000" {
-		t.Errorf("new dates of a lease of instances of a flavor: got %v to %v, want 10:30 to 13:00", moved["start_date"], moved["end_date"])
+	if moved["start_date"] != "2039-01-01T10:30:00.000000" ||
+		moved["end_date"] != "2039-01-01T13:00:00.000000" {
+		t.Errorf(
+			"new dates of a lease of instances of a flavor: got %v to %v, want 10:30 to 13:00",
+			moved["start_date"],
+			moved["end_date"],
+		)
 	}
 	s.expect(400, "PUT", flavorPath, `{"end_date":"2039-01-01 10:00"}`)
-	for change, status := range map[string]int{`"amount":2`: 409, `"flavor_id":"m2"`: 409, `"affinity":"True"`: 409, `"flavor_id":7`: 400, `"flavor_id":"../m1"`: 400,
-		`"amount":1,"flavor_id":"` + flavorReservation + `"`: 200, `"flavor_id":"7"`: 200} {
+	for change, status := range map[string]int{
+		`"amount":2`:          409,
+		`"flavor_id":"m2"`:    409,
+		`"affinity":"True"`:   409,
+		`"flavor_id":7`:       400,
+		`"flavor_id":"../m1"`: 400,
+		`"amount":1,"flavor_id":"` + flavorReservation + `"`: 200,
+		`"flavor_id":"7"`: 200,
+	} {
 		s.expect(status, "PUT", flavorPath, `{"reservations":[{"id":"`+flavorReservation+`",`+change+`}]}`)
 	}
 	s.expect(200, "PUT", flavorPath, `{"name":"silver"}`)
@@ -292,7 +411,10 @@ func TestRequirements_EveryRequestIsNormalizedAndLimited(t *testing.T) {
 			defer s.expect(204, "DELETE", path, "")
 			expectStored("POST /v1/leases", l)
 			s.expect(200, "PUT", path, `{"reservations":[`+with(`"id":"`+id+`"`, "[]")+`]}`)
-			expectStored("PUT /v1/leases", s.expect(200, "PUT", path, `{"reservations":[`+with(`"id":"`+id+`"`, c.written)+`]}`).body["lease"])
+			expectStored(
+				"PUT /v1/leases",
+				s.expect(200, "PUT", path, `{"reservations":[`+with(`"id":"`+id+`"`, c.written)+`]}`).body["lease"],
+			)
 			expectStored("GET /v1/leases", s.expect(200, "GET", path, "").body["lease"])
 
 			later := strings.ReplaceAll(reserving(with(c.reservation, c.tooLong)), "2040", "2041")
@@ -304,7 +426,11 @@ func TestRequirements_EveryRequestIsNormalizedAndLimited(t *testing.T) {
 				want := map[string]any{"error_code": 400.0, "error_name": 400.0,
 					"error_message": "Malformed requirements: without blanks, they must not be longer than 4096 bytes."}
 				if d := cmp.Diff(want, a.body); d != "" || a.status != 400 {
-					t.Errorf("send requirements that are too long: got status %d, want 400 with another body (-want +got):\n%s", a.status, d)
+					t.Errorf(
+						"send requirements that are too long: got status %d, want 400 with another body (-want +got):\n%s",
+						a.status,
+						d,
+					)
 				}
 			}
 			expectStored("after refused requests", s.expect(200, "GET", path, "").body["lease"])
@@ -316,18 +442,31 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	network := s.externalNetwork(0)
-	a := s.expect(201, "POST", "/v1/floatingips", `{"floating_network_id":"`+network+`","floating_ip_address":"172.24.4.10"}`)
+	a := s.expect(
+		201,
+		"POST",
+		"/v1/floatingips",
+		`{"floating_network_id":"`+network+`","floating_ip_address":"172.24.4.10"}`,
+	)
 	created := a.body["floatingip"].(map[string]any)
 	path := "/v1/floatingips/" + created["id"].(string)
 	if at, _ := created["created_at"].(string); len(at) != len(dateOut) || at[10] != 'T' {
-		t.Errorf("created_at of a floating IP: got %v, want a date in the format of dateOut", created["created_at"])
+		t.Errorf(
+			"created_at of a floating IP: got %v, want a date in the format of dateOut",
+			created["created_at"],
+		)
 	}
 	leaseResponse := s.expect(200, "GET", path, "").body["floatingip"].(map[string]any)
 	if d := cmp.Diff([]any{leaseResponse}, s.expect(200, "GET", "/v1/floatingips.json", "").body["floatingips"]); d != "" {
 		t.Error(d)
 	}
 	stamps(t, leaseResponse, "id", "subnet_id", "created_at")
-	if d := cmp.Diff(map[string]any{"floating_network_id": network, "floating_ip_address": "172.24.4.10", "reservable": true, "updated_at": nil}, leaseResponse); d != "" {
+	if d := cmp.Diff(map[string]any{
+		"floating_network_id": network,
+		"floating_ip_address": "172.24.4.10",
+		"reservable":          true,
+		"updated_at":          nil,
+	}, leaseResponse); d != "" {
 		t.Error(d)
 	}
 	for body, status := range map[string]int{
@@ -346,7 +485,13 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			if a := s.as("admin", "POST", "/v1/floatingips", body); a.status != status {
-				t.Errorf("register a floating IP with the body %s: want status %d, got %d %s", body, status, a.status, a.raw)
+				t.Errorf(
+					"register a floating IP with the body %s: want status %d, got %d %s",
+					body,
+					status,
+					a.status,
+					a.raw,
+				)
 			}
 		})
 	}

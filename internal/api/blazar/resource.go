@@ -26,7 +26,13 @@ type resourceCollection struct {
 }
 
 var resourceCollections = []resourceCollection{
-	{typ: lease.NetworkSegment, plural: "networks", singular: "network", optional: "physical_network", number: "segment_id"},
+	{
+		typ:      lease.NetworkSegment,
+		plural:   "networks",
+		singular: "network",
+		optional: "physical_network",
+		number:   "segment_id",
+	},
 	{typ: lease.Device, plural: "devices", singular: "device"},
 }
 
@@ -39,19 +45,65 @@ type collectionHandler struct {
 func (c collectionHandler) endpoints() []endpoint {
 	path, rule := "/v1/"+c.plural, c.plural+":"
 	return []endpoint{
-		{method: "GET", path: path, rule: rule + "get", handle: c.list},
-		{method: "POST", path: path, rule: rule + "post", handle: c.create},
-		{method: "GET", path: path + "/allocations", rule: rule + "get_allocations", handle: c.listAllocations},
-		{method: "GET", path: path + "/properties", rule: rule + "get_resource_properties", handle: c.listProperties},
-		{method: "PATCH", path: path + "/properties/{id}", rule: rule + "patch_resource_properties", handle: c.updateProperty},
-		{method: "GET", path: path + "/{id}", rule: rule + "get", handle: c.show},
-		{method: "PUT", path: path + "/{id}", rule: rule + "put", handle: c.update},
-		{method: "DELETE", path: path + "/{id}", rule: rule + "delete", handle: c.delete},
-		{method: "GET", path: path + "/{id}/allocation", rule: rule + "get_allocations", handle: c.showAllocation},
+		{
+			method: "GET",
+			path:   path,
+			rule:   rule + "get",
+			handle: c.list,
+		},
+		{
+			method: "POST",
+			path:   path,
+			rule:   rule + "post",
+			handle: c.create,
+		},
+		{
+			method: "GET",
+			path:   path + "/allocations",
+			rule:   rule + "get_allocations",
+			handle: c.listAllocations,
+		},
+		{
+			method: "GET",
+			path:   path + "/properties",
+			rule:   rule + "get_resource_properties",
+			handle: c.listProperties,
+		},
+		{
+			method: "PATCH",
+			path:   path + "/properties/{id}",
+			rule:   rule + "patch_resource_properties",
+			handle: c.updateProperty,
+		},
+		{
+			method: "GET",
+			path:   path + "/{id}",
+			rule:   rule + "get",
+			handle: c.show,
+		},
+		{
+			method: "PUT",
+			path:   path + "/{id}",
+			rule:   rule + "put",
+			handle: c.update,
+		},
+		{
+			method: "DELETE",
+			path:   path + "/{id}",
+			rule:   rule + "delete",
+			handle: c.delete,
+		},
+		{
+			method: "GET",
+			path:   path + "/{id}/allocation",
+			rule:   rule + "get_allocations",
+			handle: c.showAllocation,
+		},
 	}
 }
 
-// view returns the JSON object of a resource: its attributes and capabilities in one object. A capability never replaces an attribute.
+// view returns the JSON object of a resource: its attributes and capabilities in one object. A capability
+// never replaces an attribute.
 func (c resourceCollection) view(r lease.ReservableResource) map[string]any {
 	v := map[string]any{}
 	for key, value := range r.Capabilities {
@@ -64,7 +116,9 @@ func (c resourceCollection) view(r lease.ReservableResource) map[string]any {
 		v[key] = value
 	}
 	if c.number != "" {
-		v[c.number], _ = strconv.Atoi(r.Attributes[c.number]) // the rules of the resource type have already checked the number
+		v[c.number], _ = strconv.Atoi(
+			r.Attributes[c.number],
+		) // the rules of the resource type have already checked the number
 	}
 	v["id"], v["created_at"], v["updated_at"] = r.ID.String(), stamp(r.CreatedAt), stampOrNull(r.UpdatedAt)
 	return v
@@ -79,12 +133,17 @@ func (c collectionHandler) answer(status int, r lease.ReservableResource, err er
 }
 
 func (c collectionHandler) list(r *http.Request) (int, any, error) {
-	return list[lease.ReservableResource]{name: c.plural, noun: c.singular,
-		read: shorterIsLast(func(ctx context.Context, after lease.ReservableResource, most int) ([]lease.ReservableResource, error) {
-			return c.Store.ResourcePage(ctx, c.typ, after.Position(), most)
-		}),
+	return list[lease.ReservableResource]{
+		name: c.plural,
+		noun: c.singular,
+		read: shorterIsLast(
+			func(ctx context.Context, after lease.ReservableResource, most int) ([]lease.ReservableResource, error) {
+				return c.Store.ResourcePage(ctx, c.typ, after.Position(), most)
+			},
+		),
 		find: c.find,
-		view: func(one lease.ReservableResource) any { return c.view(one) }}.answer(r)
+		view: func(one lease.ReservableResource) any { return c.view(one) },
+	}.answer(r)
 }
 
 // find returns the resource with the given UUID.
@@ -102,7 +161,8 @@ func (c collectionHandler) create(r *http.Request) (int, any, error) {
 	return c.answer(http.StatusCreated, made, err)
 }
 
-// resourceValues reads the fields of a resource. A field with the value null removes the attribute or capability.
+// resourceValues reads the fields of a resource. A field with the value null removes the attribute or
+// capability.
 func resourceValues(r *http.Request) (set map[string]string, unset []string, err error) {
 	o, err := body(r)
 	if err != nil {
@@ -137,7 +197,10 @@ func (c collectionHandler) update(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(set)+len(unset) == 0 {
-		return 0, nil, lease.Faultf(lease.MissingParameter, "Nothing to update: the body names no capability.")
+		return 0, nil, lease.Faultf(
+			lease.MissingParameter,
+			"Nothing to update: the body names no capability.",
+		)
 	}
 	one, err := c.Store.UpdateResource(r.Context(), c.typ, id, set, unset)
 	return c.answer(http.StatusOK, one, c.notFound(r, err))
@@ -173,16 +236,24 @@ func (c collectionHandler) notFound(r *http.Request, err error) error {
 
 func (c collectionHandler) listAllocations(r *http.Request) (int, any, error) {
 	filter := useFilter(r)
-	return list[lease.ResourceAllocation]{name: "allocations", noun: c.singular,
-		read: shorterIsLast(func(ctx context.Context, after lease.ResourceAllocation, most int) ([]lease.ResourceAllocation, error) {
-			filter.AfterResource, filter.Limit = lease.Position{CreatedAt: after.CreatedAt, ID: after.Resource}, most
-			return c.Store.ResourceAllocations(ctx, c.typ, uuid.Nil, filter)
-		}),
+	return list[lease.ResourceAllocation]{
+		name: "allocations",
+		noun: c.singular,
+		read: shorterIsLast(
+			func(ctx context.Context, after lease.ResourceAllocation, most int) ([]lease.ResourceAllocation, error) {
+				filter.AfterResource, filter.Limit = lease.Position{
+					CreatedAt: after.CreatedAt,
+					ID:        after.Resource,
+				}, most
+				return c.Store.ResourceAllocations(ctx, c.typ, uuid.Nil, filter)
+			},
+		),
 		find: func(ctx context.Context, marker string) (lease.ResourceAllocation, error) {
 			one, err := c.find(ctx, marker)
 			return lease.ResourceAllocation{Resource: one.ID, CreatedAt: one.CreatedAt}, err
 		},
-		view: func(u lease.ResourceAllocation) any { return newUseView(u.Resource.String(), u.Reservations) }}.answer(r)
+		view: func(u lease.ResourceAllocation) any { return newUseView(u.Resource.String(), u.Reservations) },
+	}.answer(r)
 }
 
 func (c collectionHandler) showAllocation(r *http.Request) (int, any, error) {
@@ -210,7 +281,11 @@ func (c collectionHandler) listProperties(r *http.Request) (int, any, error) {
 }
 
 func (c collectionHandler) updateProperty(r *http.Request) (int, any, error) {
-	return updatePrivate(r, c.typ, func(ctx context.Context, name string, private bool) (lease.ResourceProperty, error) {
-		return c.Store.SetResourcePropertyPrivate(ctx, c.typ, name, private)
-	})
+	return updatePrivate(
+		r,
+		c.typ,
+		func(ctx context.Context, name string, private bool) (lease.ResourceProperty, error) {
+			return c.Store.SetResourcePropertyPrivate(ctx, c.typ, name, private)
+		},
+	)
 }

@@ -18,12 +18,34 @@ var resourceCases = map[string]struct {
 	body, same, lacking, change string
 	want                        map[string]any
 }{
-	"networks": {segmentBody, `{"network_type":"vlan","physical_network":"physnet1","segment_id":100}`, `{"network_type":"vlan","physical_network":"physnet1"}`,
+	"networks": {
+		segmentBody,
+		`{"network_type":"vlan","physical_network":"physnet1","segment_id":100}`,
+		`{"network_type":"vlan","physical_network":"physnet1"}`,
 		`{"segment_id":101,"usage_type":null}`,
-		map[string]any{"network_type": "vlan", "physical_network": "physnet1", "segment_id": 100.0, "usage_type": "storage", "rack": "7", "updated_at": nil}},
-	"devices": {deviceBody, `{"name":"iot-1","device_type":"vm","device_driver":"k8s"}`, `{"name":"iot-2","device_type":"container"}`,
+		map[string]any{
+			"network_type":     "vlan",
+			"physical_network": "physnet1",
+			"segment_id":       100.0,
+			"usage_type":       "storage",
+			"rack":             "7",
+			"updated_at":       nil,
+		},
+	},
+	"devices": {
+		deviceBody,
+		`{"name":"iot-1","device_type":"vm","device_driver":"k8s"}`,
+		`{"name":"iot-2","device_type":"container"}`,
 		`{"device_driver":"k8s","uid":null}`,
-		map[string]any{"name": "iot-1", "device_type": "container", "device_driver": "zun", "uid": "u-1", "rack": "r1", "updated_at": nil}},
+		map[string]any{
+			"name":          "iot-1",
+			"device_type":   "container",
+			"device_driver": "zun",
+			"uid":           "u-1",
+			"rack":          "r1",
+			"updated_at":    nil,
+		},
+	},
 }
 
 func TestResource_CreateShowUpdateDelete(t *testing.T) {
@@ -82,7 +104,15 @@ func TestResource_RefusedRequests(t *testing.T) {
 				{"PATCH", path + "/properties/none", `{"private":true}`, 404},
 			} {
 				if a := s.as("admin", r.method, r.path, r.body); a.status != r.status {
-					t.Errorf("%s %s with the body %q: want status %d, got %d %s", r.method, r.path, r.body, r.status, a.status, a.raw)
+					t.Errorf(
+						"%s %s with the body %q: want status %d, got %d %s",
+						r.method,
+						r.path,
+						r.body,
+						r.status,
+						a.status,
+						a.raw,
+					)
 				}
 			}
 			if a := s.as("alice:red", "GET", path, ""); a.status != 403 {
@@ -101,7 +131,9 @@ func TestResource_Properties(t *testing.T) {
 			path := "/v1/" + collection
 			s.expect(201, "POST", path, c.body)
 			s.expect(200, "PATCH", path+"/properties/rack", `{"private":true}`)
-			if public := s.expect(200, "GET", path+"/properties", "").body["resource_properties"].([]any); len(public) != 1 {
+			if public := s.expect(200, "GET", path+"/properties", "").body["resource_properties"].([]any); len(
+				public,
+			) != 1 {
 				t.Errorf("public properties: got %v, want one", public)
 			}
 			all := s.expect(200, "GET", path+"/properties?detail=True&all=True", "").body["resource_properties"].([]any)
@@ -124,7 +156,17 @@ func TestResource_Allocations(t *testing.T) {
 
 	l := s.expect(201, "POST", "/v1/leases", reserving(`{"resource_type":"network","network_name":"lab"}`)).body["lease"].(map[string]any)
 	r := l["reservations"].([]any)[0].(map[string]any)
-	want := map[string]any{"resource_id": made["id"], "reservations": []any{map[string]any{"id": r["id"], "lease_id": l["id"], "start_date": l["start_date"], "end_date": l["end_date"]}}}
+	want := map[string]any{
+		"resource_id": made["id"],
+		"reservations": []any{
+			map[string]any{
+				"id":         r["id"],
+				"lease_id":   l["id"],
+				"start_date": l["start_date"],
+				"end_date":   l["end_date"],
+			},
+		},
+	}
 	for path, expected := range map[string]map[string]any{
 		"/v1/networks/allocations":                                        {"allocations": []any{want}},
 		"/v1/networks/allocations?reservation_id=" + r["id"].(string):     {"allocations": []any{want}},
@@ -140,7 +182,12 @@ func TestResource_Allocations(t *testing.T) {
 	s.expect(409, "DELETE", one, "")
 	s.expect(409, "PUT", one, `{"segment_id":101}`)
 	s.expect(200, "PUT", one, `{"note":"a"}`)
-	refused := s.expect(409, "POST", "/v1/leases", reserving(`{"resource_type":"network","network_name":"lab"}`))
+	refused := s.expect(
+		409,
+		"POST",
+		"/v1/leases",
+		reserving(`{"resource_type":"network","network_name":"lab"}`),
+	)
 	if d := cmp.Diff(map[string]any{"error_code": 409.0, "error_message": "Not enough networks available", "error_name": 409.0}, refused.body); d != "" {
 		t.Errorf("reserve a segment twice (-want +got):\n%s", d)
 	}
