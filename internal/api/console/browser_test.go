@@ -26,7 +26,8 @@ import (
 //go:embed testdata/axe.min.js
 var axe string
 
-// patience is the maximum time that a test waits for the browser. It is large because the machine that runs the tests may be slow.
+// patience is the maximum time that a test waits for the browser. It is large because the machine that runs
+// the tests may be slow.
 const patience = 5 * time.Minute
 
 // tab is a tab of a real Chromium that shows the console of an estate.
@@ -35,8 +36,9 @@ type tab struct {
 	ctx  context.Context
 	base string // URL of the server
 
-	mutex    sync.Mutex
-	problems []string // violations of the Content-Security-Policy, errors of scripts and other errors in the browser's log
+	mutex sync.Mutex
+	// violations of the Content-Security-Policy, errors of scripts and other errors in the browser's log
+	problems []string
 }
 
 // openTab starts a Chromium with an empty profile, and serves the console of the estate to it.
@@ -48,12 +50,23 @@ func openTab(t *testing.T, e *estate) *tab {
 	t.Cleanup(e.live.Stop)
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Fatalf("the tests of the console need Debian's package chromium, which tools/deps.sh installs: %v", err)
+		t.Fatalf(
+			"the tests of the console need Debian's package chromium, which tools/deps.sh installs: %v",
+			err,
+		)
 	}
 	profile, err := os.MkdirTemp("", "berth-chromium-")
 	e.check(err)
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoSandbox,
-		chromedp.Headless, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(patience)}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(profile),
+		chromedp.NoFirstRun,
+		chromedp.NoSandbox,
+		chromedp.Headless,
+		chromedp.DisableGPU,
+		chromedp.WindowSize(1280, 900),
+		chromedp.WSURLReadTimeout(patience),
+	}
 	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
@@ -71,7 +84,8 @@ func openTab(t *testing.T, e *estate) *tab {
 	chromedp.ListenTarget(ctx, b.listen)
 	b.run(log.Enable(), runtime.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(`addEventListener("securitypolicyviolation", function (e) {
-			console.error("Content-Security-Policy: " + e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile + ":" + e.lineNumber); });`).Do(ctx)
+			console.error("Content-Security-Policy: " + e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile + ":" + e.lineNumber); });`).
+			Do(ctx)
 		return err
 	}))
 	return b
@@ -132,18 +146,27 @@ func value[T any](b *tab, js string) (v T) {
 	return v
 }
 
-// await waits until the page is loaded and a JavaScript expression is true. An exception means that the expression is not true yet: during a
-// navigation, elements of the page are missing, or the browser replaces the page.
+// await waits until the page is loaded and a JavaScript expression is true. An exception means that the
+// expression is not true yet: during a navigation, elements of the page are missing, or the browser replaces
+// the page.
 func (b *tab) await(what, js string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var reached bool
-		err := chromedp.Run(b.ctx, chromedp.Evaluate(`document.readyState === "complete" && (`+js+`)`, &reached))
+		err := chromedp.Run(
+			b.ctx,
+			chromedp.Evaluate(`document.readyState === "complete" && (`+js+`)`, &reached),
+		)
 		if err == nil && reached {
 			return
 		}
 		if b.ctx.Err() != nil || time.Now().After(deadline) {
-			b.t.Fatalf("the page does not reach the state: %s (%v)\n%s", what, err, value[string](b, `document.body.innerText`))
+			b.t.Fatalf(
+				"the page does not reach the state: %s (%v)\n%s",
+				what,
+				err,
+				value[string](b, `document.body.innerText`),
+			)
 		}
 	}
 }
@@ -153,24 +176,44 @@ func (b *tab) logIn(token string) {
 	b.t.Helper()
 	b.open("/console/login")
 	b.run(chromedp.SendKeys("#token", token+kb.Enter))
-	b.await("the first page", `location.pathname === "/console/" && document.querySelector("#live-state")?.textContent === "Live"`)
+	b.await(
+		"the first page",
+		`location.pathname === "/console/" && document.querySelector("#live-state")?.textContent === "Live"`,
+	)
 }
 
 // checkAccessibility runs axe-core on the present page in the light and in the dark colours.
 func (b *tab) checkAccessibility(name string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
-		b.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}),
-			chromedp.Evaluate(axe, nil))
+		b.run(
+			emulation.SetEmulatedMedia().
+				WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}),
+			chromedp.Evaluate(axe, nil),
+		)
 		var found []struct {
 			ID, Impact, Help string
 			Nodes            []struct{ HTML, FailureSummary string }
 		}
-		b.run(chromedp.Evaluate(`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`, &found,
-			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		b.run(
+			chromedp.Evaluate(
+				`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations)`,
+				&found,
+				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) },
+			),
+		)
 		for _, v := range found {
 			for _, n := range v.Nodes {
-				b.t.Errorf("page %s in the %s colours: %s (%s): %s: %.300s\n%s", name, scheme, v.Help, v.Impact, v.ID, n.HTML, n.FailureSummary)
+				b.t.Errorf(
+					"page %s in the %s colours: %s (%s): %s: %.300s\n%s",
+					name,
+					scheme,
+					v.Help,
+					v.Impact,
+					v.ID,
+					n.HTML,
+					n.FailureSummary,
+				)
 			}
 		}
 	}
@@ -218,7 +261,10 @@ func TestBrowser_ChangesArriveWithoutReload(t *testing.T) {
 	b.run(chromedp.Evaluate(`window.notReloaded = true; `+row+`.querySelector("a").focus()`, nil))
 	e.createPort("api", "cmp-1")
 	b.await("the new port is counted", row+`.cells[1].textContent === "2 × port"`)
-	if !value[bool](b, `window.notReloaded === true && document.activeElement.textContent === "L2 on cmp-1"`) {
+	if !value[bool](
+		b,
+		`window.notReloaded === true && document.activeElement.textContent === "L2 on cmp-1"`,
+	) {
 		t.Error("after a live change: want no reload and the focus on the same link")
 	}
 	b.run(chromedp.Click("#pause"))
@@ -234,7 +280,10 @@ func TestBrowser_ChangesArriveWithoutReload(t *testing.T) {
 	b.open("/console/ports/" + seen.ID.String())
 	b.await("live", `document.querySelector("#live-state").textContent === "Live"`)
 	e.check(e.Network.DeletePort(t.Context(), seen.ID, nil))
-	b.await("the failure is shown", `document.querySelector("#live-state").textContent.startsWith("berth cannot read this page")`)
+	b.await(
+		"the failure is shown",
+		`document.querySelector("#live-state").textContent.startsWith("berth cannot read this page")`,
+	)
 	b.checkProblems("live pages")
 }
 
@@ -270,7 +319,10 @@ func TestBrowser_KeyboardAlone(t *testing.T) {
 	tabTo("web")
 	press(kb.Enter)
 	b.await("the page of the port", `document.querySelector("h1").textContent === "Port web"`)
-	if why := value[string](b, `document.querySelector("#why").textContent`); !strings.Contains(why, "it waits for L2 on cmp-1") {
+	if why := value[string](b, `document.querySelector("#why").textContent`); !strings.Contains(
+		why,
+		"it waits for L2 on cmp-1",
+	) {
 		t.Errorf("the page of the port says %q, want the agents for which it waits", why)
 	}
 }
@@ -281,10 +333,17 @@ func TestBrowser_ReadsWithoutJavaScript(t *testing.T) {
 	b := openTab(t, e)
 	b.run(emulation.SetScriptExecutionDisabled(true))
 	b.open("/console/")
-	b.run(chromedp.SendKeys("#token", "admin"), chromedp.Click(".login button"), chromedp.WaitVisible(".cards"))
+	b.run(
+		chromedp.SendKeys("#token", "admin"),
+		chromedp.Click(".login button"),
+		chromedp.WaitVisible(".cards"),
+	)
 	var text string
 	b.run(chromedp.Text("main", &text))
 	if !strings.Contains(text, "L2 on cmp-1") || !strings.Contains(text, "Reload the page to update it.") {
-		t.Errorf("the first page without JavaScript: got %s, want what waits and how to update the page", text)
+		t.Errorf(
+			"the first page without JavaScript: got %s, want what waits and how to update the page",
+			text,
+		)
 	}
 }

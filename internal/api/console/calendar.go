@@ -79,7 +79,15 @@ func (c *handler) calendar(ctx context.Context, q query) (any, error) {
 		return nil, err
 	}
 	v := calendarView{From: from, To: from.Add(zooms[zoom].span), Width: labelWidth + calendarWidth}
-	hosts, err := c.Lease.HostCalendar(ctx, leasestore.Calendar{After: after, Limit: calendarHosts + 1, From: v.From, To: v.To})
+	hosts, err := c.Lease.HostCalendar(
+		ctx,
+		leasestore.Calendar{
+			After: after,
+			Limit: calendarHosts + 1,
+			From:  v.From,
+			To:    v.To,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +124,20 @@ func calendarWindow(values url.Values, now time.Time) (zoom int, from time.Time,
 			}
 		}
 		if zoom < 0 {
-			return 0, from, 0, osapi.Fault(http.StatusBadRequest, "", "'zoom' must be '6 hours', 'day', 'week' or '4 weeks'.")
+			return 0, from, 0, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"'zoom' must be '6 hours', 'day', 'week' or '4 weeks'.",
+			)
 		}
 	}
 	if s := values.Get("from"); s != "" {
 		if from, err = time.Parse(dateForm, s); err != nil || from.Year() < 1970 || from.Year() > 9000 {
-			return 0, from, 0, osapi.Fault(http.StatusBadRequest, "", "'from' must be a time in the form 2030-01-31T10:00.")
+			return 0, from, 0, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"'from' must be a time in the form 2030-01-31T10:00.",
+			)
 		}
 	} else if zoom == 0 {
 		from = now.Truncate(time.Hour).Add(-time.Hour)
@@ -146,8 +162,11 @@ func calendarPath(zoom int, from time.Time, after int64) string {
 // calendarLinks returns the links that move and zoom the window. The window keeps its middle when it zooms.
 func calendarLinks(zoom int, from time.Time, after int64) []fact {
 	span := zooms[zoom].span
-	links := []fact{{Name: "earlier", Value: "Earlier", Path: calendarPath(zoom, from.Add(-span/2), after)}, {Name: "today", Value: "Today", Path: "/calendar?zoom=" + url.QueryEscape(zooms[zoom].name)},
-		{Name: "later", Value: "Later", Path: calendarPath(zoom, from.Add(span/2), after)}}
+	links := []fact{
+		{Name: "earlier", Value: "Earlier", Path: calendarPath(zoom, from.Add(-span/2), after)},
+		{Name: "today", Value: "Today", Path: "/calendar?zoom=" + url.QueryEscape(zooms[zoom].name)},
+		{Name: "later", Value: "Later", Path: calendarPath(zoom, from.Add(span/2), after)},
+	}
 	at := func(to int) string {
 		return calendarPath(to, from.Add((span-zooms[to].span)/2).Truncate(time.Hour), after)
 	}
@@ -155,7 +174,10 @@ func calendarLinks(zoom int, from time.Time, after int64) []fact {
 		links = append(links, fact{Name: "in", Value: "Zoom in to " + zooms[zoom-1].name, Path: at(zoom - 1)})
 	}
 	if zoom < len(zooms)-1 {
-		links = append(links, fact{Name: "out", Value: "Zoom out to " + zooms[zoom+1].name, Path: at(zoom + 1)})
+		links = append(
+			links,
+			fact{Name: "out", Value: "Zoom out to " + zooms[zoom+1].name, Path: at(zoom + 1)},
+		)
 	}
 	return links
 }
@@ -166,7 +188,8 @@ func (v *calendarView) x(at time.Time) int {
 	return labelWidth + int(calendarWidth*min(max(part, 0), 1))
 }
 
-// draw places the bookings of a host below the hosts that are placed already. Bookings at the same time get different lanes.
+// draw places the bookings of a host below the hosts that are placed already. Bookings at the same time get
+// different lanes.
 func (v *calendarView) draw(h leasestore.CalendarHost) calendarHost {
 	row := calendarHost{CalendarHost: h, Y: v.Height}
 	var lanes []time.Time // end of the last booking of each lane
@@ -201,5 +224,12 @@ func barText(name string, width int) string {
 
 // Label describes a bar for readers who do not see it.
 func (b bar) Label(host string) string {
-	return fmt.Sprintf("%s on %s, %s to %s, %s", b.Name, host, b.Start.UTC().Format("2006-01-02 15:04"), b.End.UTC().Format("2006-01-02 15:04"), b.Status)
+	return fmt.Sprintf(
+		"%s on %s, %s to %s, %s",
+		b.Name,
+		host,
+		b.Start.UTC().Format("2006-01-02 15:04"),
+		b.End.UTC().Format("2006-01-02 15:04"),
+		b.Status,
+	)
 }

@@ -1,7 +1,7 @@
-// Package console is the console for operators in the browser, at /console. It shows what waits and for whom, the page of each object, the
-// calendar of leases, the journal, the conflicts of generations and the state of the projections. The console only reads: it changes no
-// row. Each page is rendered on the server, works without JavaScript, and updates itself by server-sent events if the browser runs
-// JavaScript.
+// Package console is the console for operators in the browser, at /console. It shows what waits and for whom,
+// the page of each object, the calendar of leases, the journal, the conflicts of generations and the state of
+// the projections. The console only reads: it changes no row. Each page is rendered on the server, works
+// without JavaScript, and updates itself by server-sent events if the browser runs JavaScript.
 package console
 
 import (
@@ -44,14 +44,39 @@ type Options struct {
 func New(o Options) *osapi.API {
 	c := &handler{Options: o, cookies: cookies{o.Identity}}
 	routes := []osapi.Route{
-		{Method: http.MethodGet, Path: "/static/{file}", Handle: serveStatic, Open: true},
-		{Method: http.MethodGet, Path: "/login", Handle: c.showLogin, Open: true},
-		{Method: http.MethodPost, Path: "/login", Handle: c.login, Open: true, Repeatable: true},
-		{Method: http.MethodPost, Path: "/logout", Handle: c.logout, Open: true, Repeatable: true},
+		{
+			Method: http.MethodGet,
+			Path:   "/static/{file}",
+			Handle: serveStatic,
+			Open:   true,
+		},
+		{
+			Method: http.MethodGet,
+			Path:   "/login",
+			Handle: c.showLogin,
+			Open:   true,
+		},
+		{
+			Method:     http.MethodPost,
+			Path:       "/login",
+			Handle:     c.login,
+			Open:       true,
+			Repeatable: true,
+		},
+		{
+			Method:     http.MethodPost,
+			Path:       "/logout",
+			Handle:     c.logout,
+			Open:       true,
+			Repeatable: true,
+		},
 		{Method: http.MethodGet, Path: "/find", Handle: osapi.AdminOnly(c.find)},
 	}
 	for _, p := range c.pages() {
-		routes = append(routes, osapi.Route{Method: http.MethodGet, Path: p.path, Handle: osapi.AdminOnly(c.show(p))})
+		routes = append(
+			routes,
+			osapi.Route{Method: http.MethodGet, Path: p.path, Handle: osapi.AdminOnly(c.show(p))},
+		)
 	}
 	return &osapi.API{
 		Prefix:   prefix,
@@ -72,37 +97,103 @@ type handler struct {
 // pages lists the pages of the console. A page with a title in the navigation has the field nav.
 func (c *handler) pages() []page {
 	return slices.Concat([]page{
-		{path: "/", nav: "Waiting", title: "What waits, and for whom", template: "waiting", load: c.waiting},
-		{path: "/calendar", nav: "Leases", title: "Lease calendar", template: "calendar", load: c.calendar},
-		{path: "/journal", nav: "Journal", title: "Journal", template: "journal", load: c.journal},
-		{path: "/conflicts", nav: "Conflicts", title: "Generation conflicts by provider", template: "conflicts", load: c.conflicts},
-		{path: "/projections", nav: "Projections", title: "Projections", template: "projections", load: c.projections},
-		{path: "/waiting/{party}", title: "Objects that wait", template: "waiting_objects", load: c.waitingObjects},
+		{
+			path:     "/",
+			nav:      "Waiting",
+			title:    "What waits, and for whom",
+			template: "waiting",
+			load:     c.waiting,
+		},
+		{
+			path:     "/calendar",
+			nav:      "Leases",
+			title:    "Lease calendar",
+			template: "calendar",
+			load:     c.calendar,
+		},
+		{
+			path:     "/journal",
+			nav:      "Journal",
+			title:    "Journal",
+			template: "journal",
+			load:     c.journal,
+		},
+		{
+			path:     "/conflicts",
+			nav:      "Conflicts",
+			title:    "Generation conflicts by provider",
+			template: "conflicts",
+			load:     c.conflicts,
+		},
+		{
+			path:     "/projections",
+			nav:      "Projections",
+			title:    "Projections",
+			template: "projections",
+			load:     c.projections,
+		},
+		{
+			path:     "/waiting/{party}",
+			title:    "Objects that wait",
+			template: "waiting_objects",
+			load:     c.waitingObjects,
+		},
 	}, c.objectPages())
 }
 
 func (c *handler) objectPages() []page {
 	return []page{
-		{path: "/ports/{id}", title: "Port", template: "object", load: c.port},
-		{path: "/leases/{id}", title: "Lease", template: "object", load: c.lease},
-		{path: "/entries/{seq}", title: "Journal entry", template: "object", load: c.entry},
-		{path: "/hosts/{id}", title: "Host", template: "object", load: c.host},
-		{path: "/providers/{id}", title: "Resource provider", template: "object", load: c.provider},
+		{
+			path:     "/ports/{id}",
+			title:    "Port",
+			template: "object",
+			load:     c.port,
+		},
+		{
+			path:     "/leases/{id}",
+			title:    "Lease",
+			template: "object",
+			load:     c.lease,
+		},
+		{
+			path:     "/entries/{seq}",
+			title:    "Journal entry",
+			template: "object",
+			load:     c.entry,
+		},
+		{
+			path:     "/hosts/{id}",
+			title:    "Host",
+			template: "object",
+			load:     c.host,
+		},
+		{
+			path:     "/providers/{id}",
+			title:    "Resource provider",
+			template: "object",
+			load:     c.provider,
+		},
 	}
 }
 
 // crossOrigin refuses the requests that a page of another site makes a browser send.
 var crossOrigin = http.NewCrossOriginProtection()
 
-// refuseForeignWrites refuses a request other than GET, HEAD and OPTIONS that a page of another site has made the browser send.
+// refuseForeignWrites refuses a request other than GET, HEAD and OPTIONS that a page of another site has made
+// the browser send.
 func refuseForeignWrites(r *http.Request) (*http.Request, error) {
 	if crossOrigin.Check(r) != nil {
-		return r, osapi.Fault(http.StatusForbidden, "", "The console refuses requests from the pages of other sites.")
+		return r, osapi.Fault(
+			http.StatusForbidden,
+			"",
+			"The console refuses requests from the pages of other sites.",
+		)
 	}
 	return r, nil
 }
 
-// basePath returns the path of the console as the client of the request knows it: a reverse proxy may have added a prefix.
+// basePath returns the path of the console as the client of the request knows it: a reverse proxy may have
+// added a prefix.
 func basePath(r *http.Request) string {
 	u, err := url.Parse(osapi.BaseURL(r))
 	if err != nil {

@@ -41,7 +41,8 @@ func TestPages_ShowEachObject(t *testing.T) {
 					t.Errorf("the page does not contain %q:\n%s", text, body)
 				}
 			}
-			if strings.Contains(body, "<img") || strings.Contains(body, " style=") || strings.Contains(body, "<script>") {
+			if strings.Contains(body, "<img") || strings.Contains(body, " style=") ||
+				strings.Contains(body, "<script>") {
 				t.Errorf("the page contains a name as HTML, or an inline style or script:\n%s", body)
 			}
 		})
@@ -53,12 +54,19 @@ func TestFind_RedirectsToTheObject(t *testing.T) {
 	e := newEstate(t)
 	h := e.console(identity.Noauth{})
 	for id, want := range map[string]string{
-		e.web.ID.String(): "/console/ports/" + e.web.ID.String(), strings.ToUpper(e.gold.ID.String()): "/console/leases/" + e.gold.ID.String(),
-		e.provider: "/console/providers/" + e.provider, " 5 ": "/console/entries/5", "node-1": fmt.Sprintf("/console/hosts/%d", e.host.ID),
-		"": "", "nothing": "", "99999": "", "00000000-0000-0000-0000-000000000000": "",
+		e.web.ID.String():                      "/console/ports/" + e.web.ID.String(),
+		strings.ToUpper(e.gold.ID.String()):    "/console/leases/" + e.gold.ID.String(),
+		e.provider:                             "/console/providers/" + e.provider,
+		" 5 ":                                  "/console/entries/5",
+		"node-1":                               fmt.Sprintf("/console/hosts/%d", e.host.ID),
+		"":                                     "",
+		"nothing":                              "",
+		"99999":                                "",
+		"00000000-0000-0000-0000-000000000000": "",
 	} {
 		r, _ := e.send(h, request{"GET", "/console/find?id=" + url.QueryEscape(id), "", browser("admin")})
-		if got := r.Header.Get("Location"); got != want || (want == "") != (r.StatusCode == http.StatusNotFound || r.StatusCode == http.StatusBadRequest) {
+		if got := r.Header.Get("Location"); got != want ||
+			(want == "") != (r.StatusCode == http.StatusNotFound || r.StatusCode == http.StatusBadRequest) {
 			t.Errorf("find %q: got %d with the Location %q, want %q", id, r.StatusCode, got, want)
 		}
 	}
@@ -69,29 +77,60 @@ func TestLogin_SetsACookieThatEveryRequestValidates(t *testing.T) {
 	e := newEstate(t)
 	h := e.console(identity.Noauth{})
 	login := func(token, next string, header http.Header) (*http.Response, string) {
-		return e.send(h, request{"POST", "/console/login", url.Values{"token": {token}, "next": {next}}.Encode(), header})
+		return e.send(
+			h,
+			request{"POST", "/console/login", url.Values{"token": {token}, "next": {next}}.Encode(), header},
+		)
 	}
 	r, _ := login("admin", "/console/entries/5", browser(""))
 	cookies := r.Cookies()
-	if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != "/console/entries/5" || len(cookies) != 1 {
-		t.Fatalf("log in: got %d to %q with %d cookies, want 303 to the page and one cookie", r.StatusCode, r.Header.Get("Location"), len(cookies))
+	if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != "/console/entries/5" ||
+		len(cookies) != 1 {
+		t.Fatalf(
+			"log in: got %d to %q with %d cookies, want 303 to the page and one cookie",
+			r.StatusCode,
+			r.Header.Get("Location"),
+			len(cookies),
+		)
 	}
-	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/console" {
+	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure ||
+		c.Path != "/console" {
 		t.Errorf("the cookie over HTTP: got %s, want HttpOnly, SameSite=Strict and Path=/console", c)
 	}
-	for token, want := range map[string]int{"ann:demo": 403, "": 400, strings.Repeat("t", 2901): 400, "a\r\nb": 401} {
-		if r, body := login(token, "/console/", browser("")); r.StatusCode != want || len(r.Cookies()) != 0 || !strings.Contains(body, `role="alert"`) {
-			t.Errorf("log in with the token %.20q: got %d with %d cookies, want %d, no cookie and the reason", token, r.StatusCode, len(r.Cookies()), want)
+	for token, want := range map[string]int{
+		"ann:demo":                403,
+		"":                        400,
+		strings.Repeat("t", 2901): 400,
+		"a\r\nb":                  401,
+	} {
+		if r, body := login(token, "/console/", browser("")); r.StatusCode != want || len(r.Cookies()) != 0 ||
+			!strings.Contains(body, `role="alert"`) {
+			t.Errorf(
+				"log in with the token %.20q: got %d with %d cookies, want %d, no cookie and the reason",
+				token,
+				r.StatusCode,
+				len(r.Cookies()),
+				want,
+			)
 		}
 	}
 	for _, next := range []string{"https://evil.example/console/", "//evil.example/console/", "/placement/", "/console/\\evil.example", "/consolex", "", "%zz"} {
 		if r, _ := login("admin", next, browser("")); r.Header.Get("Location") != "/console/" {
-			t.Errorf("log in with the next page %q: got a redirect to %q, want the first page", next, r.Header.Get("Location"))
+			t.Errorf(
+				"log in with the next page %q: got a redirect to %q, want the first page",
+				next,
+				r.Header.Get("Location"),
+			)
 		}
 	}
 	out, _ := e.send(h, request{"POST", "/console/logout", "", browser("admin")})
-	if c := out.Cookies(); out.StatusCode != http.StatusSeeOther || len(c) != 1 || c[0].MaxAge >= 0 || c[0].Value != "" {
-		t.Errorf("log out: got %d with the cookies %v, want 303 and the removal of the cookie", out.StatusCode, c)
+	if c := out.Cookies(); out.StatusCode != http.StatusSeeOther || len(c) != 1 || c[0].MaxAge >= 0 ||
+		c[0].Value != "" {
+		t.Errorf(
+			"log out: got %d with the cookies %v, want 303 and the removal of the cookie",
+			out.StatusCode,
+			c,
+		)
 	}
 }
 
@@ -102,7 +141,8 @@ func TestPages_RefuseOtherCallers(t *testing.T) {
 	for name, path := range e.paths() {
 		for token, want := range map[string]int{"": 401, "ann:demo": 403, "admin": 200} {
 			r, body := e.send(h, request{"GET", path, "", browser(token)})
-			if r.StatusCode != want || want == 401 && !strings.Contains(body, `name="token"`) || want != 200 && strings.Contains(body, `scope="row"`) {
+			if r.StatusCode != want || want == 401 && !strings.Contains(body, `name="token"`) ||
+				want != 200 && strings.Contains(body, `scope="row"`) {
 				t.Errorf("page %s with the token %q: got %d, want %d", name, token, r.StatusCode, want)
 			}
 		}
@@ -112,7 +152,8 @@ func TestPages_RefuseOtherCallers(t *testing.T) {
 			t.Errorf("page %s with a malformed cookie: got %d, want 401", name, r.StatusCode)
 		}
 		stream := http.Header{"Accept": {"text/event-stream"}}
-		if r, body := e.send(h, request{"GET", path, "", stream}); r.StatusCode != 401 || !strings.HasPrefix(body, `{"error":`) {
+		if r, body := e.send(h, request{"GET", path, "", stream}); r.StatusCode != 401 ||
+			!strings.HasPrefix(body, `{"error":`) {
 			t.Errorf("stream of page %s without a token: got %d %s, want 401", name, r.StatusCode, body)
 		}
 	}
@@ -144,7 +185,13 @@ func TestWrites_FromOtherSitesAreRefused(t *testing.T) {
 			header.Set("Cookie", "berth_console="+encode("admin"))
 			r, _ := e.send(h, request{"POST", path, "token=admin", header})
 			if r.StatusCode != http.StatusForbidden || len(r.Cookies()) != 0 {
-				t.Errorf("POST %s, %s: got %d with %d cookies, want 403 and no cookie", path, name, r.StatusCode, len(r.Cookies()))
+				t.Errorf(
+					"POST %s, %s: got %d with %d cookies, want 403 and no cookie",
+					path,
+					name,
+					r.StatusCode,
+					len(r.Cookies()),
+				)
 			}
 		}
 	}
@@ -164,8 +211,14 @@ func TestDocuments_HaveSecurityHeaders(t *testing.T) {
 				t.Errorf("page %s: got the policy %q, want %s and no unsafe source", name, csp, rule)
 			}
 		}
-		for header, want := range map[string]string{"X-Frame-Options": "DENY", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
-			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Access-Control-Allow-Origin": ""} {
+		for header, want := range map[string]string{
+			"X-Frame-Options":              "DENY",
+			"Referrer-Policy":              "same-origin",
+			"Cache-Control":                "no-store",
+			"Cross-Origin-Opener-Policy":   "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin",
+			"Access-Control-Allow-Origin":  "",
+		} {
 			if got := r.Header.Get(header); got != want {
 				t.Errorf("page %s: got %s %q, want %q", name, header, got, want)
 			}
@@ -178,9 +231,19 @@ func TestPages_RefuseInvalidRequests(t *testing.T) {
 	e := newEstate(t)
 	h := e.console(identity.Noauth{})
 	for path, want := range map[string]int{
-		"/console/ports/x": 404, "/console/ports/00000000-0000-0000-0000-000000000000": 404, "/console/entries/0": 404, "/console/entries/99999999999999999999": 404,
-		"/console/hosts/-1": 404, "/console/hosts/77": 404, "/console/providers/00000000-0000-0000-0000-000000000000": 404, "/console/waiting/nobody": 404,
-		"/console/waiting/agent?after=x": 400, "/console/waiting/agent?name=%00": 400, "/console/static/none.js": 404, "/console/static/..%2fstatic.go": 404, "/console/%3Cscript%3E": 404,
+		"/console/ports/x": 404,
+		"/console/ports/00000000-0000-0000-0000-000000000000": 404,
+		"/console/entries/0":                                      404,
+		"/console/entries/99999999999999999999":                   404,
+		"/console/hosts/-1":                                       404,
+		"/console/hosts/77":                                       404,
+		"/console/providers/00000000-0000-0000-0000-000000000000": 404,
+		"/console/waiting/nobody":                                 404,
+		"/console/waiting/agent?after=x":                          400,
+		"/console/waiting/agent?name=%00":                         400,
+		"/console/static/none.js":                                 404,
+		"/console/static/..%2fstatic.go":                          404,
+		"/console/%3Cscript%3E":                                   404,
 	} {
 		r, body := e.send(h, request{"GET", path, "", browser("admin")})
 		if r.StatusCode != want || strings.Contains(body, "<script>") {

@@ -3,7 +3,10 @@ package console
 import "context"
 
 // Watch is watch, with the content of the last rendering.
-func (l *Live) Watch(key string, r func(context.Context) ([]byte, error)) (changed <-chan struct{}, current func() []byte, leave func(), ok bool) {
+func (l *Live) Watch(
+	key string,
+	r func(context.Context) ([]byte, error),
+) (changed <-chan struct{}, current func() []byte, leave func(), ok bool) {
 	changed, now, leave, ok := l.watch(key, r)
 	return changed, func() []byte { return now().content }, leave, ok
 }

@@ -68,7 +68,11 @@ func (c *handler) journal(ctx context.Context, q query) (any, error) {
 	if s := q.values.Get("after"); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 0 {
-			return nil, osapi.Fault(http.StatusBadRequest, "", "'after' is not the number of a journal entry.")
+			return nil, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"'after' is not the number of a journal entry.",
+			)
 		}
 		after = n
 	}
@@ -108,7 +112,11 @@ func (v *journalView) draw(entries []journalstore.OpenEntry, now time.Time) {
 	}
 	for i, e := range entries {
 		n := &v.Entries[i]
-		*n = journalEntry{OpenEntry: e, Name: text.Excerpt(e.Object.Type+" "+named(e.Name, e.Object.ID), 24), Age: age(now.Sub(e.CreatedAt))}
+		*n = journalEntry{
+			OpenEntry: e,
+			Name:      text.Excerpt(e.Object.Type+" "+named(e.Name, e.Object.ID), 24),
+			Age:       age(now.Sub(e.CreatedAt)),
+		}
 		for _, w := range e.WaitsFor {
 			if place[w] == nil {
 				n.Outside++
@@ -124,7 +132,24 @@ func (v *journalView) draw(entries []journalstore.OpenEntry, now time.Time) {
 		for _, w := range e.WaitsFor {
 			if from := place[w]; from != nil {
 				x1, y1, x2, y2 := from.X+nodeWidth, from.Y+nodeHeight/2, n.X, n.Y+nodeHeight/2
-				v.Edges = append(v.Edges, edge{fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+columnGap/2, y1, x2-columnGap/2, y2, x2, y2), w, e.Seq})
+				v.Edges = append(
+					v.Edges,
+					edge{
+						fmt.Sprintf(
+							"M%d %dC%d %d %d %d %d %d",
+							x1,
+							y1,
+							x1+columnGap/2,
+							y1,
+							x2-columnGap/2,
+							y2,
+							x2,
+							y2,
+						),
+						w,
+						e.Seq,
+					},
+				)
 			}
 		}
 	}

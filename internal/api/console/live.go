@@ -9,14 +9,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// Live renders pages again and again for the streams of the browsers that show them. All streams of a page share one rendering at a time,
-// whatever their number is.
+// Live renders pages again and again for the streams of the browsers that show them. All streams of a page
+// share one rendering at a time, whatever their number is.
 type Live struct {
 	Interval time.Duration // time between two renderings of a page
 	Timeout  time.Duration // maximum duration of one rendering
 	Max      int           // maximum number of streams
-	// Heartbeat is the time after which a stream without a change sends a comment, so that proxies keep the connection, and validates the token
-	// of the operator again.
+	// Heartbeat is the time after which a stream without a change sends a comment, so that proxies keep the
+	// connection, and validates the token of the operator again.
 	Heartbeat time.Duration
 
 	gate    chan struct{} // limits the number of renderings at the same time
@@ -28,14 +28,21 @@ type Live struct {
 	topics  map[string]*topic
 }
 
-// maxRenderings is the maximum number of pages that Live renders at the same time. Each rendering uses one of the reserved connections to
-// the database.
+// maxRenderings is the maximum number of pages that Live renders at the same time. Each rendering uses one of
+// the reserved connections to the database.
 const maxRenderings = 2
 
 // NewLive returns a Live for at most 100 streams.
 func NewLive() *Live {
-	return &Live{Interval: 2 * time.Second, Timeout: 10 * time.Second, Max: 100, Heartbeat: 15 * time.Second, gate: make(chan struct{}, maxRenderings),
-		stopped: make(chan struct{}), topics: map[string]*topic{}}
+	return &Live{
+		Interval:  2 * time.Second,
+		Timeout:   10 * time.Second,
+		Max:       100,
+		Heartbeat: 15 * time.Second,
+		gate:      make(chan struct{}, maxRenderings),
+		stopped:   make(chan struct{}),
+		topics:    map[string]*topic{},
+	}
 }
 
 // Stop ends all streams, for the shutdown of the process.
@@ -58,10 +65,14 @@ type rendering struct {
 // render renders the content of a page.
 type render func(ctx context.Context) ([]byte, error)
 
-// watch begins to render the page with the given key, unless another stream has begun it. The function `changed` returns a channel that
-// gets a value after each change; the function `current` returns the last rendering. If there are too many streams, `ok` is false.
-// Otherwise the caller must call leave when its stream ends.
-func (l *Live) watch(key string, r render) (changed <-chan struct{}, current func() rendering, leave func(), ok bool) {
+// watch begins to render the page with the given key, unless another stream has begun it. The function
+// `changed` returns a channel that gets a value after each change; the function `current` returns the last
+// rendering. If there are too many streams, `ok` is false. Otherwise the caller must call leave when its
+// stream ends.
+func (l *Live) watch(
+	key string,
+	r render,
+) (changed <-chan struct{}, current func() rendering, leave func(), ok bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.streams >= l.Max {

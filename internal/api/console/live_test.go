@@ -18,8 +18,8 @@ import (
 // event is one server-sent event.
 type event struct{ id, name, data string }
 
-// stream opens the stream of a page. The returned function reads the next event; at the end of the stream, the event is empty. The returned
-// channel is closed when the server has ended the stream.
+// stream opens the stream of a page. The returned function reads the next event; at the end of the stream,
+// the event is empty. The returned channel is closed when the server has ended the stream.
 func stream(t *testing.T, ctx context.Context, server, path string) (*http.Response, func() event) {
 	t.Helper()
 	w, next, err := tryStream(t, ctx, server, path)
@@ -96,8 +96,8 @@ func TestStream_SurvivesTheDeadlinesOfOtherRequests(t *testing.T) {
 	}
 }
 
-// openLimitedStream opens a stream on a server with a time limit for its requests. If the client did not get the headers of the stream within
-// the limit, `begun` is false.
+// openLimitedStream opens a stream on a server with a time limit for its requests. If the client did not get
+// the headers of the stream within the limit, `begun` is false.
 func openLimitedStream(t *testing.T, e *estate, limit time.Duration) (next func() event, begun bool) {
 	t.Helper()
 	api := e.console(identity.Noauth{})
@@ -114,8 +114,13 @@ func openLimitedStream(t *testing.T, e *estate, limit time.Duration) (next func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.Header.Get("Content-Type"); got != "text/event-stream" || w.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("a stream: got Content-Type %q and Cache-Control %q, want text/event-stream and no-store", got, w.Header.Get("Cache-Control"))
+	if got := w.Header.Get("Content-Type"); got != "text/event-stream" ||
+		w.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf(
+			"a stream: got Content-Type %q and Cache-Control %q, want text/event-stream and no-store",
+			got,
+			w.Header.Get("Cache-Control"),
+		)
 	}
 	return next, true
 }
@@ -133,7 +138,10 @@ func TestStream_DoesNotRepeatWhatTheBrowserShows(t *testing.T) {
 	connect, _, _ := strings.Cut(rest, `"`)
 	shown, ok := strings.CutPrefix(connect, path+"?seen=")
 	if !ok {
-		t.Fatalf("the stream of the page: got %q, want the path of the page with the hash of its content", connect)
+		t.Fatalf(
+			"the stream of the page: got %q, want the path of the page with the hash of its content",
+			connect,
+		)
 	}
 	_, next := stream(t, t.Context(), server.URL, connect)
 	await(t, next, "state")
@@ -165,8 +173,13 @@ func TestStream_NumberIsBounded(t *testing.T) {
 			t.Fatalf("a stream below the limit: got %s, want 200", w.Status)
 		}
 	}
-	if w, _ := stream(t, t.Context(), server.URL, "/console/"); w.StatusCode != http.StatusServiceUnavailable || w.Header.Get("Retry-After") == "" {
-		t.Errorf("a stream beyond the limit: got %s with Retry-After %q, want 503", w.Status, w.Header.Get("Retry-After"))
+	if w, _ := stream(t, t.Context(), server.URL, "/console/"); w.StatusCode != http.StatusServiceUnavailable ||
+		w.Header.Get("Retry-After") == "" {
+		t.Errorf(
+			"a stream beyond the limit: got %s with Retry-After %q, want 503",
+			w.Status,
+			w.Header.Get("Retry-After"),
+		)
 	}
 	cancel()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -253,7 +266,8 @@ func TestLive_RendersOnceForAllViewers(t *testing.T) {
 	}
 }
 
-// A browser ends a line of a stream at a carriage return, too. The names of leases and ports are text of members.
+// A browser ends a line of a stream at a carriage return, too. The names of leases and ports are text of
+// members.
 func TestStream_NamesCannotAddEvents(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
@@ -269,8 +283,11 @@ func TestStream_NamesCannotAddEvents(t *testing.T) {
 		"/console/journal", fmt.Sprintf("/console/hosts/%d", e.host.ID), "/console/ports/" + port.ID.String()} {
 		_, next := stream(t, t.Context(), server.URL, path)
 		if content := await(t, next, "content"); strings.Contains(content.data, "\r") {
-			t.Errorf("the stream of %s has a carriage return in the data of an event, so a browser reads further events: %.200q",
-				path, content.data[strings.IndexByte(content.data, '\r'):])
+			t.Errorf(
+				"the stream of %s has a carriage return in the data of an event, so a browser reads further events: %.200q",
+				path,
+				content.data[strings.IndexByte(content.data, '\r'):],
+			)
 		}
 	}
 }

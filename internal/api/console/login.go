@@ -14,11 +14,12 @@ import (
 // cookieName is the name of the cookie that contains the token of the operator.
 const cookieName = "berth_console"
 
-// maxCookieToken is the maximum length of a token in the cookie, in bytes. Browsers refuse cookies of more than 4096 bytes.
+// maxCookieToken is the maximum length of a token in the cookie, in bytes. Browsers refuse cookies of more
+// than 4096 bytes.
 const maxCookieToken = 2900
 
-// cookies authenticates a request with the token in its cookie, if the request has no header X-Auth-Token. The console keeps no session:
-// each request validates the token again, as each request of an API does.
+// cookies authenticates a request with the token in its cookie, if the request has no header X-Auth-Token.
+// The console keeps no session: each request validates the token again, as each request of an API does.
 type cookies struct{ identity.Authenticator }
 
 // Authenticate implements identity.Authenticator.
@@ -37,7 +38,8 @@ func (c cookies) Authenticate(r *http.Request) (identity.Caller, error) {
 	return c.Authenticator.Authenticate(r)
 }
 
-// withToken authenticates a request as if it had the given token. Headers of the request that name an identity do not count.
+// withToken authenticates a request as if it had the given token. Headers of the request that name an
+// identity do not count.
 func (c cookies) withToken(r *http.Request, token string) (identity.Caller, error) {
 	if !osapi.ValidText(token) || strings.ContainsAny(token, "\r\n") {
 		return identity.Caller{}, identity.ErrUnauthenticated
@@ -49,8 +51,14 @@ func (c cookies) withToken(r *http.Request, token string) (identity.Caller, erro
 
 // setCookie sets the cookie to the given token; an empty token removes the cookie.
 func setCookie(r *http.Request, token string) {
-	cookie := http.Cookie{Name: cookieName, Value: base64.RawURLEncoding.EncodeToString([]byte(token)), Path: basePath(r), HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(osapi.BaseURL(r), "https:")}
+	cookie := http.Cookie{
+		Name:     cookieName,
+		Value:    base64.RawURLEncoding.EncodeToString([]byte(token)),
+		Path:     basePath(r),
+		HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+		Secure:   strings.HasPrefix(osapi.BaseURL(r), "https:"),
+	}
 	if token == "" {
 		cookie.MaxAge = -1
 	}
@@ -64,11 +72,16 @@ type loginView struct {
 }
 
 func (c *handler) showLogin(r *http.Request) (int, any, error) {
-	return http.StatusOK, c.document(r, "Log in", "login", loginView{Next: localPath(r, r.URL.Query().Get("next"))}), nil
+	return http.StatusOK, c.document(
+		r,
+		"Log in",
+		"login",
+		loginView{Next: localPath(r, r.URL.Query().Get("next"))},
+	), nil
 }
 
-// login checks the token in the form. If it is the token of an administrator, login sets the cookie and redirects to the page that the
-// operator wanted to see.
+// login checks the token in the form. If it is the token of an administrator, login sets the cookie and
+// redirects to the page that the operator wanted to see.
 func (c *handler) login(r *http.Request) (int, any, error) {
 	if err := r.ParseForm(); err != nil {
 		return 0, nil, osapi.BodyError(err, "The form is malformed.")
@@ -90,7 +103,10 @@ func (c *handler) login(r *http.Request) (int, any, error) {
 	case err != nil:
 		return 0, nil, err
 	case !caller.Admin():
-		return refuse(http.StatusForbidden, "The console shows the objects of all projects, so it needs a token with the role admin.")
+		return refuse(
+			http.StatusForbidden,
+			"The console shows the objects of all projects, so it needs a token with the role admin.",
+		)
 	}
 	setCookie(r, token)
 	osapi.Header(r.Context()).Set("Location", next)
@@ -104,12 +120,13 @@ func (c *handler) logout(r *http.Request) (int, any, error) {
 	return http.StatusSeeOther, nil, nil
 }
 
-// localPath returns the path if it is a path of the console, otherwise the path of the first page. A path of another site would let this
-// site use the login form of the console for a redirect.
+// localPath returns the path if it is a path of the console, otherwise the path of the first page. A path of
+// another site would let this site use the login form of the console for a redirect.
 func localPath(r *http.Request, path string) string {
 	base := basePath(r)
 	u, err := url.Parse(path)
-	if err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(path, "\\\r\n\t") || path != base && !strings.HasPrefix(path, base+"/") {
+	if err != nil || u.IsAbs() || u.Host != "" || strings.ContainsAny(path, "\\\r\n\t") ||
+		path != base && !strings.HasPrefix(path, base+"/") {
 		return base + "/"
 	}
 	return path

@@ -68,7 +68,10 @@ const maxMoments = 50
 
 // newestFirst sorts the timeline of an object, and marks the moments that lie in the future.
 func (v *objectView) newestFirst(now time.Time) {
-	v.Why = strings.TrimPrefix(strings.TrimPrefix(v.Why, v.Status), ": ") // the page shows the status beside the sentence
+	v.Why = strings.TrimPrefix(
+		strings.TrimPrefix(v.Why, v.Status),
+		": ",
+	) // the page shows the status beside the sentence
 	for i := range v.Timeline {
 		v.Timeline[i].Due = v.Timeline[i].At.After(now)
 	}
@@ -80,10 +83,18 @@ func (c *handler) temporalURL(workflow string) string {
 	if c.TemporalUI == "" {
 		return ""
 	}
-	return strings.TrimRight(c.TemporalUI, "/") + "/namespaces/" + url.PathEscape(c.Namespace) + "/workflows/" + url.PathEscape(workflow)
+	return strings.TrimRight(
+		c.TemporalUI,
+		"/",
+	) + "/namespaces/" + url.PathEscape(
+		c.Namespace,
+	) + "/workflows/" + url.PathEscape(
+		workflow,
+	)
 }
 
-// find redirects to the page of the object with the ID in the query: a port, a lease, a resource provider, a consumer or a journal entry.
+// find redirects to the page of the object with the ID in the query: a port, a lease, a resource provider, a
+// consumer or a journal entry.
 func (c *handler) find(r *http.Request) (int, any, error) {
 	text := strings.TrimSpace(r.URL.Query().Get("id"))
 	if text == "" {
@@ -94,13 +105,19 @@ func (c *handler) find(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if path == "" {
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "No port, lease, resource provider, host or journal entry has the ID or host name %q.", text)
+		return 0, nil, osapi.Fault(
+			http.StatusNotFound,
+			"",
+			"No port, lease, resource provider, host or journal entry has the ID or host name %q.",
+			text,
+		)
 	}
 	osapi.Header(r.Context()).Set("Location", basePath(r)+path)
 	return http.StatusSeeOther, nil, nil
 }
 
-// pathOf returns the path of the page of the object with the given ID or host name, or "" if no object has it.
+// pathOf returns the path of the page of the object with the given ID or host name, or "" if no object has
+// it.
 func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
 	if seq, err := strconv.ParseInt(text, 10, 64); err == nil && seq > 0 {
 		_, _, _, err := c.Journal.JournalEntry(ctx, seq)
@@ -129,7 +146,8 @@ func (c *handler) pathOf(ctx context.Context, text string) (string, error) {
 	return "", nil
 }
 
-// existing returns the path if err is nil, and "" without an error if err says that the object does not exist.
+// existing returns the path if err is nil, and "" without an error if err says that the object does not
+// exist.
 func existing(path string, err error) (string, error) {
 	if errors.Is(err, db.ErrNotFound) {
 		return "", nil

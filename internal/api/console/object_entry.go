@@ -12,8 +12,8 @@ import (
 	"berth/internal/journal"
 )
 
-// entry reads the page of a journal entry. Its timeline has the entry, the decisions of operators about it, and the other entries of the
-// same object.
+// entry reads the page of a journal entry. Its timeline has the entry, the decisions of operators about it,
+// and the other entries of the same object.
 func (c *handler) entry(ctx context.Context, q query) (any, error) {
 	seq, err := strconv.ParseInt(q.path("seq"), 10, 64)
 	if err != nil || seq <= 0 {
@@ -28,8 +28,21 @@ func (c *handler) entry(ctx context.Context, q query) (any, error) {
 		return nil, err
 	}
 	number := strconv.FormatInt(seq, 10)
-	v := objectView{Kind: "Journal entry", Name: number, Status: string(e.State), Good: e.State == journal.Completed,
-		Why: journal.Summary(e) + ": " + journal.Sentence(e, blockers, pause) + ".", Temporal: c.temporalURL(contract.JournalID(number)), Facts: entryFacts(e)}
+	v := objectView{
+		Kind:   "Journal entry",
+		Name:   number,
+		Status: string(e.State),
+		Good:   e.State == journal.Completed,
+		Why: journal.Summary(
+			e,
+		) + ": " + journal.Sentence(
+			e,
+			blockers,
+			pause,
+		) + ".",
+		Temporal: c.temporalURL(contract.JournalID(number)),
+		Facts:    entryFacts(e),
+	}
 	for _, w := range journal.WaitingFor(e, blockers, pause) {
 		out := wait{For: w.For, Since: w.Since}
 		if n := len("journal/"); len(w.For) > n && w.For[:n] == "journal/" {
@@ -39,10 +52,16 @@ func (c *handler) entry(ctx context.Context, q query) (any, error) {
 	}
 	v.Waits = v.Waits[:min(len(v.Waits), maxParts)]
 	for _, d := range decisions[:min(len(decisions), maxMoments)] {
-		v.Timeline = append(v.Timeline, moment{At: d.At, Part: "journal", Text: fmt.Sprintf("%s by %s: %s", d.Action, d.Actor, d.Reason)})
+		v.Timeline = append(
+			v.Timeline,
+			moment{At: d.At, Part: "journal", Text: fmt.Sprintf("%s by %s: %s", d.Action, d.Actor, d.Reason)},
+		)
 	}
 	if e.TakenAt != nil {
-		v.Timeline = append(v.Timeline, moment{At: *e.TakenAt, Part: "journal", Text: fmt.Sprintf("attempt %d begins", e.Attempt)})
+		v.Timeline = append(
+			v.Timeline,
+			moment{At: *e.TakenAt, Part: "journal", Text: fmt.Sprintf("attempt %d begins", e.Attempt)},
+		)
 	}
 	if e.RetryAt != nil && e.FinishedAt == nil {
 		v.Timeline = append(v.Timeline, moment{At: *e.RetryAt, Part: "journal", Text: "next attempt"})
@@ -61,9 +80,24 @@ func entryFacts(e journal.Entry) []fact {
 	}
 	sender := fact{Name: "Sent by", Value: "its own workflow"}
 	if e.SentBy != nil {
-		sender = fact{Name: "Sent by", Value: fmt.Sprintf("the workflow of entry %d", *e.SentBy), Path: fmt.Sprintf("/entries/%d", *e.SentBy)}
+		sender = fact{
+			Name:  "Sent by",
+			Value: fmt.Sprintf("the workflow of entry %d", *e.SentBy),
+			Path:  fmt.Sprintf("/entries/%d", *e.SentBy),
+		}
 	}
-	return []fact{{Name: "Number", Value: strconv.FormatInt(e.Seq, 10)}, {Name: "Operation", Value: string(e.Operation)}, object, {Name: "Name", Value: e.Name},
-		{Name: "Project", Value: e.Project}, {Name: "Attempts", Value: strconv.Itoa(e.Attempt)}, {Name: "Failures", Value: strconv.Itoa(e.Failures)}, sender,
-		{Name: "Last error", Value: e.LastError}}
+	return []fact{
+		{Name: "Number", Value: strconv.FormatInt(e.Seq, 10)},
+		{Name: "Operation", Value: string(e.Operation)},
+		object,
+		{Name: "Name", Value: e.Name},
+		{
+			Name:  "Project",
+			Value: e.Project,
+		},
+		{Name: "Attempts", Value: strconv.Itoa(e.Attempt)},
+		{Name: "Failures", Value: strconv.Itoa(e.Failures)},
+		sender,
+		{Name: "Last error", Value: e.LastError},
+	}
 }

@@ -15,13 +15,22 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// host reads the page of a reservable host: its agents, its ports, its leases, and the history of its resource provider.
+// host reads the page of a reservable host: its agents, its ports, its leases, and the history of its
+// resource provider.
 func (c *handler) host(ctx context.Context, q query) (any, error) {
 	id, err := strconv.ParseInt(q.path("id"), 10, 64)
 	now := time.Now()
 	var found []leasestore.CalendarHost
 	if err == nil && id > 0 {
-		found, err = c.Lease.HostCalendar(ctx, leasestore.Calendar{Host: id, Limit: 1, From: now.Add(-leaseWindow), To: now.Add(leaseWindow)})
+		found, err = c.Lease.HostCalendar(
+			ctx,
+			leasestore.Calendar{
+				Host:  id,
+				Limit: 1,
+				From:  now.Add(-leaseWindow),
+				To:    now.Add(leaseWindow),
+			},
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -30,10 +39,27 @@ func (c *handler) host(ctx context.Context, q query) (any, error) {
 		return nil, osapi.Fault(http.StatusNotFound, "", "There is no host %s.", q.path("id"))
 	}
 	h := found[0]
-	v := objectView{Kind: "Host", Name: h.Hostname, Status: "disabled", Good: h.Enabled, Omitted: h.More, Facts: []fact{
-		{Name: "ID", Value: q.path("id")}, {Name: "Availability zone", Value: h.Zone}, {Name: "VCPUs", Value: fmt.Sprint(h.VCPUs)},
-		{Name: "Memory", Value: fmt.Sprintf("%d MB", h.MemoryMB)}, {Name: "Disk", Value: fmt.Sprintf("%d GB", h.DiskGB)},
-		{Name: "Resource provider", Value: h.Provider.String(), Path: "/providers/" + h.Provider.String()}}}
+	v := objectView{
+		Kind:    "Host",
+		Name:    h.Hostname,
+		Status:  "disabled",
+		Good:    h.Enabled,
+		Omitted: h.More,
+		Facts: []fact{
+			{
+				Name:  "ID",
+				Value: q.path("id"),
+			}, {Name: "Availability zone", Value: h.Zone}, {Name: "VCPUs", Value: fmt.Sprint(h.VCPUs)},
+			{
+				Name:  "Memory",
+				Value: fmt.Sprintf("%d MB", h.MemoryMB),
+			}, {Name: "Disk", Value: fmt.Sprintf("%d GB", h.DiskGB)},
+			{
+				Name:  "Resource provider",
+				Value: h.Provider.String(),
+				Path:  "/providers/" + h.Provider.String(),
+			}},
+	}
 	v.Why = hostSentence(h, now)
 	if h.Enabled {
 		v.Status = "enabled"
@@ -67,20 +93,38 @@ func hostSentence(h leasestore.CalendarHost, now time.Time) string {
 }
 
 func (c *handler) addAgents(ctx context.Context, v *objectView, host string) error {
-	agents, err := c.Network.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}, Limit: maxParts, Fields: []string{"host"}})
+	agents, err := c.Network.Agents(
+		ctx,
+		db.Listing{
+			Where:  []db.Condition{{Field: "host", In: []string{host}}},
+			Limit:  maxParts,
+			Fields: []string{"host"},
+		},
+	)
 	if err != nil {
 		return err
 	}
 	t := table{Title: "Agents", Columns: []string{"Agent", "Alive", "Enabled", "Last report"}}
 	for _, a := range agents {
-		t.Rows = append(t.Rows, []fact{{Value: a.Type}, {Value: yesNo(a.Alive)}, {Value: yesNo(a.AdminUp)}, {Value: a.HeartbeatAt.UTC().Format("2006-01-02 15:04") + " UTC"}})
+		t.Rows = append(
+			t.Rows,
+			[]fact{
+				{Value: a.Type},
+				{Value: yesNo(a.Alive)},
+				{Value: yesNo(a.AdminUp)},
+				{Value: a.HeartbeatAt.UTC().Format("2006-01-02 15:04") + " UTC"},
+			},
+		)
 	}
 	v.Tables = append(v.Tables, t)
 	return nil
 }
 
 func (c *handler) addPorts(ctx context.Context, v *objectView, host string) error {
-	ports, err := c.Network.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}, Limit: maxParts + 1})
+	ports, err := c.Network.Ports(
+		ctx,
+		db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}, Limit: maxParts + 1},
+	)
 	if err != nil {
 		return err
 	}
@@ -89,7 +133,14 @@ func (c *handler) addPorts(ctx context.Context, v *objectView, host string) erro
 		ports, t.Title = ports[:maxParts], fmt.Sprintf("Ports (the first %d)", maxParts)
 	}
 	for _, p := range ports {
-		t.Rows = append(t.Rows, []fact{{Value: named(p.Name, p.ID.String()), Path: "/ports/" + p.ID.String()}, {Value: p.Status}, {Value: portWhy(p)}})
+		t.Rows = append(
+			t.Rows,
+			[]fact{
+				{Value: named(p.Name, p.ID.String()), Path: "/ports/" + p.ID.String()},
+				{Value: p.Status},
+				{Value: portWhy(p)},
+			},
+		)
 	}
 	v.Tables = append(v.Tables, t)
 	return nil
@@ -102,7 +153,8 @@ func portWhy(p network.Port) string {
 	return p.WithAgentHosts().StatusViewAt(time.Now()).Sentence()
 }
 
-// provider reads the page of a resource provider: its inventories with their use, and the history of its generation.
+// provider reads the page of a resource provider: its inventories with their use, and the history of its
+// generation.
 func (c *handler) provider(ctx context.Context, q query) (any, error) {
 	id, err := idOf(q, "resource provider")
 	if err != nil {
@@ -112,10 +164,19 @@ func (c *handler) provider(ctx context.Context, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := objectView{Kind: "Resource provider", Name: p.Name, Status: fmt.Sprintf("generation %d", p.Generation), Good: true,
-		Facts: []fact{{Name: "ID", Value: p.UUID}, {Name: "Generation", Value: fmt.Sprint(p.Generation)}}}
+	v := objectView{
+		Kind:   "Resource provider",
+		Name:   p.Name,
+		Status: fmt.Sprintf("generation %d", p.Generation),
+		Good:   true,
+		Facts:  []fact{{Name: "ID", Value: p.UUID}, {Name: "Generation", Value: fmt.Sprint(p.Generation)}},
+	}
 	if p.Parent != "" {
-		v.Facts = append(v.Facts, fact{Name: "Parent", Value: p.Parent, Path: "/providers/" + p.Parent}, fact{Name: "Root", Value: p.Root, Path: "/providers/" + p.Root})
+		v.Facts = append(
+			v.Facts,
+			fact{Name: "Parent", Value: p.Parent, Path: "/providers/" + p.Parent},
+			fact{Name: "Root", Value: p.Root, Path: "/providers/" + p.Root},
+		)
 	}
 	inventories, err := c.Inventory.ProviderInventories(ctx, p.UUID)
 	if err != nil {
@@ -134,7 +195,10 @@ func (c *handler) provider(ctx context.Context, q query) (any, error) {
 }
 
 func inventoryTable(inventories inventory.ProviderInventories, usage inventory.ProviderUsage) table {
-	t := table{Title: "Inventories", Columns: []string{"Resource class", "Total", "Reserved", "Allocation ratio", "Used"}}
+	t := table{
+		Title:   "Inventories",
+		Columns: []string{"Resource class", "Total", "Reserved", "Allocation ratio", "Used"},
+	}
 	var classes []string
 	for class := range inventories.Classes {
 		classes = append(classes, class)
@@ -142,7 +206,16 @@ func inventoryTable(inventories inventory.ProviderInventories, usage inventory.P
 	slices.Sort(classes)
 	for _, class := range classes[:min(len(classes), maxParts)] {
 		i := inventories.Classes[class]
-		t.Rows = append(t.Rows, []fact{{Value: class}, {Value: fmt.Sprint(i.Total)}, {Value: fmt.Sprint(i.Reserved)}, {Value: fmt.Sprint(i.AllocationRatio)}, {Value: fmt.Sprint(usage.Used[class])}})
+		t.Rows = append(
+			t.Rows,
+			[]fact{
+				{Value: class},
+				{Value: fmt.Sprint(i.Total)},
+				{Value: fmt.Sprint(i.Reserved)},
+				{Value: fmt.Sprint(i.AllocationRatio)},
+				{Value: fmt.Sprint(usage.Used[class])},
+			},
+		)
 	}
 	return t
 }

@@ -14,7 +14,8 @@ import (
 // maxParts is the maximum number of parts of one kind, for example hosts of a reservation, that a page lists.
 const maxParts = 50
 
-// lease reads the page of a lease. Its timeline has the lease, its events and the failed calls for its reservations.
+// lease reads the page of a lease. Its timeline has the lease, its events and the failed calls for its
+// reservations.
 func (c *handler) lease(ctx context.Context, q query) (any, error) {
 	id, err := idOf(q, "lease")
 	if err != nil {
@@ -26,9 +27,21 @@ func (c *handler) lease(ctx context.Context, q query) (any, error) {
 	}
 	now := time.Now()
 	sentence, waits := lease.Explain(l, now)
-	v := objectView{Kind: "Lease", Name: l.Name, Status: string(l.Status), Good: l.Status == lease.Active || l.Status == lease.Terminated, Why: sentence,
-		Temporal: c.temporalURL(contract.LeaseID(l.ID.String())), Facts: []fact{{Name: "ID", Value: l.ID.String()}, {Name: "Project", Value: l.Project},
-			{Name: "User", Value: l.User}, {Name: "Start", Value: utc(l.StartAt)}, {Name: "End", Value: utc(l.EndAt)}, {Name: "Degraded", Value: yesNo(l.Degraded)}}}
+	v := objectView{
+		Kind:   "Lease",
+		Name:   l.Name,
+		Status: string(l.Status),
+		Good:   l.Status == lease.Active || l.Status == lease.Terminated,
+		Why:    sentence,
+		Temporal: c.temporalURL(
+			contract.LeaseID(l.ID.String()),
+		),
+		Facts: []fact{{Name: "ID", Value: l.ID.String()}, {Name: "Project", Value: l.Project},
+			{
+				Name:  "User",
+				Value: l.User,
+			}, {Name: "Start", Value: utc(l.StartAt)}, {Name: "End", Value: utc(l.EndAt)}, {Name: "Degraded", Value: yesNo(l.Degraded)}},
+	}
 	for _, w := range waits {
 		out := wait{For: w.For, Since: w.Since, Deadline: w.Deadline}
 		if other, ok := strings.CutPrefix(w.For, "lease/"); ok {
@@ -62,9 +75,27 @@ func (c *handler) reservationTable(ctx context.Context, l lease.Lease) (table, e
 		if r.Failure != nil {
 			problem = r.Failure.Sentence(time.Now().Truncate(time.Minute))
 		}
-		t.Rows = append(t.Rows, []fact{{Value: r.ID.String()}, {Value: r.Type}, {Value: string(r.Status)}, {Value: holdings(r, names)}, {Value: problem}})
+		t.Rows = append(
+			t.Rows,
+			[]fact{
+				{Value: r.ID.String()},
+				{Value: r.Type},
+				{Value: string(r.Status)},
+				{Value: holdings(r, names)},
+				{Value: problem},
+			},
+		)
 		for _, h := range r.Hosts[:min(len(r.Hosts), maxParts)] {
-			t.Rows = append(t.Rows, []fact{{Value: "host"}, {Value: ""}, {Value: ""}, {Value: names[h], Path: "/hosts/" + strconv.FormatInt(h, 10)}, {Value: ""}})
+			t.Rows = append(
+				t.Rows,
+				[]fact{
+					{Value: "host"},
+					{Value: ""},
+					{Value: ""},
+					{Value: names[h], Path: "/hosts/" + strconv.FormatInt(h, 10)},
+					{Value: ""},
+				},
+			)
 		}
 	}
 	return t, nil
@@ -91,27 +122,61 @@ func holdings(r lease.Reservation, names map[int64]string) string {
 }
 
 // eventTexts says in words what the events of a lease are.
-var eventTexts = map[lease.EventType]string{lease.StartLease: "start", lease.EndLease: "end", lease.BeforeEndLease: "warning before the end"}
+var eventTexts = map[lease.EventType]string{
+	lease.StartLease:     "start",
+	lease.EndLease:       "end",
+	lease.BeforeEndLease: "warning before the end",
+}
 
 func leaseMoments(l lease.Lease, now time.Time) []moment {
 	all := []moment{{At: l.CreatedAt, Part: "lease", Text: "created"}}
 	if l.UpdatedAt != nil {
-		all = append(all, moment{At: *l.UpdatedAt, Part: "lease", Text: "last changed, status " + string(l.Status)})
+		all = append(
+			all,
+			moment{At: *l.UpdatedAt, Part: "lease", Text: "last changed, status " + string(l.Status)},
+		)
 	}
 	for _, e := range l.Events {
-		all = append(all, moment{At: e.At, Part: "lease", Text: eventTexts[e.Type] + " is due: " + string(e.Status)})
+		all = append(
+			all,
+			moment{At: e.At, Part: "lease", Text: eventTexts[e.Type] + " is due: " + string(e.Status)},
+		)
 		if e.UpdatedAt != nil && e.Status != lease.EventUndone {
-			all = append(all, moment{At: *e.UpdatedAt, Part: "lease", Text: eventTexts[e.Type] + " is " + string(e.Status)})
+			all = append(
+				all,
+				moment{At: *e.UpdatedAt, Part: "lease", Text: eventTexts[e.Type] + " is " + string(e.Status)},
+			)
 		}
 	}
 	for _, r := range l.Reservations[:min(len(l.Reservations), maxParts)] {
-		all = append(all, moment{At: r.CreatedAt, Part: "allocation", Text: "reservation of type " + r.Type + " created"})
+		all = append(
+			all,
+			moment{At: r.CreatedAt, Part: "allocation", Text: "reservation of type " + r.Type + " created"},
+		)
 		if r.UpdatedAt != nil {
-			all = append(all, moment{At: *r.UpdatedAt, Part: "allocation", Text: "reservation of type " + r.Type + " is " + string(r.Status)})
+			all = append(
+				all,
+				moment{
+					At:   *r.UpdatedAt,
+					Part: "allocation",
+					Text: "reservation of type " + r.Type + " is " + string(r.Status),
+				},
+			)
 		}
 		if f := r.Failure; f != nil {
-			all = append(all, moment{At: f.Since, Part: "lease", Text: "calls to " + lease.PartyName(f.Party) + " begin to fail: " + f.Call},
-				moment{At: f.LastAt, Part: "lease", Text: fmt.Sprintf("attempt %d fails: %s", f.Attempts, f.Error)})
+			all = append(
+				all,
+				moment{
+					At:   f.Since,
+					Part: "lease",
+					Text: "calls to " + lease.PartyName(f.Party) + " begin to fail: " + f.Call,
+				},
+				moment{
+					At:   f.LastAt,
+					Part: "lease",
+					Text: fmt.Sprintf("attempt %d fails: %s", f.Attempts, f.Error),
+				},
+			)
 		}
 	}
 	return all

@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// port reads the page of a port. Its timeline has the port, its journal entries, the allocations of its device and the leases of its host.
+// port reads the page of a port. Its timeline has the port, its journal entries, the allocations of its
+// device and the leases of its host.
 func (c *handler) port(ctx context.Context, q query) (any, error) {
 	id, err := idOf(q, "port")
 	if err != nil {
@@ -30,13 +31,29 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 	p = p.WithAgentHosts()
 	now := time.Now()
 	s := p.StatusViewAt(now)
-	v := objectView{Kind: "Port", Name: named(p.Name, p.ID.String()), Status: p.Status, Good: p.Status == network.Active, Why: s.Sentence(),
-		Temporal: c.temporalURL(contract.PortID(p.ID.String())), Facts: portFacts(p)}
+	v := objectView{
+		Kind:     "Port",
+		Name:     named(p.Name, p.ID.String()),
+		Status:   p.Status,
+		Good:     p.Status == network.Active,
+		Why:      s.Sentence(),
+		Temporal: c.temporalURL(contract.PortID(p.ID.String())),
+		Facts:    portFacts(p),
+	}
 	for _, w := range s.Waiting {
-		v.Waits = append(v.Waits, wait{For: strings.TrimSpace(w.Entity + " " + w.Host), Since: w.Since, Deadline: w.Deadline})
-		v.Timeline = append(v.Timeline, moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity})
+		v.Waits = append(
+			v.Waits,
+			wait{For: strings.TrimSpace(w.Entity + " " + w.Host), Since: w.Since, Deadline: w.Deadline},
+		)
+		v.Timeline = append(
+			v.Timeline,
+			moment{At: w.Since, Part: "port", Text: "begins to wait for " + w.Entity},
+		)
 		if w.Deadline != nil {
-			v.Timeline = append(v.Timeline, moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity})
+			v.Timeline = append(
+				v.Timeline,
+				moment{At: *w.Deadline, Part: "port", Text: "deadline of " + w.Entity},
+			)
 		}
 	}
 	v.Timeline = append(v.Timeline, moment{At: p.CreatedAt, Part: "port", Text: "created"},
@@ -55,18 +72,32 @@ func (c *handler) port(ctx context.Context, q query) (any, error) {
 }
 
 func portFacts(p network.Port) []fact {
-	facts := []fact{{Name: "ID", Value: p.ID.String()}, {Name: "Project", Value: p.Project}, {Name: "Network", Value: p.Network.String()},
-		{Name: "Host", Value: p.Host}, {Name: "Binding", Value: p.VIF}, {Name: "MAC address", Value: p.MAC}}
+	facts := []fact{
+		{Name: "ID", Value: p.ID.String()},
+		{Name: "Project", Value: p.Project},
+		{Name: "Network", Value: p.Network.String()},
+		{Name: "Host", Value: p.Host},
+		{Name: "Binding", Value: p.VIF},
+		{Name: "MAC address", Value: p.MAC},
+	}
 	var addresses []string
 	for _, a := range p.Addresses {
 		addresses = append(addresses, a.IP.String())
 	}
-	return append(facts, fact{Name: "Addresses", Value: strings.Join(addresses, ", ")}, fact{Name: "Device owner", Value: p.DeviceOwner}, fact{Name: "Device", Value: p.DeviceID})
+	return append(
+		facts,
+		fact{Name: "Addresses", Value: strings.Join(addresses, ", ")},
+		fact{Name: "Device owner", Value: p.DeviceOwner},
+		fact{Name: "Device", Value: p.DeviceID},
+	)
 }
 
 // addJournal adds the newest journal entries of an object to the timeline.
 func (c *handler) addJournal(ctx context.Context, v *objectView, object string) error {
-	entries, err := c.Journal.JournalEntries(ctx, journalstore.EntryFilter{Object: object, Newest: true, Limit: maxMoments + 1})
+	entries, err := c.Journal.JournalEntries(
+		ctx,
+		journalstore.EntryFilter{Object: object, Newest: true, Limit: maxMoments + 1},
+	)
 	if err != nil {
 		return err
 	}
@@ -76,12 +107,36 @@ func (c *handler) addJournal(ctx context.Context, v *objectView, object string) 
 	for _, e := range entries {
 		path := fmt.Sprintf("/entries/%d", e.Seq)
 		name := fmt.Sprintf("entry %d: %s %s", e.Seq, e.Operation, e.Object.Type)
-		v.Timeline = append(v.Timeline, moment{At: e.CreatedAt, Part: "journal", Text: name + " recorded", Path: path})
+		v.Timeline = append(
+			v.Timeline,
+			moment{
+				At:   e.CreatedAt,
+				Part: "journal",
+				Text: name + " recorded",
+				Path: path,
+			},
+		)
 		switch {
 		case e.FinishedAt != nil:
-			v.Timeline = append(v.Timeline, moment{At: *e.FinishedAt, Part: "journal", Text: name + " completed", Path: path})
+			v.Timeline = append(
+				v.Timeline,
+				moment{
+					At:   *e.FinishedAt,
+					Part: "journal",
+					Text: name + " completed",
+					Path: path,
+				},
+			)
 		case e.State == journal.Failed && e.TakenAt != nil:
-			v.Timeline = append(v.Timeline, moment{At: *e.TakenAt, Part: "journal", Text: name + " failed: " + e.LastError, Path: path})
+			v.Timeline = append(
+				v.Timeline,
+				moment{
+					At:   *e.TakenAt,
+					Part: "journal",
+					Text: name + " failed: " + e.LastError,
+					Path: path,
+				},
+			)
 		}
 	}
 	return nil
@@ -100,7 +155,11 @@ func (c *handler) addConsumer(ctx context.Context, v *objectView, consumer strin
 		changes, v.Omitted = changes[:maxMoments], true
 	}
 	for _, g := range changes {
-		m := moment{At: g.At, Part: "allocation", Text: fmt.Sprintf("%s by %s: consumer generation %s", g.Cause, g.Actor, shift(g.Consumer))}
+		m := moment{
+			At:   g.At,
+			Part: "allocation",
+			Text: fmt.Sprintf("%s by %s: consumer generation %s", g.Cause, g.Actor, shift(g.Consumer)),
+		}
 		if g.Provider != nil {
 			m.Path = "/providers/" + g.Provider.UUID
 		}
@@ -121,7 +180,15 @@ func (c *handler) addHostLeases(ctx context.Context, v *objectView, hostname str
 	if err != nil || id == 0 {
 		return err
 	}
-	hosts, err := c.Lease.HostCalendar(ctx, leasestore.Calendar{Host: id, Limit: 1, From: now.Add(-leaseWindow), To: now.Add(leaseWindow)})
+	hosts, err := c.Lease.HostCalendar(
+		ctx,
+		leasestore.Calendar{
+			Host:  id,
+			Limit: 1,
+			From:  now.Add(-leaseWindow),
+			To:    now.Add(leaseWindow),
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -140,8 +207,21 @@ func (c *handler) addHostLeases(ctx context.Context, v *objectView, hostname str
 func bookingMoments(bookings []leasestore.Booking) (all []moment) {
 	for _, b := range bookings {
 		path := "/leases/" + b.Lease.String()
-		all = append(all, moment{At: b.Start, Part: "lease", Text: fmt.Sprintf("lease %s gets the host", b.Name), Path: path},
-			moment{At: b.End, Part: "lease", Text: fmt.Sprintf("lease %s leaves the host", b.Name), Path: path})
+		all = append(
+			all,
+			moment{
+				At:   b.Start,
+				Part: "lease",
+				Text: fmt.Sprintf("lease %s gets the host", b.Name),
+				Path: path,
+			},
+			moment{
+				At:   b.End,
+				Part: "lease",
+				Text: fmt.Sprintf("lease %s leaves the host", b.Name),
+				Path: path,
+			},
+		)
 	}
 	return all
 }

@@ -49,7 +49,8 @@ type navLink struct {
 	Current    bool
 }
 
-// securityHeaders are the headers of each document. The policy allows no inline script or style, no content of other sites, and no frame.
+// securityHeaders are the headers of each document. The policy allows no inline script or style, no content
+// of other sites, and no frame.
 var securityHeaders = map[string]string{
 	"Content-Type": "text/html; charset=utf-8",
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -62,7 +63,8 @@ var securityHeaders = map[string]string{
 	"Vary":                         "Accept",
 }
 
-// show returns the handler of a page. A request for text/event-stream gets the stream of the page, every other request the document.
+// show returns the handler of a page. A request for text/event-stream gets the stream of the page, every
+// other request the document.
 func (c *handler) show(p page) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		q := query{r.PathValue, r.URL.Query(), basePath(r)}
@@ -88,7 +90,8 @@ func (c *handler) show(p page) osapi.Handler {
 	}
 }
 
-// pathValues returns a function that returns the values of the path segments of a request. The function may be used after the request.
+// pathValues returns a function that returns the values of the path segments of a request. The function may
+// be used after the request.
 func pathValues(pattern string, r *http.Request) func(string) string {
 	values := map[string]string{}
 	for part := range strings.SplitSeq(pattern, "/") {
@@ -145,7 +148,10 @@ func (c *handler) frameOf(r *http.Request, title string) frame {
 	path := strings.TrimPrefix(r.URL.Path, prefix)
 	for _, p := range c.pages() {
 		if p.nav != "" {
-			f.Nav = append(f.Nav, navLink{f.Base + p.path, p.nav, p.path == path || p.path == "/" && path == ""})
+			f.Nav = append(
+				f.Nav,
+				navLink{f.Base + p.path, p.nav, p.path == path || p.path == "/" && path == ""},
+			)
 		}
 	}
 	return f
@@ -168,7 +174,8 @@ func setHeaders(r *http.Request) {
 	}
 }
 
-// fail writes an error: to a browser as a document, to other clients as JSON. If a browser is not logged in, the document is the login form.
+// fail writes an error: to a browser as a document, to other clients as JSON. If a browser is not logged in,
+// the document is the login form.
 func (c *handler) fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	if !isBrowser(r) {
 		osapi.WriteError(w, r, e)

@@ -16,7 +16,8 @@ type projectionsView struct {
 	Late        string // how late the most overdue step is; empty: no step is overdue
 }
 
-// projection is what berth makes from its rows outside the database, with the result of the last comparison with the rows.
+// projection is what berth makes from its rows outside the database, with the result of the last comparison
+// with the rows.
 type projection struct {
 	Name, Hint string
 	Health     string // in step, drift, or not compared yet
@@ -44,8 +45,17 @@ func (c *handler) projections(ctx context.Context, _ query) (any, error) {
 		v.Late = age(late)
 	}
 	for _, p := range found {
-		out := projection{Name: "Workflow executions in Temporal", Hint: "Each row that needs a workflow has one open execution.", ComparedAt: p.ComparedAt, Rows: p.Compared,
-			Counts: []fact{count("rows without an execution", p.Unattended), count("executions without a row", p.Orphans)}, Examples: p.Examples}
+		out := projection{
+			Name:       "Workflow executions in Temporal",
+			Hint:       "Each row that needs a workflow has one open execution.",
+			ComparedAt: p.ComparedAt,
+			Rows:       p.Compared,
+			Counts: []fact{
+				count("rows without an execution", p.Unattended),
+				count("executions without a row", p.Orphans),
+			},
+			Examples: p.Examples,
+		}
 		switch p.Name {
 		case outbox.Usage:
 			out.Name, out.Hint = "Usage of inventories", "The usage of each inventory is the sum of the allocations from it."
@@ -70,11 +80,28 @@ func (c *handler) controllerProjection(ctx context.Context) (projection, error) 
 	}
 	var rows, missing, different, extra int64
 	for _, t := range audit.Progress {
-		rows, missing, different, extra = rows+int64(t.Total), missing+int64(t.Missing), different+int64(t.Different), extra+int64(t.Extra)
+		rows, missing, different, extra = rows+int64(
+			t.Total,
+		), missing+int64(
+			t.Missing,
+		), different+int64(
+			t.Different,
+		), extra+int64(
+			t.Extra,
+		)
 	}
-	p := projection{Name: "Objects at the controller", Hint: "OpenDaylight has the same objects as the rows; the last audit has compared them.", ComparedAt: audit.FinishedAt,
-		Rows: rows, Counts: []fact{count("missing objects", missing), count("different objects", different), count("extra objects", extra)},
-		Health: health(audit.FinishedAt, missing+different+extra)}
+	p := projection{
+		Name:       "Objects at the controller",
+		Hint:       "OpenDaylight has the same objects as the rows; the last audit has compared them.",
+		ComparedAt: audit.FinishedAt,
+		Rows:       rows,
+		Counts: []fact{
+			count("missing objects", missing),
+			count("different objects", different),
+			count("extra objects", extra),
+		},
+		Health: health(audit.FinishedAt, missing+different+extra),
+	}
 	findings, err := c.Mirror.Findings(ctx, audit.ID, journal.Ref{}, maxExamples)
 	for _, f := range findings {
 		p.Examples = append(p.Examples, fmt.Sprintf("%s %s/%s", f.Kind, f.Object.Type, f.Object.ID))

@@ -11,7 +11,11 @@ import (
 	"berth/internal/store/storetest"
 )
 
-var screenshots = flag.String("screenshots", "", "folder into which TestScreenshots writes the pictures of the documentation")
+var screenshots = flag.String(
+	"screenshots",
+	"",
+	"folder into which TestScreenshots writes the pictures of the documentation",
+)
 
 // documented lists the pages of which the documentation has a picture.
 var documented = []string{"waiting", "port", "calendar", "journal", "projections"}
@@ -19,7 +23,8 @@ var documented = []string{"waiting", "port", "calendar", "journal", "projections
 // maxPicture is the maximum size of a picture, in bytes.
 const maxPicture = 150_000
 
-// picturesque gives the objects of an estate the names, ages and history that objects have after some days of work.
+// picturesque gives the objects of an estate the names, ages and history that objects have after some days of
+// work.
 const picturesque = `
 	update port set name = 'cache' where name like '<%';
 	update journal_entry set name = 'cache' where name like '<%';
@@ -28,7 +33,8 @@ const picturesque = `
 	select 'port', md5(i::text), 'create', '{}', '{}', 'demo', '', 'completed', now() - i * interval '40 seconds', now() - i * interval '40 seconds' + (abs(sin(i / 9.0)) * 2 + 0.2) * interval '1 second'
 	from generate_series(1, 150) i;`
 
-// TestScreenshots writes the pictures of the documentation if a folder is given. Otherwise it checks that the pictures exist and are small.
+// TestScreenshots writes the pictures of the documentation if a folder is given. Otherwise it checks that the
+// pictures exist and are small.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	if *screenshots != "" {
@@ -47,7 +53,13 @@ func TestScreenshots(t *testing.T) {
 	for _, name := range documented {
 		file, err := os.Stat("../../../docs/images/console-" + name + ".png")
 		if err != nil || file.Size() > maxPicture {
-			t.Errorf("picture of the page %s: got %v, error %v; want a file of at most %d bytes: run make screenshots", name, file, err, maxPicture)
+			t.Errorf(
+				"picture of the page %s: got %v, error %v; want a file of at most %d bytes: run make screenshots",
+				name,
+				file,
+				err,
+				maxPicture,
+			)
 		}
 	}
 }

@@ -27,8 +27,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"short": text.Excerpt[string],
 }).ParseFS(templateFiles, "templates/*.html"))
 
-// staticFile is a static file with the hash of its content. All answers share the content, because clients without a token can ask for it, and
-// can have many answers that they do not read.
+// staticFile is a static file with the hash of its content. All answers share the content, because clients
+// without a token can ask for it, and can have many answers that they do not read.
 type staticFile struct {
 	content []byte
 	hash    string
@@ -51,8 +51,8 @@ var assets = func() map[string]staticFile {
 	return all
 }()
 
-// asset returns the path of a static file below the path of the console. The path changes when the content of the file changes, so
-// browsers may cache the file.
+// asset returns the path of a static file below the path of the console. The path changes when the content of
+// the file changes, so browsers may cache the file.
 func asset(name string) string { return "/static/" + name + "?v=" + assets[name].hash }
 
 // serveStatic sends a static file.

@@ -17,13 +17,17 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) WriteHeader(int)             {}
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// Clients without a token may ask for the static files, and may read the answers slowly. TestStatic_AnswersShareTheContent does not run in
-// parallel with other tests, because it measures the memory of the process.
+// Clients without a token may ask for the static files, and may read the answers slowly.
+// TestStatic_AnswersShareTheContent does not run in parallel with other tests, because it measures the memory
+// of the process.
 func TestStatic_AnswersShareTheContent(t *testing.T) {
 	api := console.New(console.Options{Identity: identity.Noauth{}, Live: console.NewLive()})
 	w := httptest.NewRecorder()
 	ask := func(w http.ResponseWriter) {
-		api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/static/htmx.min.js", nil))
+		api.ServeHTTP(
+			w,
+			httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/static/htmx.min.js", nil),
+		)
 	}
 	if ask(w); w.Code != http.StatusOK {
 		t.Fatalf("GET a static file: got %d, want 200", w.Code)
@@ -36,6 +40,10 @@ func TestStatic_AnswersShareTheContent(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / requests; each > uint64(w.Body.Len()/2) {
-		t.Errorf("memory for each answer with a file of %d bytes: got %d bytes, want far less than the file", w.Body.Len(), each)
+		t.Errorf(
+			"memory for each answer with a file of %d bytes: got %d bytes, want far less than the file",
+			w.Body.Len(),
+			each,
+		)
 	}
 }

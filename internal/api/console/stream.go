@@ -15,12 +15,16 @@ import (
 // streamWriteTimeout is the maximum time in which a browser must accept one event.
 const streamWriteTimeout = 30 * time.Second
 
-// stream returns the body of a response that sends the page whenever it changes. The parameter `seen` is the hash of the content that the
-// browser shows already.
+// stream returns the body of a response that sends the page whenever it changes. The parameter `seen` is the
+// hash of the content that the browser shows already.
 func (c *handler) stream(r *http.Request, key string, render render) (int, any, error) {
 	changed, current, leave, ok := c.Live.watch(key, render)
 	if !ok {
-		e := osapi.Fault(http.StatusServiceUnavailable, "", "The console has as many live pages as it can have. Reload the page to see its present state.")
+		e := osapi.Fault(
+			http.StatusServiceUnavailable,
+			"",
+			"The console has as many live pages as it can have. Reload the page to see its present state.",
+		)
 		e.RetryAfter = 30
 		return 0, nil, e
 	}
@@ -35,7 +39,13 @@ func (c *handler) stream(r *http.Request, key string, render render) (int, any, 
 }
 
 // send sends events until the client disconnects, the process stops or the token is no longer valid.
-func (c *handler) send(w eventWriter, r *http.Request, seen string, changed <-chan struct{}, current func() rendering) {
+func (c *handler) send(
+	w eventWriter,
+	r *http.Request,
+	seen string,
+	changed <-chan struct{},
+	current func() rendering,
+) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx must not collect the events
 	beat := time.NewTicker(c.Live.Heartbeat)
@@ -86,8 +96,8 @@ type eventWriter struct {
 	control *http.ResponseController
 }
 
-// lineEnds replaces the three ends of a line in a stream by a line feed. A browser ends a line at a carriage return too, so a name with one
-// would otherwise add fields and whole events of its choice to the stream.
+// lineEnds replaces the three ends of a line in a stream by a line feed. A browser ends a line at a carriage
+// return too, so a name with one would otherwise add fields and whole events of its choice to the stream.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // event writes an event with an ID and a text.
@@ -107,13 +117,15 @@ func (w eventWriter) event(name, id, text string) error {
 // comment writes a comment, which browsers ignore.
 func (w eventWriter) comment() error { return w.flush([]byte(": the page has not changed\n\n")) }
 
-// flush sends bytes at once. Before, it extends the deadlines of the connection, which the server sets for requests with an end. If the
-// server could not extend them, it would end the stream after its read timeout or its write timeout.
+// flush sends bytes at once. Before, it extends the deadlines of the connection, which the server sets for
+// requests with an end. If the server could not extend them, it would end the stream after its read timeout
+// or its write timeout.
 func (w eventWriter) flush(p []byte) error {
 	if err := w.control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if err := w.control.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := w.control.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := w.Write(p); err != nil {

@@ -35,7 +35,8 @@ type waitingParty struct {
 
 type waitingGroup struct {
 	reportstore.WaitingGroup
-	ID    string // of the HTML element; it stays the same, so that the element keeps the focus when the page changes
+	// of the HTML element; it stays the same, so that the element keeps the focus when the page changes
+	ID    string
 	Label string
 	Age   string
 	Path  string // page with the waiting objects, below the path of the console; empty: none
@@ -46,17 +47,41 @@ var parties = []struct {
 	party       reportstore.Party
 	title, hint string
 }{
-	{reportstore.Agent, "Agents", "The ports and trunks become ACTIVE when these agents report that they have done their part."},
-	{reportstore.Host, "Hosts", "No live agent on these hosts can bind the port. A port binds again when a suitable agent reports."},
+	{
+		reportstore.Agent,
+		"Agents",
+		"The ports and trunks become ACTIVE when these agents report that they have done their part.",
+	},
+	{
+		reportstore.Host,
+		"Hosts",
+		"No live agent on these hosts can bind the port. A port binds again when a suitable agent reports.",
+	},
 	{reportstore.Controller, "Controller", "OpenDaylight has not got these changes yet."},
-	{reportstore.EarlierEntry, "Earlier journal entries", "These changes follow after the entries for which they wait."},
-	{reportstore.Administrator, "Administrators", "The controller has refused these entries. Retry or skip them with starter."},
-	{reportstore.Service, "Nova, Neutron and Keystone", "Calls for reservations have failed. berth repeats them."},
+	{
+		reportstore.EarlierEntry,
+		"Earlier journal entries",
+		"These changes follow after the entries for which they wait.",
+	},
+	{
+		reportstore.Administrator,
+		"Administrators",
+		"The controller has refused these entries. Retry or skip them with starter.",
+	},
+	{
+		reportstore.Service,
+		"Nova, Neutron and Keystone",
+		"Calls for reservations have failed. berth repeats them.",
+	},
 	{reportstore.Nova, "Nova", "Nova has not got these events about ports yet."},
 	{reportstore.RabbitMQ, "RabbitMQ", "The agents have not got these notifications yet."},
 	{reportstore.Webhook, "Webhook", "The webhook has not got these notifications yet."},
 	{reportstore.Temporal, "Temporal", "The relay has not delivered these notes yet."},
-	{reportstore.Worker, "Workers or other leases", "A step of these leases is overdue: a worker must take it, or another lease must leave its host first."},
+	{
+		reportstore.Worker,
+		"Workers or other leases",
+		"A step of these leases is overdue: a worker must take it, or another lease must leave its host first.",
+	},
 }
 
 // waiting reads what waits, grouped by the party for which it waits.
@@ -89,7 +114,9 @@ func (c *handler) waiting(ctx context.Context, _ query) (any, error) {
 
 func groupView(g reportstore.WaitingGroup, now time.Time) waitingGroup {
 	w := waitingGroup{WaitingGroup: g, Label: partyLabel(g.Party, g.Name, g.Host),
-		ID: "group-" + hashOf([]byte(strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")))}
+		ID: "group-" + hashOf(
+			[]byte(strings.Join([]string{string(g.Party), g.Name, g.Host, g.Objects}, "/")),
+		)}
 	if g.Oldest != nil {
 		w.Age = age(now.Sub(*g.Oldest))
 	}
@@ -129,11 +156,17 @@ func partyLabel(p reportstore.Party, name, host string) string {
 	case reportstore.Worker:
 		return "a worker, or another lease"
 	default:
-		return map[reportstore.Party]string{reportstore.Nova: "Nova", reportstore.RabbitMQ: "RabbitMQ", reportstore.Webhook: "the webhook", reportstore.Temporal: "Temporal"}[p]
+		return map[reportstore.Party]string{
+			reportstore.Nova:     "Nova",
+			reportstore.RabbitMQ: "RabbitMQ",
+			reportstore.Webhook:  "the webhook",
+			reportstore.Temporal: "Temporal",
+		}[p]
 	}
 }
 
-// age returns a duration in its largest unit, rounded down. The text changes rarely, because each change of a page is sent to all viewers.
+// age returns a duration in its largest unit, rounded down. The text changes rarely, because each change of a
+// page is sent to all viewers.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -166,7 +199,12 @@ type waitingObject struct {
 
 // waitingObjects reads one page of the objects that wait for a party.
 func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
-	w := reportstore.WaitingQuery{Party: reportstore.Party(q.path("party")), Name: q.values.Get("name"), Host: q.values.Get("host"), Limit: pageSize}
+	w := reportstore.WaitingQuery{
+		Party: reportstore.Party(q.path("party")),
+		Name:  q.values.Get("name"),
+		Host:  q.values.Get("host"),
+		Limit: pageSize,
+	}
 	if after := q.values.Get("after"); after != "" {
 		id, ok := osapi.UUID(after)
 		if !ok {
@@ -188,7 +226,13 @@ func (c *handler) waitingObjects(ctx context.Context, q query) (any, error) {
 		v.Objects = append(v.Objects, out)
 	}
 	if next != [16]byte{} {
-		v.Next = "/waiting/" + url.PathEscape(q.path("party")) + "?" + url.Values{"name": {w.Name}, "host": {w.Host}, "after": {next.String()}}.Encode()
+		v.Next = "/waiting/" + url.PathEscape(
+			q.path("party"),
+		) + "?" + url.Values{
+			"name":  {w.Name},
+			"host":  {w.Host},
+			"after": {next.String()},
+		}.Encode()
 	}
 	return v, nil
 }
