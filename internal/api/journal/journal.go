@@ -1,6 +1,6 @@
-// Package journal is the administrators' API of the OpenDaylight journal, at /journal/v1. With this API, administrators list journal
-// entries, see why an entry waits, retry or skip failed entries, pause and resume the journal, and start runs: full syncs, recoveries,
-// audits and repairs.
+// Package journal is the administrators' API of the OpenDaylight journal, at /journal/v1. With this API,
+// administrators list journal entries, see why an entry waits, retry or skip failed entries, pause and resume
+// the journal, and start runs: full syncs, recoveries, audits and repairs.
 package journal
 
 import (
@@ -18,7 +18,8 @@ import (
 	"berth/internal/store/mirrorstore"
 )
 
-// New returns the API, which uses the journal entries in the store `entries`, and the full syncs, recoveries, audits and repairs in `runs`.
+// New returns the API, which uses the journal entries in the store `entries`, and the full syncs, recoveries,
+// audits and repairs in `runs`.
 func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authenticator) *osapi.API {
 	h := handlers{entries, runs}
 	return &osapi.API{
@@ -28,14 +29,39 @@ func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authe
 		Fail:     osapi.WriteError,
 		Routes: []osapi.Route{
 			{Method: http.MethodGet, Path: "/entries", Handle: osapi.AdminOrServiceOnly(h.list)},
-			{Method: http.MethodPost, Path: "/entries", Handle: osapi.AdminOrServiceOnly(h.record), LargeBody: true},
+			{
+				Method:    http.MethodPost,
+				Path:      "/entries",
+				Handle:    osapi.AdminOrServiceOnly(h.record),
+				LargeBody: true,
+			},
 			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: osapi.AdminOrServiceOnly(h.show)},
-			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: osapi.AdminOnly(h.retry), Repeatable: true},
-			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: osapi.AdminOnly(h.skip), Repeatable: true},
+			{
+				Method:     http.MethodPost,
+				Path:       "/entries/{seq}/retry",
+				Handle:     osapi.AdminOnly(h.retry),
+				Repeatable: true,
+			},
+			{
+				Method:     http.MethodPost,
+				Path:       "/entries/{seq}/skip",
+				Handle:     osapi.AdminOnly(h.skip),
+				Repeatable: true,
+			},
 			{Method: http.MethodGet, Path: "/analysis", Handle: osapi.AdminOnly(h.analysis)},
 			{Method: http.MethodGet, Path: "/pause", Handle: osapi.AdminOnly(h.showPause)},
-			{Method: http.MethodPost, Path: "/pause", Handle: osapi.AdminOnly(h.pause), Repeatable: true},
-			{Method: http.MethodPost, Path: "/resume", Handle: osapi.AdminOnly(h.resume), Repeatable: true},
+			{
+				Method:     http.MethodPost,
+				Path:       "/pause",
+				Handle:     osapi.AdminOnly(h.pause),
+				Repeatable: true,
+			},
+			{
+				Method:     http.MethodPost,
+				Path:       "/resume",
+				Handle:     osapi.AdminOnly(h.resume),
+				Repeatable: true,
+			},
 			{Method: http.MethodGet, Path: "/runs", Handle: osapi.AdminOnly(h.listRuns)},
 			{Method: http.MethodPost, Path: "/runs", Handle: osapi.AdminOnly(h.startRun)},
 			{Method: http.MethodGet, Path: "/runs/{id}", Handle: osapi.AdminOnly(h.showRun)},
@@ -59,14 +85,29 @@ type entry struct {
 	CreatedAt  time.Time         `json:"created_at"`
 	TakenAt    *time.Time        `json:"taken_at"`
 	FinishedAt *time.Time        `json:"finished_at"`
-	RetryAt    *time.Time        `json:"retry_at"`   // time of the next attempt
-	CarriedBy  *int64            `json:"carried_by"` // the entry whose workflow made the last attempt; null: the entry's own workflow made it
+	RetryAt    *time.Time        `json:"retry_at"` // time of the next attempt
+	// the entry whose workflow made the last attempt; null: the entry's own workflow made it
+	CarriedBy *int64 `json:"carried_by"`
 }
 
 func entryOf(e journal.Entry) entry {
-	return entry{Seq: e.Seq, Operation: e.Operation, Type: e.Object.Type, Object: e.Object.ID, Name: e.Name, Project: e.Project,
-		State: e.State, Attempts: e.Attempt, Failures: e.Failures, LastError: e.LastError,
-		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt, CarriedBy: e.SentBy}
+	return entry{
+		Seq:        e.Seq,
+		Operation:  e.Operation,
+		Type:       e.Object.Type,
+		Object:     e.Object.ID,
+		Name:       e.Name,
+		Project:    e.Project,
+		State:      e.State,
+		Attempts:   e.Attempt,
+		Failures:   e.Failures,
+		LastError:  e.LastError,
+		CreatedAt:  e.CreatedAt,
+		TakenAt:    e.TakenAt,
+		FinishedAt: e.FinishedAt,
+		RetryAt:    e.RetryAt,
+		CarriedBy:  e.SentBy,
+	}
 }
 
 // entryDetails is the JSON format of a single entry.
@@ -106,10 +147,24 @@ type waiting struct {
 	Deadline *time.Time `json:"deadline"`
 }
 
-func detailsOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.OperatorDecision, p *journal.Pause) map[string]entryDetails {
-	s := entryDetails{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Audit: []decision{}, Why: why{Sentence: journal.Sentence(e, blockers, p), Waiting: []waiting{}}}
+func detailsOf(
+	e journal.Entry,
+	blockers []journal.Blocker,
+	decisions []journal.OperatorDecision,
+	p *journal.Pause,
+) map[string]entryDetails {
+	s := entryDetails{
+		entry:    entryOf(e),
+		Data:     e.Data,
+		Blockers: []blocker{},
+		Audit:    []decision{},
+		Why:      why{Sentence: journal.Sentence(e, blockers, p), Waiting: []waiting{}},
+	}
 	for _, b := range blockers {
-		s.Blockers = append(s.Blockers, blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since})
+		s.Blockers = append(
+			s.Blockers,
+			blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since},
+		)
 	}
 	for _, w := range journal.WaitingFor(e, blockers, p) {
 		s.Why.Waiting = append(s.Why.Waiting, waiting{For: w.For, Since: &w.Since})
@@ -188,8 +243,8 @@ func entryError(seq int64, err error) error {
 	}
 }
 
-// conflict returns the reason of a conflict from an error of the store. conflict drops the prefixes that the store's functions have added
-// to the reason.
+// conflict returns the reason of a conflict from an error of the store. conflict drops the prefixes that the
+// store's functions have added to the reason.
 func conflict(err error) string {
 	_, words, _ := strings.Cut(err.Error(), db.ErrConflict.Error()+": j")
 	return "J" + words
@@ -218,7 +273,8 @@ type reasonBody struct {
 	Reason string `json:"reason"`
 }
 
-// decodeReason reads the body {"reason": "…"}. If the request has no body or the reason is empty, decodeReason returns "no reason given".
+// decodeReason reads the body {"reason": "…"}. If the request has no body or the reason is empty,
+// decodeReason returns "no reason given".
 func decodeReason(r *http.Request) (string, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {

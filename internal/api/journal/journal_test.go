@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// threeEntries returns a store whose journal has three entries: a failed entry of a network, an entry of a port that waits for the failed
-// entry, and a completed entry of another network.
+// threeEntries returns a store whose journal has three entries: a failed entry of a network, an entry of a
+// port that waits for the failed entry, and a completed entry of another network.
 func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 	t.Helper()
 	url := storetest.URL(t)
@@ -54,7 +54,14 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	h.ServeHTTP(w, r)
 	var answer map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-		t.Fatalf("decode the answer to %s %s: status %d, body %q, error %v; want JSON", method, path, w.Code, w.Body, err)
+		t.Fatalf(
+			"decode the answer to %s %s: status %d, body %q, error %v; want JSON",
+			method,
+			path,
+			w.Code,
+			w.Body,
+			err,
+		)
 	}
 	return w.Code, answer
 }
@@ -85,7 +92,13 @@ func TestList_NewestFirstAndFiltered(t *testing.T) {
 				seqs = append(seqs, e.(map[string]any)["seq"])
 			}
 			if status != 200 || answer["entries"] == nil || fmt.Sprint(seqs) != want {
-				t.Errorf("list entries with the query %q: got status %d and entries %v, want 200 and the entries %s", query, status, seqs, want)
+				t.Errorf(
+					"list entries with the query %q: got status %d and entries %v, want 200 and the entries %s",
+					query,
+					status,
+					seqs,
+					want,
+				)
 			}
 		})
 	}
@@ -101,11 +114,33 @@ func TestShow_SaysWhyTheEntryWaits(t *testing.T) {
 	}
 	created := got["created_at"]
 	want := map[string]any{
-		"seq": 2.0, "operation": "create", "object_type": "port", "object_id": "p", "name": "web", "project_id": "demo",
-		"state": "pending", "attempts": 0.0, "failures": 0.0, "last_error": "",
-		"created_at": created, "taken_at": nil, "finished_at": nil, "retry_at": nil, "carried_by": nil, "audit": []any{}, "data": map[string]any{"id": "p"},
-		"blockers": []any{map[string]any{"seq": 1.0, "operation": "create", "object_type": "network", "object_id": "n",
-			"state": "failed", "since": created}},
+		"seq":         2.0,
+		"operation":   "create",
+		"object_type": "port",
+		"object_id":   "p",
+		"name":        "web",
+		"project_id":  "demo",
+		"state":       "pending",
+		"attempts":    0.0,
+		"failures":    0.0,
+		"last_error":  "",
+		"created_at":  created,
+		"taken_at":    nil,
+		"finished_at": nil,
+		"retry_at":    nil,
+		"carried_by":  nil,
+		"audit":       []any{},
+		"data":        map[string]any{"id": "p"},
+		"blockers": []any{
+			map[string]any{
+				"seq":         1.0,
+				"operation":   "create",
+				"object_type": "network",
+				"object_id":   "n",
+				"state":       "failed",
+				"since":       created,
+			},
+		},
 		"berth:why": map[string]any{
 			"sentence": "waits for entry 1 (create network n), which is failed",
 			"waiting":  []any{map[string]any{"for": "journal/1", "since": created, "deadline": nil}},
@@ -120,11 +155,21 @@ func TestRetry_FailedEntryBecomesPending(t *testing.T) {
 	t.Parallel()
 	s, h := threeEntries(t)
 	status, answer := send(t, h, "admin", "POST", "/entries/1/retry", "")
-	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" || got["failures"] != 0.0 {
-		t.Fatalf("retry a failed entry: got %d %v, want 200 with the entry pending and without failures", status, answer)
+	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" ||
+		got["failures"] != 0.0 {
+		t.Fatalf(
+			"retry a failed entry: got %d %v, want 200 with the entry pending and without failures",
+			status,
+			answer,
+		)
 	}
-	if take, err := s.Journal.ClaimEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
-		t.Errorf("claim the retried entry: got %+v, error %v; want the entry in the state processing", take, err)
+	if take, err := s.Journal.ClaimEntry(t.Context(), 1); err != nil ||
+		take.Entry.State != journal.Processing {
+		t.Errorf(
+			"claim the retried entry: got %+v, error %v; want the entry in the state processing",
+			take,
+			err,
+		)
 	}
 }
 
@@ -132,11 +177,20 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	t.Parallel()
 	s, h := threeEntries(t)
 	status, answer := send(t, h, "admin", "POST", "/entries/1/skip", `{"reason": "made by hand"}`)
-	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" || got["last_error"] != "skipped by admin: made by hand" {
-		t.Fatalf("skip a failed entry: got %d %v, want 200 with the entry completed and the reason", status, answer)
+	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" ||
+		got["last_error"] != "skipped by admin: made by hand" {
+		t.Fatalf(
+			"skip a failed entry: got %d %v, want 200 with the entry completed and the reason",
+			status,
+			answer,
+		)
 	}
 	if take, err := s.Journal.ClaimEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
-		t.Errorf("claim the entry that waited for the skipped one: got %+v, error %v; want no blockers", take, err)
+		t.Errorf(
+			"claim the entry that waited for the skipped one: got %+v, error %v; want no blockers",
+			take,
+			err,
+		)
 	}
 	got, _ := answer["entry"].(map[string]any)
 	decisions, _ := got["audit"].([]any)
@@ -144,7 +198,12 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 		t.Fatalf("attribute audit of the skipped entry: got %v, want one decision", got["audit"])
 	}
 	decision, _ := decisions[0].(map[string]any)
-	if d := cmp.Diff(map[string]any{"at": decision["at"], "actor": "admin", "action": "skip", "reason": "made by hand"}, decision); d != "" {
+	if d := cmp.Diff(map[string]any{
+		"at":     decision["at"],
+		"actor":  "admin",
+		"action": "skip",
+		"reason": "made by hand",
+	}, decision); d != "" {
 		t.Error(d)
 	}
 	if status, answer := send(t, h, "admin", "POST", "/entries/1/skip", ""); status != 409 {
@@ -212,7 +271,15 @@ func TestRequest_ErrorStatuses(t *testing.T) {
 			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
 			refusal, _ := answer["error"].(map[string]any)
 			if status != tt.want || refusal["code"] != float64(tt.want) || refusal["message"] == "" {
-				t.Errorf("%s %s with the token %q: got %d %v, want %d with a message", tt.method, tt.path, tt.token, status, answer, tt.want)
+				t.Errorf(
+					"%s %s with the token %q: got %d %v, want %d with a message",
+					tt.method,
+					tt.path,
+					tt.token,
+					status,
+					answer,
+					tt.want,
+				)
 			}
 		})
 	}

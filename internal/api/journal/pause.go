@@ -51,7 +51,11 @@ func (h handlers) resume(r *http.Request) (int, any, error) {
 }
 
 // decidePause applies an administrator's decision to pause or resume the journal.
-func (h handlers) decidePause(r *http.Request, decide func(ctx context.Context, actor, reason string) error, conflict string) (int, any, error) {
+func (h handlers) decidePause(
+	r *http.Request,
+	decide func(ctx context.Context, actor, reason string) error,
+	conflict string,
+) (int, any, error) {
 	reason, err := decodeReason(r)
 	if err != nil {
 		return 0, nil, err

@@ -15,8 +15,8 @@ import (
 // maxChanges is the maximum number of changes in one request.
 const maxChanges = 1000
 
-// change is the JSON format of a change of an object for which berth has no API. If the operation is create or update, the field `data`
-// contains the whole object.
+// change is the JSON format of a change of an object for which berth has no API. If the operation is create
+// or update, the field `data` contains the whole object.
 type change struct {
 	Operation journal.Operation `json:"operation"`
 	Type      string            `json:"object_type"`
@@ -38,7 +38,12 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(body.Entries) == 0 || len(body.Entries) > maxChanges {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'entries' must hold 1 to %d changes.", maxChanges)
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'entries' must hold 1 to %d changes.",
+			maxChanges,
+		)
 	}
 	changes := make([]journal.Change, len(body.Entries))
 	for i, c := range body.Entries {
@@ -50,9 +55,17 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 	entries, err := h.entries.RecordChanges(r.Context(), changes)
 	switch {
 	case errors.Is(err, db.ErrConflict):
-		return 0, nil, osapi.Fault(http.StatusConflict, "", "An object to create already exists; no change was recorded.")
+		return 0, nil, osapi.Fault(
+			http.StatusConflict,
+			"",
+			"An object to create already exists; no change was recorded.",
+		)
 	case errors.Is(err, db.ErrNotFound):
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "An object to update or delete, or the BGPVPN of an association, does not exist; no change was recorded.")
+		return 0, nil, osapi.Fault(
+			http.StatusNotFound,
+			"",
+			"An object to update or delete, or the BGPVPN of an association, does not exist; no change was recorded.",
+		)
 	case err != nil:
 		return 0, nil, err
 	}
@@ -62,10 +75,16 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 // maxText is the maximum length of a name or a project, in bytes.
 const maxText = 255
 
-// changeOf checks a change in a request and converts the change to a journal.Change. changeOf does not check whether the object exists,
-// because the store checks the existence when it records the change.
+// changeOf checks a change in a request and converts the change to a journal.Change. changeOf does not check
+// whether the object exists, because the store checks the existence when it records the change.
 func changeOf(c change) (journal.Change, error) {
-	out := journal.Change{Object: journal.Ref{Type: c.Type, ID: c.Object}, Operation: c.Operation, Data: c.Data, Project: c.Project, Name: c.Name}
+	out := journal.Change{
+		Object:    journal.Ref{Type: c.Type, ID: c.Object},
+		Operation: c.Operation,
+		Data:      c.Data,
+		Project:   c.Project,
+		Name:      c.Name,
+	}
 	_, isUUID := osapi.UUID(c.Object)
 	switch {
 	case !journal.IsKnownType(c.Type) && !journal.IsAssociation(c.Type):
@@ -90,12 +109,21 @@ func changeOf(c change) (journal.Change, error) {
 		Tenant  string  `json:"tenant_id"`
 	}
 	if err := json.Unmarshal(c.Data, &object); err != nil || object.ID == nil || *object.ID != c.Object {
-		return out, errors.New("'data' must be the whole object: its 'id' is the 'object_id', and its name and project are strings")
+		return out, errors.New(
+			"'data' must be the whole object: its 'id' is the 'object_id', and its name and project are strings",
+		)
 	}
 	if err := checkSendable(out); err != nil {
 		return out, err
 	}
-	out.Name, out.Project = cmp.Or(c.Name, emptyIfLong(object.Name)), cmp.Or(c.Project, emptyIfLong(object.Project), emptyIfLong(object.Tenant))
+	out.Name, out.Project = cmp.Or(
+		c.Name,
+		emptyIfLong(object.Name),
+	), cmp.Or(
+		c.Project,
+		emptyIfLong(object.Project),
+		emptyIfLong(object.Tenant),
+	)
 	return out, nil
 }
 

@@ -24,9 +24,24 @@ func TestRecord_CreateUpdateDelete(t *testing.T) {
 	var got []string
 	for _, e := range entries {
 		o := e.(map[string]any)
-		got = append(got, fmt.Sprintf("%v %v %v %v of %v is %v", o["seq"], o["operation"], o["object_type"], o["name"], o["project_id"], o["state"]))
+		got = append(
+			got,
+			fmt.Sprintf(
+				"%v %v %v %v of %v is %v",
+				o["seq"],
+				o["operation"],
+				o["object_type"],
+				o["name"],
+				o["project_id"],
+				o["state"],
+			),
+		)
 	}
-	want := []string{"4 create router edge of demo is pending", "5 update router core of ops is pending", "6 delete router core of ops is pending"}
+	want := []string{
+		"4 create router edge of demo is pending",
+		"5 update router core of ops is pending",
+		"6 delete router core of ops is pending",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -79,7 +94,14 @@ func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 		t.Run(tt.body, func(t *testing.T) {
 			status, answer := send(t, h, "admin", "POST", "/entries", tt.body)
 			if status != tt.status || !strings.Contains(fmt.Sprint(answer), tt.says) {
-				t.Errorf("POST /entries with the body %.200s: got %d %v, want %d and %q", tt.body, status, answer, tt.status, tt.says)
+				t.Errorf(
+					"POST /entries with the body %.200s: got %d %v, want %d and %q",
+					tt.body,
+					status,
+					answer,
+					tt.status,
+					tt.says,
+				)
 			}
 		})
 	}
@@ -101,10 +123,28 @@ func TestRecord_AssociationOfABGPVPN(t *testing.T) {
 		_, shown := send(t, h, "admin", "GET", fmt.Sprintf("/entries/%v", o["seq"]), "")
 		details, _ := shown["entry"].(map[string]any)
 		data, _ := details["data"].(map[string]any)
-		got = append(got, fmt.Sprintf("%v %v %v of %v, routers %v", o["operation"], o["object_type"], o["object_id"] == vpn, o["project_id"], data["routers"]))
+		got = append(
+			got,
+			fmt.Sprintf(
+				"%v %v %v of %v, routers %v",
+				o["operation"],
+				o["object_type"],
+				o["object_id"] == vpn,
+				o["project_id"],
+				data["routers"],
+			),
+		)
 	}
-	want := []string{"create bgpvpn true of demo, routers <nil>", "update bgpvpn true of demo, routers [" + routerID + "]", "update bgpvpn true of demo, routers []"}
+	want := []string{
+		"create bgpvpn true of demo, routers <nil>",
+		"update bgpvpn true of demo, routers [" + routerID + "]",
+		"update bgpvpn true of demo, routers []",
+	}
 	if d := cmp.Diff(want, got); status != 201 || d != "" {
-		t.Errorf("record a BGPVPN and its association: got status %d, want 201; entries (-want +got):\n%s", status, d)
+		t.Errorf(
+			"record a BGPVPN and its association: got status %d, want 201; entries (-want +got):\n%s",
+			status,
+			d,
+		)
 	}
 }

@@ -31,12 +31,27 @@ type run struct {
 }
 
 func runOf(r journal.Run) run {
-	return run{ID: r.ID, Kind: r.Kind, Plan: r.Plan, State: r.State, Actor: r.Actor, Reason: r.Reason, Sentence: r.Sentence(), Note: r.Note,
-		Progress: append([]journal.TypeProgress{}, r.Progress...), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, FinishedAt: r.FinishedAt}
+	return run{
+		ID:       r.ID,
+		Kind:     r.Kind,
+		Plan:     r.Plan,
+		State:    r.State,
+		Actor:    r.Actor,
+		Reason:   r.Reason,
+		Sentence: r.Sentence(),
+		Note:     r.Note,
+		Progress: append(
+			[]journal.TypeProgress{},
+			r.Progress...),
+		CreatedAt:  r.CreatedAt,
+		UpdatedAt:  r.UpdatedAt,
+		FinishedAt: r.FinishedAt,
+	}
 }
 
-// finding is the JSON format of a finding of an audit: an object that the controller lacks, an object that differs from berth's object,
-// or an object that only the controller has. The field `operation` is the operation that repairs the object.
+// finding is the JSON format of a finding of an audit: an object that the controller lacks, an object that
+// differs from berth's object, or an object that only the controller has. The field `operation` is the
+// operation that repairs the object.
 type finding struct {
 	Type       string            `json:"object_type"`
 	Object     string            `json:"object_id"`
@@ -53,8 +68,8 @@ type runBody struct {
 	Reason string `json:"reason"`
 }
 
-// startRun starts a run: a full sync, a recovery, an audit or a repair. If a run of the same kind is active, startRun starts no run and
-// returns the active run.
+// startRun starts a run: a full sync, a recovery, an audit or a repair. If a run of the same kind is active,
+// startRun starts no run and returns the active run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
 	var body runBody
 	if err := osapi.Decode(r, &body); err != nil {
@@ -62,25 +77,57 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	}
 	switch {
 	case !slices.Contains(journal.RunKinds, body.Kind):
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'kind' must be one of %s.", strings.Join(journal.RunKinds, ", "))
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'kind' must be one of %s.",
+			strings.Join(journal.RunKinds, ", "),
+		)
 	case (body.Kind == journal.RepairKind) != (body.Plan != 0):
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'plan' is required for a repair and not allowed otherwise: it is the number of an audit.")
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'plan' is required for a repair and not allowed otherwise: it is the number of an audit.",
+		)
 	case len(body.Reason) > maxReason:
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", maxReason)
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"The reason is longer than %d bytes.",
+			maxReason,
+		)
 	}
 	p, err := h.entries.Paused(r.Context())
 	if err != nil {
 		return 0, nil, err
 	}
 	if p != nil {
-		return 0, nil, osapi.Fault(http.StatusConflict, "", "The run does not start, because %s.", p.Sentence())
+		return 0, nil, osapi.Fault(
+			http.StatusConflict,
+			"",
+			"The run does not start, because %s.",
+			p.Sentence(),
+		)
 	}
-	started, err := h.runs.StartRun(r.Context(), journal.Run{Kind: body.Kind, Plan: body.Plan, Actor: identity.From(r.Context()).User, Reason: body.Reason})
+	started, err := h.runs.StartRun(
+		r.Context(),
+		journal.Run{
+			Kind:   body.Kind,
+			Plan:   body.Plan,
+			Actor:  identity.From(r.Context()).User,
+			Reason: body.Reason,
+		},
+	)
 	switch {
 	case errors.Is(err, db.ErrNotFound):
 		return 0, nil, osapi.Fault(http.StatusNotFound, "", "Audit %d does not exist.", body.Plan)
 	case errors.Is(err, db.ErrConflict):
-		return 0, nil, osapi.Fault(http.StatusConflict, "", "Run %d is not a finished audit, or the repair of another audit is running.", body.Plan)
+		return 0, nil, osapi.Fault(
+			http.StatusConflict,
+			"",
+			"Run %d is not a finished audit, or the repair of another audit is running.",
+			body.Plan,
+		)
 	case err != nil:
 		return 0, nil, err
 	}
@@ -90,7 +137,8 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 // defaultRuns is the maximum number of runs in a list whose request names no limit.
 const defaultRuns = 50
 
-// listRuns lists runs, newest first. The query parameter `before` is the number of the last run on the previous page.
+// listRuns lists runs, newest first. The query parameter `before` is the number of the last run on the
+// previous page.
 func (h handlers) listRuns(r *http.Request) (int, any, error) {
 	before, limit := int64(0), defaultRuns
 	err := readQuery(r.URL.RawQuery, "before and limit", func(name, value string) (known, valid bool) {
@@ -139,8 +187,8 @@ func (h handlers) findRun(r *http.Request) (journal.Run, error) {
 	return found, err
 }
 
-// findings lists the findings of an audit in the order in which a repair would repair them. The query parameter after=TYPE/ID is the
-// object of the last finding on the previous page.
+// findings lists the findings of an audit in the order in which a repair would repair them. The query
+// parameter after=TYPE/ID is the object of the last finding on the previous page.
 func (h handlers) findings(r *http.Request) (int, any, error) {
 	found, err := h.findRun(r)
 	if err != nil {
@@ -156,7 +204,11 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 			after.Type, after.ID, ok = strings.Cut(given[0], "/")
 		}
 		if !ok {
-			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The only query parameter is 'after': TYPE/ID of the previous page's last finding.")
+			return 0, nil, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"The only query parameter is 'after': TYPE/ID of the previous page's last finding.",
+			)
 		}
 	}
 	findings, err := h.runs.Findings(r.Context(), found.ID, after, maxLimit)
@@ -170,8 +222,9 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"findings": all}, nil
 }
 
-// analysis reports how long the newest completed entries took. The query parameter `last` is the number of completed journal entries that
-// analysis evaluates; the query parameter `slowest` is the number of the slowest entries that the answer lists.
+// analysis reports how long the newest completed entries took. The query parameter `last` is the number of
+// completed journal entries that analysis evaluates; the query parameter `slowest` is the number of the
+// slowest entries that the answer lists.
 func (h handlers) analysis(r *http.Request) (int, any, error) {
 	last, slowest := int64(10_000), int64(10)
 	for name, given := range r.URL.Query() {
@@ -183,7 +236,12 @@ func (h handlers) analysis(r *http.Request) (int, any, error) {
 			slowest, ok = positive(given[0])
 		}
 		if !ok || len(given) != 1 || last > 1_000_000 || slowest > maxLimit {
-			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The query parameters are last, 1 to 1000000, and slowest, 1 to %d.", maxLimit)
+			return 0, nil, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"The query parameters are last, 1 to 1000000, and slowest, 1 to %d.",
+				maxLimit,
+			)
 		}
 	}
 	a, err := h.entries.Analyze(r.Context(), int(last), int(slowest))
@@ -206,8 +264,23 @@ type slowEntry struct {
 func analysisOf(a journalstore.Analysis) map[string]any {
 	slowest := make([]slowEntry, len(a.Slowest))
 	for i, e := range a.Slowest {
-		slowest[i] = slowEntry{e.Seq, e.Operation, e.Object.Type, e.Object.ID, e.FinishedAt.Sub(e.CreatedAt).Seconds(), e.Attempt}
+		slowest[i] = slowEntry{
+			e.Seq,
+			e.Operation,
+			e.Object.Type,
+			e.Object.ID,
+			e.FinishedAt.Sub(e.CreatedAt).Seconds(),
+			e.Attempt,
+		}
 	}
-	return map[string]any{"entries": a.Entries, "average": a.Average, "p50": a.P50, "p90": a.P90, "p99": a.P99, "p999": a.P999,
-		"attempts": a.Attempts, "slowest": slowest}
+	return map[string]any{
+		"entries":  a.Entries,
+		"average":  a.Average,
+		"p50":      a.P50,
+		"p90":      a.P90,
+		"p99":      a.P99,
+		"p999":     a.P999,
+		"attempts": a.Attempts,
+		"slowest":  slowest,
+	}
 }

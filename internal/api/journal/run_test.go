@@ -16,27 +16,53 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 	for range 2 {
 		status, answer := send(t, h, "admin", "POST", "/runs", `{"kind":"audit","reason":"doubts"}`)
 		got, _ := answer["run"].(map[string]any)
-		if status != 202 || got["id"] != 1.0 || got["state"] != "running" || got["actor"] != "admin" || got["reason"] != "doubts" {
+		if status != 202 || got["id"] != 1.0 || got["state"] != "running" || got["actor"] != "admin" ||
+			got["reason"] != "doubts" {
 			t.Fatalf("start an audit: got %d %v, want 202 with the running run 1", status, answer)
 		}
 	}
-	found := []journal.Finding{{Object: journal.Ref{Type: "network", ID: "n"}, Kind: journal.Different, Attributes: []string{"mtu"}, Data: []byte(`{}`)}}
+	found := []journal.Finding{
+		{
+			Object:     journal.Ref{Type: "network", ID: "n"},
+			Kind:       journal.Different,
+			Attributes: []string{"mtu"},
+			Data:       []byte(`{}`),
+		},
+	}
 	if err := s.Mirror.SaveFindings(t.Context(), journal.Run{ID: 1}, found); err != nil {
 		t.Fatal(err)
 	}
 
 	_, answer := send(t, h, "admin", "GET", "/runs/1/findings", "")
-	want := []any{map[string]any{"object_type": "network", "object_id": "n", "kind": "different", "attributes": []any{"mtu"}, "operation": "update", "outcome": ""}}
+	want := []any{
+		map[string]any{
+			"object_type": "network",
+			"object_id":   "n",
+			"kind":        "different",
+			"attributes":  []any{"mtu"},
+			"operation":   "update",
+			"outcome":     "",
+		},
+	}
 	if d := cmp.Diff(want, answer["findings"]); d != "" {
 		t.Error(d)
 	}
-	if _, answer := send(t, h, "admin", "GET", "/runs/1/findings?after=network/n", ""); fmt.Sprint(answer["findings"]) != "[]" {
+	if _, answer := send(t, h, "admin", "GET", "/runs/1/findings?after=network/n", ""); fmt.Sprint(
+		answer["findings"],
+	) != "[]" {
 		t.Errorf("findings after the last finding: got %v, want none", answer)
 	}
 	if _, answer := send(t, h, "admin", "GET", "/runs", ""); len(answer["runs"].([]any)) != 1 {
 		t.Errorf("GET /runs: got %v, want one run", answer)
 	}
-	for query, want := range map[string]int{"?before=1": 200, "?limit=5&before=2": 200, "?before=0": 400, "?limit=x": 400, "?state=done": 400, "?limit=1&limit=2": 400} {
+	for query, want := range map[string]int{
+		"?before=1":         200,
+		"?limit=5&before=2": 200,
+		"?before=0":         400,
+		"?limit=x":          400,
+		"?state=done":       400,
+		"?limit=1&limit=2":  400,
+	} {
 		if status, answer := send(t, h, "admin", "GET", "/runs"+query, ""); status != want {
 			t.Errorf("GET /runs%s: got %d %v, want %d", query, status, answer, want)
 		}
@@ -44,8 +70,13 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 	if _, answer := send(t, h, "admin", "GET", "/runs?before=1", ""); len(answer["runs"].([]any)) != 0 {
 		t.Errorf("GET /runs?before=1: got %v, want no run", answer)
 	}
-	if status, answer := send(t, h, "admin", "GET", "/runs/1", ""); status != 200 || !strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
-		t.Errorf("GET /runs/1: got %d %v, want 200 with the sentence that the audit is running", status, answer)
+	if status, answer := send(t, h, "admin", "GET", "/runs/1", ""); status != 200 ||
+		!strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
+		t.Errorf(
+			"GET /runs/1: got %d %v, want 200 with the sentence that the audit is running",
+			status,
+			answer,
+		)
 	}
 }
 
@@ -54,7 +85,9 @@ func TestAnalysis_ReportsDurations(t *testing.T) {
 	_, h := threeEntries(t)
 	status, answer := send(t, h, "admin", "GET", "/analysis?last=10&slowest=1", "")
 	got, _ := answer["analysis"].(map[string]any)
-	if slowest, _ := got["slowest"].([]any); status != 200 || got["entries"] != 1.0 || got["attempts"] != 1.0 || len(slowest) != 1 {
+	if slowest, _ := got["slowest"].([]any); status != 200 || got["entries"] != 1.0 ||
+		got["attempts"] != 1.0 ||
+		len(slowest) != 1 {
 		t.Errorf("GET /analysis: got %d %v, want 200 with one entry and one attempt", status, answer)
 	}
 }
@@ -86,7 +119,16 @@ func TestRun_InvalidRequestIsRefused(t *testing.T) {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
 			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
 			if refusal, _ := answer["error"].(map[string]any); status != tt.want || refusal["message"] == "" {
-				t.Errorf("%s %s with the body %s and the token %s: got %d %v, want %d with a message", tt.method, tt.path, tt.body, tt.token, status, answer, tt.want)
+				t.Errorf(
+					"%s %s with the body %s and the token %s: got %d %v, want %d with a message",
+					tt.method,
+					tt.path,
+					tt.body,
+					tt.token,
+					status,
+					answer,
+					tt.want,
+				)
 			}
 		})
 	}
