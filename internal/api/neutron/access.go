@@ -20,7 +20,8 @@ type access struct {
 	rules  *policy.Rules
 	caller identity.Caller
 	early  map[string]policy.Decision // the decisions for an unknown object, by rule
-	// pending has, for each object in the request's body, the rules of its attributes that depend on the object.
+	// pending has, for each object in the request's body, the rules of its attributes that depend on the
+	// object.
 	pending [][]string
 }
 
@@ -40,7 +41,8 @@ var routeRules = func() map[string]string {
 	rules := map[string]string{}
 	for _, d := range Policy {
 		for _, g := range d.Guards {
-			if _, path, _ := strings.Cut(g, " "); strings.HasPrefix(path, "/v2.0/") && !strings.Contains(path, " ") {
+			if _, path, _ := strings.Cut(g, " "); strings.HasPrefix(path, "/v2.0/") &&
+				!strings.Contains(path, " ") {
 				rules[g] = d.Name
 			}
 		}
@@ -48,20 +50,31 @@ var routeRules = func() map[string]string {
 	return rules
 }()
 
-// objectRoutes are the beginnings of the paths of objects that the handlers hide from a caller who may not see them.
-var objectRoutes = []string{"/v2.0/networks", "/v2.0/subnets", "/v2.0/ports", "/v2.0/trunks", "/v2.0/security-group", "/v2.0/agents", "/v2.0/network-ip-availabilities"}
-
-// hides reports whether the handler of the route answers a caller whom the rule denies: with an empty list, with 404 for an object that the
-// caller does not see, and with 403 for another object.
-func hides(r osapi.Route) bool {
-	scheduling := strings.Contains(r.Path, "/dhcp-")
-	binding := strings.Contains(r.Path, "/bindings/") || strings.HasSuffix(r.Path, "/bindings") && r.Method != http.MethodGet
-	create := r.Method == http.MethodPost && !strings.Contains(r.Path, "/tags")
-	return !scheduling && !binding && !create && slices.ContainsFunc(objectRoutes, func(p string) bool { return strings.HasPrefix(r.Path, p) })
+// objectRoutes are the beginnings of the paths of objects that the handlers hide from a caller who may not
+// see them.
+var objectRoutes = []string{
+	"/v2.0/networks",
+	"/v2.0/subnets",
+	"/v2.0/ports",
+	"/v2.0/trunks",
+	"/v2.0/security-group",
+	"/v2.0/agents",
+	"/v2.0/network-ip-availabilities",
 }
 
-// guard returns the handler of a route with the check of the route's rule. The object of the request is unknown at this time; guard refuses
-// only a caller whom the rule denies for every object.
+// hides reports whether the handler of the route answers a caller whom the rule denies: with an empty list,
+// with 404 for an object that the caller does not see, and with 403 for another object.
+func hides(r osapi.Route) bool {
+	scheduling := strings.Contains(r.Path, "/dhcp-")
+	binding := strings.Contains(r.Path, "/bindings/") ||
+		strings.HasSuffix(r.Path, "/bindings") && r.Method != http.MethodGet
+	create := r.Method == http.MethodPost && !strings.Contains(r.Path, "/tags")
+	return !scheduling && !binding && !create &&
+		slices.ContainsFunc(objectRoutes, func(p string) bool { return strings.HasPrefix(r.Path, p) })
+}
+
+// guard returns the handler of a route with the check of the route's rule. The object of the request is
+// unknown at this time; guard refuses only a caller whom the rule denies for every object.
 func guard(r osapi.Route, p *policy.Policy) osapi.Handler {
 	rule, hidden := routeRules[r.Method+" "+r.Path], hides(r)
 	return func(req *http.Request) (int, any, error) {
@@ -77,7 +90,8 @@ func guard(r osapi.Route, p *policy.Policy) osapi.Handler {
 	}
 }
 
-// forSome decides a rule for an unknown object: Allowed for every object, Denied for every object, or Depends.
+// forSome decides a rule for an unknown object: Allowed for every object, Denied for every object, or
+// Depends.
 func (a *access) forSome(rule string) policy.Decision {
 	d, known := a.early[rule]
 	if !known {
@@ -93,8 +107,9 @@ func (a *access) forAll(rule string) bool { return a.forSome(rule) == policy.All
 // mayChooseProject reports whether the caller may create objects of other projects.
 func (a *access) mayChooseProject() bool { return a.forAll(contextIsAdmin) || a.forAll(serviceRule) }
 
-// require refuses the request unless all rules allow it for the target. The function addParent, if it is not nil, adds the attributes of the
-// object to which the target belongs; require calls it at most once, and only if a decision depends on these attributes.
+// require refuses the request unless all rules allow it for the target. The function addParent, if it is not
+// nil, adds the attributes of the object to which the target belongs; require calls it at most once, and only
+// if a decision depends on these attributes.
 func (a *access) require(rules []string, target policy.Target, addParent func(policy.Target) error) error {
 	for _, rule := range rules {
 		decision := a.rules.DecideEarly(rule, a.caller, target)
@@ -127,8 +142,8 @@ func owned(project string) policy.Target {
 	return policy.Target{"project_id": project, "tenant_id": project}
 }
 
-// outside returns the target for an object outside the SQL filter of the caller's project: an object whose attributes with these names have
-// another project.
+// outside returns the target for an object outside the SQL filter of the caller's project: an object whose
+// attributes with these names have another project.
 func outside(project string, names ...string) policy.Target {
 	t := policy.Target{}
 	for _, name := range append(names, "project_id", "tenant_id") {
@@ -150,9 +165,11 @@ func addNetwork(t policy.Target, n network.Network) {
 
 // targetRule is the part of a resource that decides about its objects.
 type targetRule[N any] struct {
-	of      func(N) policy.Target
-	outside func(project string) policy.Target // an object that the SQL filter of the project does not select; nil: the store has no such filter
-	// parent returns the ID of the object to which an object belongs, such as the network of a port; nil if the rules compare nothing of it.
+	of func(N) policy.Target
+	// an object that the SQL filter of the project does not select; nil: the store has no such filter
+	outside func(project string) policy.Target
+	// parent returns the ID of the object to which an object belongs, such as the network of a port; nil if
+	// the rules compare nothing of it.
 	parent    func(N) uuid.UUID
 	addParent func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error)
 }
@@ -188,8 +205,9 @@ func (res resource[N, C]) permits(r *http.Request, n N, rule string) (bool, erro
 	return len(kept) == 1, err
 }
 
-// listVisible lists the objects that the caller may see. With the default rules, the SQL filter of the store selects them; with rules of the
-// operator's file, listVisible decides for each object, and reads further objects until the page is full.
+// listVisible lists the objects that the caller may see. With the default rules, the SQL filter of the store
+// selects them; with rules of the operator's file, listVisible decides for each object, and reads further
+// objects until the page is full.
 func (res resource[N, C]) listVisible(ctx context.Context, l db.Listing) ([]N, error) {
 	a, rule := accessFrom(ctx), "get_"+res.singular
 	check := false
@@ -199,7 +217,8 @@ func (res resource[N, C]) listVisible(ctx context.Context, l db.Listing) ([]N, e
 	case policy.Depends:
 		l.Project = ownProject(a.caller)
 		check = a.rules.Overridden(rule)
-		if check && (res.target.outside == nil || a.rules.DecideEarly(rule, a.caller, res.target.outside(a.caller.Project)) != policy.Denied) {
+		if check &&
+			(res.target.outside == nil || a.rules.DecideEarly(rule, a.caller, res.target.outside(a.caller.Project)) != policy.Denied) {
 			l.Project = ""
 		}
 	}

@@ -16,15 +16,19 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// agents handles agents and the networks that DHCP agents host. By default, other callers than administrators and services see no agents.
+// agents handles agents and the networks that DHCP agents host. By default, other callers than administrators
+// and services see no agents.
 type agents struct{ store *networkstore.Store }
 
 type agentChange = network.AgentChange
 
 func (a agents) resource() resource[network.Agent, agentChange] {
 	return resource[network.Agent, agentChange]{
-		singular: "agent", notFoundType: string(network.AgentNotFound), attributes: agentAttributes,
-		id: func(n network.Agent) uuid.UUID { return n.ID }, view: viewAgent,
+		singular:     "agent",
+		notFoundType: string(network.AgentNotFound),
+		attributes:   agentAttributes,
+		id:           func(n network.Agent) uuid.UUID { return n.ID },
+		view:         viewAgent,
 		list: func(ctx context.Context, l db.Listing) ([]network.Agent, error) {
 			return a.store.Agents(ctx, l)
 		},
@@ -39,13 +43,33 @@ func (a agents) resource() resource[network.Agent, agentChange] {
 }
 
 var agentAttributes = []attribute.Definition[network.Agent, agentChange]{
-	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
+	{
+		Name:        "id",
+		FilterField: "id",
+		FilterValue: attribute.FilterUUID,
+		Sortable:    true,
+	},
 	{Name: "agent_type", FilterField: "type", Sortable: true},
 	{Name: "host", FilterField: "host", Sortable: true},
 	{Name: "binary", FilterField: "binary", Sortable: true},
 	{Name: "topic", FilterField: "topic", Sortable: true},
-	{Name: "admin_state_up", SettableOn: attribute.OnUpdate, Set: attribute.Into(func(c *agentChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
-	{Name: "description", SettableOn: attribute.OnUpdate, Set: attribute.Into(func(c *agentChange) **string { return &c.Description }, attribute.NullIsEmpty(attribute.Text(255))), FilterField: "description"},
+	{
+		Name:        "admin_state_up",
+		SettableOn:  attribute.OnUpdate,
+		Set:         attribute.Into(func(c *agentChange) **bool { return &c.AdminUp }, attribute.Bool),
+		FilterField: "admin_up",
+		FilterValue: attribute.FilterBool,
+		Sortable:    true,
+	},
+	{
+		Name:       "description",
+		SettableOn: attribute.OnUpdate,
+		Set: attribute.Into(
+			func(c *agentChange) **string { return &c.Description },
+			attribute.NullIsEmpty(attribute.Text(255)),
+		),
+		FilterField: "description",
+	},
 	{Name: "availability_zone", FilterField: "zone"},
 	{Name: "alive", FilterField: "alive", FilterValue: attribute.FilterBool},
 	{Name: "configurations"}, {Name: "resources_synced"},
@@ -53,8 +77,8 @@ var agentAttributes = []attribute.Definition[network.Agent, agentChange]{
 	{Name: heldAttribute}, {Name: awaitedAttribute},
 }
 
-// Attributes of an agent that berth has in addition to Neutron's: berth:held is the number of networks or ports that the agent serves;
-// berth:awaited is the number of ports that wait for a report of the agent.
+// Attributes of an agent that berth has in addition to Neutron's: berth:held is the number of networks or
+// ports that the agent serves; berth:awaited is the number of ports that wait for a report of the agent.
 const (
 	heldAttribute    = "berth:held"
 	awaitedAttribute = "berth:awaited"
@@ -63,10 +87,24 @@ const (
 func viewAgent(a network.Agent, _ *access) object {
 	moment := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
 	return object{
-		"id": a.ID, "agent_type": a.Type, "host": a.Host, "binary": a.Binary, "topic": a.Topic, "description": nullIfEmpty(a.Description),
-		"admin_state_up": a.AdminUp, "alive": a.Alive, "configurations": a.Configurations, "availability_zone": nullIfEmpty(a.Zone),
-		"resources_synced": nil, "created_at": moment(a.CreatedAt), "started_at": moment(a.StartedAt),
-		"heartbeat_timestamp": moment(a.HeartbeatAt), heldAttribute: a.ServedCount, awaitedAttribute: a.AwaitingPorts,
+		"id":                a.ID,
+		"agent_type":        a.Type,
+		"host":              a.Host,
+		"binary":            a.Binary,
+		"topic":             a.Topic,
+		"description":       nullIfEmpty(a.Description),
+		"admin_state_up":    a.AdminUp,
+		"alive":             a.Alive,
+		"configurations":    a.Configurations,
+		"availability_zone": nullIfEmpty(a.Zone),
+		"resources_synced":  nil,
+		"created_at":        moment(a.CreatedAt),
+		"started_at":        moment(a.StartedAt),
+		"heartbeat_timestamp": moment(
+			a.HeartbeatAt,
+		),
+		heldAttribute:    a.ServedCount,
+		awaitedAttribute: a.AwaitingPorts,
 	}
 }
 
@@ -75,7 +113,11 @@ func (a agents) routes() []osapi.Route {
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.listNetworks},
 		{Method: http.MethodPost, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.scheduleNetwork},
-		{Method: http.MethodDelete, Path: "/v2.0/agents/{id}/dhcp-networks/{network}", Handle: a.unscheduleNetwork},
+		{
+			Method: http.MethodDelete,
+			Path:   "/v2.0/agents/{id}/dhcp-networks/{network}",
+			Handle: a.unscheduleNetwork,
+		},
 		{Method: http.MethodGet, Path: "/v2.0/networks/{id}/dhcp-agents", Handle: a.listHostingAgents},
 		{Method: http.MethodGet, Path: res.path(), Handle: res.serveList},
 		{Method: http.MethodGet, Path: res.path() + "/{id}", Handle: res.serveShow},
@@ -136,7 +178,12 @@ func (a agents) unscheduleNetwork(r *http.Request) (int, any, error) {
 	}
 	n, ok := osapi.UUID(strings.ToLower(pathValue(r, "network")))
 	if !ok {
-		return 0, nil, osapi.Fault(http.StatusNotFound, string(network.NetworkNotFound), "Network %s could not be found.", excerpt(pathValue(r, "network")))
+		return 0, nil, osapi.Fault(
+			http.StatusNotFound,
+			string(network.NetworkNotFound),
+			"Network %s could not be found.",
+			excerpt(pathValue(r, "network")),
+		)
 	}
 	return http.StatusNoContent, nil, a.store.UnscheduleNetwork(r.Context(), agent, n)
 }
@@ -151,7 +198,10 @@ func (a agents) listHostingAgents(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	names := requestedFields(r)
-	hosting, err := a.store.Agents(r.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}, Fields: names})
+	hosting, err := a.store.Agents(
+		r.Context(),
+		db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}, Fields: names},
+	)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -26,12 +26,18 @@ func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
 	hosted := agent + "/dhcp-networks"
 
 	if got := c.fault("POST", hosted, `{"network_id":"`+net+`"}`); got != "409 NetworkHostedByDHCPAgent" {
-		t.Errorf("schedule the network to the same agent again: got %s, want 409 NetworkHostedByDHCPAgent", got)
+		t.Errorf(
+			"schedule the network to the same agent again: got %s, want 409 NetworkHostedByDHCPAgent",
+			got,
+		)
 	}
 	c.must(204, "DELETE", hosted+"/"+net, `{}`)
 	why := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)["berth:why"].(object)
 	if n := len(why["waiting"].([]any)); n != 1 {
-		t.Errorf("berth:why of the port after the DHCP agent was unscheduled: got %v, want one entity for whose report the port waits", why)
+		t.Errorf(
+			"berth:why of the port after the DHCP agent was unscheduled: got %v, want one entity for whose report the port waits",
+			why,
+		)
 	}
 	if got := c.fault("DELETE", hosted+"/"+net, ""); got != "409 NetworkNotHostedByDhcpAgent" {
 		t.Errorf("unschedule the network a second time: got %s, want 409 NetworkNotHostedByDhcpAgent", got)
@@ -84,7 +90,8 @@ func TestAgent_FieldsDecideWhetherConfigurationsAreRead(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			c := c.in(t)
 			list := c.must(200, "GET", path+"?fields=host&fields=berth:held", "")["agents"].([]any)
-			if len(list) == 0 || list[0].(object)["host"] == nil || list[0].(object)["configurations"] != nil {
+			if len(list) == 0 || list[0].(object)["host"] == nil ||
+				list[0].(object)["configurations"] != nil {
 				t.Errorf("agents with the fields host and berth:held: got %v", list)
 			}
 			c.must(500, "GET", path+"?fields=host&fields=configurations", "")

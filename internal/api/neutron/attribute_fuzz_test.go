@@ -10,8 +10,8 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// FuzzAttributes decodes one object of each resource from arbitrary JSON. An object is either accepted, or refused with an error of the
-// Networking API that names no Go type.
+// FuzzAttributes decodes one object of each resource from arbitrary JSON. An object is either accepted, or
+// refused with an error of the Networking API that names no Go type.
 func FuzzAttributes(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"a","network_id":"5a000000-0000-4000-8000-000000000001","fixed_ips":[{"ip_address":"10.0.0.1"}],"tags":["a"]}`,
@@ -45,8 +45,15 @@ func decodeAny[N, C any](t *testing.T, res resource[N, C], raw json.RawMessage, 
 	t.Helper()
 	for _, roles := range [][]string{{"admin"}, {"member"}} {
 		_, err := res.decodeObject(raw, verb, identity.Caller{User: "u", Project: "p", Roles: roles})
-		if err != nil && (len(err.Error()) > 4096 || strings.Contains(err.Error(), "json: ") || strings.Contains(err.Error(), "Go value")) {
-			t.Errorf("%s %s from %q: got the error %.300q, want one in the words of the API", verb, res.singular, raw, err)
+		if err != nil &&
+			(len(err.Error()) > 4096 || strings.Contains(err.Error(), "json: ") || strings.Contains(err.Error(), "Go value")) {
+			t.Errorf(
+				"%s %s from %q: got the error %.300q, want one in the words of the API",
+				verb,
+				res.singular,
+				raw,
+				err,
+			)
 		}
 	}
 }

@@ -20,7 +20,8 @@ func (z availabilityZones) routes() []osapi.Route {
 func (z availabilityZones) list(r *http.Request) (int, any, error) {
 	q := r.URL.Query()
 	for _, key := range sortedKeys(q) {
-		if !slices.Contains(listOptions, key) && !slices.Contains([]string{"name", "resource", "state"}, key) {
+		if !slices.Contains(listOptions, key) &&
+			!slices.Contains([]string{"name", "resource", "state"}, key) {
 			return 0, nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(key))
 		}
 	}
@@ -30,7 +31,11 @@ func (z availabilityZones) list(r *http.Request) (int, any, error) {
 	}
 	names, list := requestedFields(r), []object{}
 	for _, zone := range found {
-		view := object{"name": zone.Name, "resource": zone.Resource, "state": map[bool]string{true: "available", false: "unavailable"}[zone.Available]}
+		view := object{
+			"name":     zone.Name,
+			"resource": zone.Resource,
+			"state":    map[bool]string{true: "available", false: "unavailable"}[zone.Available],
+		}
 		matches := true
 		for key, value := range view {
 			matches = matches && (!q.Has(key) || slices.Contains(q[key], value.(string)))

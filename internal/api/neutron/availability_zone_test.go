@@ -13,7 +13,12 @@ import (
 // zoned reports the heartbeat of an agent in an availability zone, and returns the ID of the agent.
 func (c cloud) zoned(kind, host, zone string) string {
 	c.t.Helper()
-	if _, err := c.store.Network.ReportState(c.t.Context(), network.AgentState{Type: kind, Host: host, Zone: zone, Configurations: json.RawMessage(`{}`)}); err != nil {
+	if _, err := c.store.Network.ReportState(c.t.Context(), network.AgentState{
+		Type:           kind,
+		Host:           host,
+		Zone:           zone,
+		Configurations: json.RawMessage(`{}`),
+	}); err != nil {
 		c.t.Fatal(err)
 	}
 	return ids(c.must(200, "GET", "/v2.0/agents?host="+host, ""), "agents")[0]
@@ -32,10 +37,19 @@ func TestAvailabilityZone_ListedFromTheAgents(t *testing.T) {
 	zone := func(name, resource, state string) object {
 		return object{"name": name, "resource": resource, "state": state}
 	}
-	all := []any{zone("east", "network", "unavailable"), zone("nova", "network", "available"), zone("nova", "router", "available")}
+	all := []any{
+		zone("east", "network", "unavailable"),
+		zone("nova", "network", "available"),
+		zone("nova", "router", "available"),
+	}
 	for query, want := range map[string][]any{
-		"": all, "?name=east": all[:1], "?resource=router": all[2:], "?state=available": all[1:], "?state=available&resource=network": all[1:2], "?name=west": {},
-		"?fields=name&name=east": {object{"name": "east"}},
+		"":                                  all,
+		"?name=east":                        all[:1],
+		"?resource=router":                  all[2:],
+		"?state=available":                  all[1:],
+		"?state=available&resource=network": all[1:2],
+		"?name=west":                        {},
+		"?fields=name&name=east":            {object{"name": "east"}},
 	} {
 		t.Run(query, func(t *testing.T) {
 			if d := cmp.Diff(want, c.in(t).as("ann:demo").must(200, "GET", "/v2.0/availability_zones"+query, "")["availability_zones"]); d != "" {
@@ -49,7 +63,8 @@ func TestAvailabilityZone_ListedFromTheAgents(t *testing.T) {
 	if got := c.must(200, "GET", "/v2.0/agents/"+east, "")["agent"].(object)["availability_zone"]; got != "east" {
 		t.Errorf("availability zone of the agent: got %v, want east", got)
 	}
-	if got := ids(c.must(200, "GET", "/v2.0/agents?availability_zone=east", ""), "agents"); len(got) != 1 || got[0] != east {
+	if got := ids(c.must(200, "GET", "/v2.0/agents?availability_zone=east", ""), "agents"); len(got) != 1 ||
+		got[0] != east {
 		t.Errorf("agents in the zone east: got %v, want %s", got, east)
 	}
 }
@@ -63,7 +78,12 @@ func TestAvailabilityZone_HintsChooseTheDHCPAgent(t *testing.T) {
 	networkIn := func(hints string) (id string) {
 		t.Helper()
 		id = c.must(201, "POST", "/v2.0/networks", `{"network":{"availability_zone_hints":`+hints+`}}`)["network"].(object)["id"].(string)
-		c.must(201, "POST", "/v2.0/subnets", `{"subnet":{"network_id":"`+id+`","ip_version":4,"cidr":"10.0.0.0/24"}}`)
+		c.must(
+			201,
+			"POST",
+			"/v2.0/subnets",
+			`{"subnet":{"network_id":"`+id+`","ip_version":4,"cidr":"10.0.0.0/24"}}`,
+		)
 		return id
 	}
 	hosts := func(net string) []string {
@@ -86,7 +106,10 @@ func TestAvailabilityZone_HintsChooseTheDHCPAgent(t *testing.T) {
 		t.Errorf("hints and zones of the network (-want +got):\n%s", d)
 	}
 	if got := hosts(networkIn(`["east","west"]`)); len(got) != 1 || got[0] != west {
-		t.Errorf("DHCP agents of a network that requests both zones: got %v, want the one with fewer networks", got)
+		t.Errorf(
+			"DHCP agents of a network that requests both zones: got %v, want the one with fewer networks",
+			got,
+		)
 	}
 
 	c.must(204, "DELETE", "/v2.0/agents/"+east, "")
@@ -98,7 +121,10 @@ func TestAvailabilityZone_HintsChooseTheDHCPAgent(t *testing.T) {
 // A network that requests no availability zone is served only by DHCP agents in the default zones.
 func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
 	t.Parallel()
-	c := openWith(t, networkstore.Config{DefaultZones: []string{"west", "moon"}}) // has a DHCP agent without a zone
+	c := openWith(
+		t,
+		networkstore.Config{DefaultZones: []string{"west", "moon"}},
+	) // has a DHCP agent without a zone
 	east := c.zoned(network.DHCPAgent, "net-2", "east")
 	expect := func(when, net string, want ...string) {
 		t.Helper()
@@ -109,7 +135,12 @@ func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
 	create := func(body string) string {
 		t.Helper()
 		shown := c.must(201, "POST", "/v2.0/networks", `{"network":`+body+`}`)["network"].(object)
-		c.must(201, "POST", "/v2.0/subnets", `{"subnet":{"network_id":"`+shown["id"].(string)+`","ip_version":4,"cidr":"10.0.0.0/24"}}`)
+		c.must(
+			201,
+			"POST",
+			"/v2.0/subnets",
+			`{"subnet":{"network_id":"`+shown["id"].(string)+`","ip_version":4,"cidr":"10.0.0.0/24"}}`,
+		)
 		return shown["id"].(string)
 	}
 	plain := create(`{}`)
@@ -117,7 +148,9 @@ func TestAvailabilityZone_DefaultZonesChooseTheDHCPAgent(t *testing.T) {
 	expect("that requests the zone east", create(`{"availability_zone_hints":["east"]}`), east)
 	west := c.zoned(network.DHCPAgent, "net-3", "west")
 	expect("without hints after an agent in a default zone reported", plain, west)
-	if hints := c.must(200, "GET", "/v2.0/networks/"+plain, "")["network"].(object)["availability_zone_hints"]; len(hints.([]any)) != 0 {
+	if hints := c.must(200, "GET", "/v2.0/networks/"+plain, "")["network"].(object)["availability_zone_hints"]; len(
+		hints.([]any),
+	) != 0 {
 		t.Errorf("hints of the network that requests no zone: got %v, want none", hints)
 	}
 }

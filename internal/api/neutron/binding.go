@@ -13,22 +13,48 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// bindings handles the bindings of a port to hosts, which Nova uses for live migration. By default, other callers than administrators and
-// services get an empty list of bindings, and may not use the other API paths for port bindings.
+// bindings handles the bindings of a port to hosts, which Nova uses for live migration. By default, other
+// callers than administrators and services get an empty list of bindings, and may not use the other API paths
+// for port bindings.
 type bindings struct{ store *networkstore.Store }
 
 type bindingChange = network.BindingChange
 
-var bindingResource = resource[network.Binding, bindingChange]{singular: "binding", attributes: []attribute.Definition[network.Binding, bindingChange]{
-	{Name: "host", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *bindingChange) **string { return &c.Host }, attribute.NotEmpty(attribute.Line(255)))},
-	{Name: "vnic_type", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *bindingChange) **string { return &c.VNIC }, attribute.VNICType)},
-	{Name: "profile", SettableOn: attribute.OnWrite, Set: func(c *bindingChange, raw json.RawMessage) (err error) {
-		c.Profile, err = attribute.Profile(raw)
-		return err
-	}},
-	{Name: "project_id", SettableOn: attribute.OnCreate, Set: ignoredText[bindingChange]}, {Name: "tenant_id", SettableOn: attribute.OnCreate, Set: ignoredText[bindingChange]},
-	{Name: "vif_type"}, {Name: "vif_details"}, {Name: "status"},
-}}
+var bindingResource = resource[network.Binding, bindingChange]{
+	singular: "binding",
+	attributes: []attribute.Definition[network.Binding, bindingChange]{
+		{
+			Name:       "host",
+			SettableOn: attribute.OnCreate | attribute.Required,
+			Set: attribute.Into(
+				func(c *bindingChange) **string { return &c.Host },
+				attribute.NotEmpty(attribute.Line(255)),
+			),
+		},
+		{
+			Name:       "vnic_type",
+			SettableOn: attribute.OnWrite,
+			Set: attribute.Into(
+				func(c *bindingChange) **string { return &c.VNIC },
+				attribute.VNICType,
+			),
+		},
+		{
+			Name:       "profile",
+			SettableOn: attribute.OnWrite,
+			Set: func(c *bindingChange, raw json.RawMessage) (err error) {
+				c.Profile, err = attribute.Profile(raw)
+				return err
+			},
+		},
+		{
+			Name:       "project_id",
+			SettableOn: attribute.OnCreate,
+			Set:        ignoredText[bindingChange],
+		}, {Name: "tenant_id", SettableOn: attribute.OnCreate, Set: ignoredText[bindingChange]},
+		{Name: "vif_type"}, {Name: "vif_details"}, {Name: "status"},
+	},
+}
 
 func (b bindings) routes() []osapi.Route {
 	const collectionPath, memberPath = "/v2.0/ports/{id}/bindings", "/v2.0/ports/{id}/bindings/{host}"
@@ -57,7 +83,12 @@ func bindingOn(p network.Port, host string) (network.Binding, error) {
 	all := p.AllBindings()
 	at := slices.IndexFunc(all, func(b network.Binding) bool { return b.Host == host })
 	if at < 0 {
-		return network.Binding{}, network.Faultf(network.BindingNotFound, "Binding for port %s for host %s could not be found.", p.ID, excerpt(host))
+		return network.Binding{}, network.Faultf(
+			network.BindingNotFound,
+			"Binding for port %s for host %s could not be found.",
+			p.ID,
+			excerpt(host),
+		)
 	}
 	return all[at], nil
 }
@@ -66,8 +97,16 @@ func viewBinding(p network.Port, b network.Binding) object {
 	if p.VIF, p.Switch = b.VIF, b.Switch; b.Host != p.Host {
 		p.ControllerVIFDetails = nil
 	}
-	return object{"host": b.Host, "status": b.Status, "vnic_type": b.VNIC, "profile": b.Profile, "vif_type": b.VIF,
-		"vif_details": attribute.VIFDetails(p), "project_id": p.Project, "tenant_id": p.Project}
+	return object{
+		"host":        b.Host,
+		"status":      b.Status,
+		"vnic_type":   b.VNIC,
+		"profile":     b.Profile,
+		"vif_type":    b.VIF,
+		"vif_details": attribute.VIFDetails(p),
+		"project_id":  p.Project,
+		"tenant_id":   p.Project,
+	}
 }
 
 func (b bindings) list(r *http.Request) (int, any, error) {
@@ -85,7 +124,10 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 		q.Del(key)
 	}
 	for _, key := range sortedKeys(q) {
-		if !slices.Contains([]string{"host", "status", "vif_type", "vnic_type", "project_id", "tenant_id"}, key) {
+		if !slices.Contains(
+			[]string{"host", "status", "vif_type", "vnic_type", "project_id", "tenant_id"},
+			key,
+		) {
 			return 0, nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(key))
 		}
 	}
@@ -155,8 +197,8 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	return bindingResponse(http.StatusOK, p, pathValue(r, "host"), nil)
 }
 
-// activate ignores the request body, because different clients send different bodies. The response of activate contains the binding
-// without the surrounding key `binding`, as in Neutron.
+// activate ignores the request body, because different clients send different bodies. The response of
+// activate contains the binding without the surrounding key `binding`, as in Neutron.
 func (b bindings) activate(r *http.Request) (int, any, error) {
 	found, id, err := b.port(r, "activate")
 	if err != nil {

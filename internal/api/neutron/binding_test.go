@@ -17,11 +17,25 @@ func TestBinding_ActivateMovesThePort(t *testing.T) {
 	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:nova"`)
 	path := "/v2.0/ports/" + p["id"].(string) + "/bindings"
-	details := object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
-		"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}}
+	details := object{
+		"connectivity":    "l2",
+		"port_filter":     true,
+		"ovs_hybrid_plug": false,
+		"datapath_type":   "system",
+		"bridge_name":     "br-int",
+		"bound_drivers":   object{"0": "openvswitch"},
+	}
 	want := func(host, status, vif string, details, profile object) object {
-		return object{"host": host, "status": status, "vif_type": vif, "vif_details": details, "vnic_type": "normal", "profile": profile,
-			"project_id": "admin", "tenant_id": "admin"}
+		return object{
+			"host":        host,
+			"status":      status,
+			"vif_type":    vif,
+			"vif_details": details,
+			"vnic_type":   "normal",
+			"profile":     profile,
+			"project_id":  "admin",
+			"tenant_id":   "admin",
+		}
 	}
 
 	created := c.must(201, "POST", path, `{"binding":{"host":"cmp-2","profile":{"a":1},"project_id":"admin"}}`)["binding"]
@@ -53,8 +67,13 @@ func TestBinding_ActivateMovesThePort(t *testing.T) {
 		t.Error(d)
 	}
 	c.must(204, "DELETE", path+"/cmp-1", "")
-	if shown := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object); shown["binding:host_id"] != "cmp-2" || shown["status"] != "DOWN" {
-		t.Errorf("the port after its binding moved: got host %v and status %v, want cmp-2 and DOWN", shown["binding:host_id"], shown["status"])
+	if shown := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object); shown["binding:host_id"] != "cmp-2" ||
+		shown["status"] != "DOWN" {
+		t.Errorf(
+			"the port after its binding moved: got host %v and status %v, want cmp-2 and DOWN",
+			shown["binding:host_id"],
+			shown["status"],
+		)
 	}
 }
 
@@ -111,11 +130,27 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 		}
 	}
 	ovs := func(datapath, bridge string, hybrid bool) object {
-		return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": hybrid, "datapath_type": datapath, "bridge_name": bridge, "bound_drivers": object{"0": "openvswitch"}}
+		return object{
+			"connectivity":    "l2",
+			"port_filter":     true,
+			"ovs_hybrid_plug": hybrid,
+			"datapath_type":   datapath,
+			"bridge_name":     bridge,
+			"bound_drivers":   object{"0": "openvswitch"},
+		}
 	}
 	shared := func(mode, socket string) object {
-		return object{"connectivity": "l2", "port_filter": false, "ovs_hybrid_plug": false, "datapath_type": "netdev", "bridge_name": "br-int",
-			"vhostuser_mode": mode, "vhostuser_ovs_plug": true, "vhostuser_socket": socket, "bound_drivers": object{"0": "openvswitch"}}
+		return object{
+			"connectivity":       "l2",
+			"port_filter":        false,
+			"ovs_hybrid_plug":    false,
+			"datapath_type":      "netdev",
+			"bridge_name":        "br-int",
+			"vhostuser_mode":     mode,
+			"vhostuser_ovs_plug": true,
+			"vhostuser_socket":   socket,
+			"bound_drivers":      object{"0": "openvswitch"},
+		}
 	}
 
 	for host, tc := range map[string]struct {
@@ -139,20 +174,27 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 			configure(host, tc.says)
 			p := c.port(net, `,"binding:host_id":"`+host+`","device_owner":"compute:nova"`+tc.more)
 			for _, p := range []object{p, c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)} {
-				if d := cmp.Diff(any(tc.want(p["id"].(string))), p["binding:vif_details"]); d != "" || p["binding:vif_type"] != tc.vif {
-					t.Errorf("port on %s: got binding:vif_type %v; binding:vif_details (-want +got):\n%s", host, p["binding:vif_type"], d)
+				if d := cmp.Diff(any(tc.want(p["id"].(string))), p["binding:vif_details"]); d != "" ||
+					p["binding:vif_type"] != tc.vif {
+					t.Errorf(
+						"port on %s: got binding:vif_type %v; binding:vif_details (-want +got):\n%s",
+						host,
+						p["binding:vif_type"],
+						d,
+					)
 				}
 			}
 		})
 	}
 
-	// A bound port keeps the VIF details of its host from the time of the binding, even if the host's details change later. An inactive
-	// binding for a live migration has the VIF details of the destination host.
+	// A bound port keeps the VIF details of its host from the time of the binding, even if the host's details
+	// change later. An inactive binding for a live migration has the VIF details of the destination host.
 	p := c.port(net, `,"binding:host_id":"cmp-3","device_owner":"compute:nova"`)
 	configure("cmp-3", usual)
 	path := "/v2.0/ports/" + p["id"].(string)
 	created := c.must(201, "POST", path+"/bindings", `{"binding":{"host":"cmp-4"}}`)["binding"].(object)
-	if d := cmp.Diff(any(shared("client", "/run/vhu/vhu"+p["id"].(string)[:11])), created["vif_details"]); d != "" || created["vif_type"] != "vhostuser" {
+	if d := cmp.Diff(any(shared("client", "/run/vhu/vhu"+p["id"].(string)[:11])), created["vif_details"]); d != "" ||
+		created["vif_type"] != "vhostuser" {
 		t.Errorf("VIF details of the new inactive binding (-want +got):\n%s", d)
 	}
 	p = c.must(200, "PUT", path, `{"port":{"name":"x"}}`)["port"].(object)
@@ -169,8 +211,8 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 	}
 }
 
-// The mechanism driver of a VNIC type binds ports only on the types of networks that it supports. Only the VNIC type direct-physical needs
-// no agent on the host.
+// The mechanism driver of a VNIC type binds ports only on the types of networks that it supports. Only the
+// VNIC type direct-physical needs no agent on the host.
 func TestBinding_VNICTypeNeedsADriverForTheNetwork(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -185,9 +227,16 @@ func TestBinding_VNICTypeNeedsADriverForTheNetwork(t *testing.T) {
 		{flat, "accelerator-direct-physical", "binding_failed", "DOWN"},
 	} {
 		t.Run(tc.vnic+" "+tc.vif, func(t *testing.T) {
-			p := c.in(t).port(tc.net, `,"binding:host_id":"bare","device_owner":"compute:nova","binding:vnic_type":"`+tc.vnic+`"`)
+			p := c.in(t).
+				port(tc.net, `,"binding:host_id":"bare","device_owner":"compute:nova","binding:vnic_type":"`+tc.vnic+`"`)
 			if p["binding:vif_type"] != tc.vif || p["status"] != tc.status {
-				t.Errorf("create a port on a host without agents: got VIF type %v and status %v, want %s and %s", p["binding:vif_type"], p["status"], tc.vif, tc.status)
+				t.Errorf(
+					"create a port on a host without agents: got VIF type %v and status %v, want %s and %s",
+					p["binding:vif_type"],
+					p["status"],
+					tc.vif,
+					tc.status,
+				)
 			}
 		})
 	}

@@ -7,22 +7,41 @@ import (
 	"testing"
 )
 
-// lineAttributes are the texts that agents, the controller and Nova may write into a file, an argument or a log of one line each. For each
-// collection, `$` stands for the text; the other attributes are those that a create request needs.
+// lineAttributes are the texts that agents, the controller and Nova may write into a file, an argument or a
+// log of one line each. For each collection, `$` stands for the text; the other attributes are those that a
+// create request needs.
 var lineAttributes = []struct{ collection, singular, required, attribute, onUpdate string }{
 	{"ports", "port", `"network_id":"{net}"`, `"extra_dhcp_opts":[{"opt_name":"$","opt_value":"x"}]`, "400"},
 	{"ports", "port", `"network_id":"{net}"`, `"extra_dhcp_opts":[{"opt_name":"$","opt_value":null}]`, "400"},
-	{"ports", "port", `"network_id":"{net}"`, `"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1"},{"opt_name":"tftp-server","opt_value":"$","ip_version":6}]`, "400"},
+	{
+		"ports",
+		"port",
+		`"network_id":"{net}"`,
+		`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1"},{"opt_name":"tftp-server","opt_value":"$","ip_version":6}]`,
+		"400",
+	},
 	{"ports", "port", `"network_id":"{net}"`, `"device_id":"$"`, "400"},
 	{"ports", "port", `"network_id":"{net}"`, `"device_owner":"$"`, "400"},
 	{"ports", "port", `"network_id":"{net}"`, `"binding:host_id":"$"`, "400"},
 	{"ports", "port", `"network_id":"{net}"`, `"tags":["$"]`, ""},
 	{"ports", "port", `"network_id":"{net}"`, `"project_id":"$"`, ""},
-	{"networks", "network", `"name":"x"`, `"provider:network_type":"flat","provider:physical_network":"$"`, ""},
+	{
+		"networks",
+		"network",
+		`"name":"x"`,
+		`"provider:network_type":"flat","provider:physical_network":"$"`,
+		"",
+	},
 	{"networks", "network", `"name":"x"`, `"provider:network_type":"$"`, ""},
 	{"networks", "network", `"name":"x"`, `"availability_zone_hints":["$"]`, ""},
 	{"networks", "network", `"name":"x"`, `"tenant_id":"$"`, ""},
-	{"subnets", "subnet", `"network_id":"{net}","ip_version":4,"cidr":"10.9.0.0/24"`, `"service_types":["compute:$"]`, "400"},
+	{
+		"subnets",
+		"subnet",
+		`"network_id":"{net}","ip_version":4,"cidr":"10.9.0.0/24"`,
+		`"service_types":["compute:$"]`,
+		"400",
+	},
 	{"subnets", "subnet", `"network_id":"{net}","ip_version":4,"cidr":"10.9.0.0/24"`, `"project_id":"$"`, ""},
 	{"security-groups", "security_group", `"name":"x"`, `"project_id":"$"`, ""},
 	{"trunks", "trunk", `"port_id":"{port}"`, `"project_id":"$"`, ""},
@@ -48,7 +67,14 @@ func TestControlCharacters_RefusedInLines(t *testing.T) {
 					{"POST", path, fmt.Sprintf(`{%q:[%s]}`, plural, object)},
 				}
 				if a.onUpdate != "" {
-					requests = append(requests, [3]string{"PUT", path + "/" + existing[a.collection], fmt.Sprintf(`{%q:{%s}}`, a.singular, attribute)})
+					requests = append(
+						requests,
+						[3]string{
+							"PUT",
+							path + "/" + existing[a.collection],
+							fmt.Sprintf(`{%q:{%s}}`, a.singular, attribute),
+						},
+					)
 				}
 				for _, r := range requests {
 					if got := c.fault(r[0], r[1], r[2]); !strings.HasPrefix(got, "400 ") {
@@ -75,8 +101,12 @@ func TestControlCharacters_OnlyTabsAndLineEndsInFreeTexts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net, subnet := c.createNetwork("10.0.0.0/24")
-	for path, singular := range map[string]string{"networks/" + net: "network", "subnets/" + subnet: "subnet", "ports/" + c.port(net, "")["id"].(string): "port",
-		"security-groups/" + c.group("g"): "security_group"} {
+	for path, singular := range map[string]string{
+		"networks/" + net:                         "network",
+		"subnets/" + subnet:                       "subnet",
+		"ports/" + c.port(net, "")["id"].(string): "port",
+		"security-groups/" + c.group("g"):         "security_group",
+	} {
 		for _, name := range []string{"name", "description"} {
 			t.Run(singular+" "+name, func(t *testing.T) {
 				c := c.in(t)

@@ -16,8 +16,16 @@ import (
 func TestGophercloud_SecurityGroupsAndQuotas(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	l := library{t, t.Context(), &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
-		Endpoint: c.url + "/", ResourceBase: c.url + "/v2.0/", Type: "network"}}
+	l := library{
+		t,
+		t.Context(),
+		&gophercloud.ServiceClient{
+			ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
+			Endpoint:       c.url + "/",
+			ResourceBase:   c.url + "/v2.0/",
+			Type:           "network",
+		},
+	}
 	l.groups()
 	l.quotas()
 	l.carried()
@@ -29,22 +37,54 @@ func (l library) groups() {
 	created, err := groups.Create(l.ctx, l.client, groups.CreateOpts{Name: "web", Description: "w"}).Extract()
 	l.check("create group", err)
 	l.same("its first rules", 2, len(created.Rules))
-	changed, err := groups.Update(l.ctx, l.client, created.ID, groups.UpdateOpts{Name: name, Description: &words}).Extract()
+	changed, err := groups.Update(l.ctx, l.client, created.ID, groups.UpdateOpts{Name: name, Description: &words}).
+		Extract()
 	l.check("update group", err)
 	l.same("group", []string{"doors", "d"}, []string{changed.Name, changed.Description})
 	l.same("groups", 1, len(all(l, groups.List(l.client, groups.ListOpts{Name: name}), groups.ExtractGroups)))
 
-	https, err := rules.Create(l.ctx, l.client, rules.CreateOpts{Direction: rules.DirIngress, EtherType: rules.EtherType4, SecGroupID: created.ID,
-		Protocol: rules.ProtocolTCP, PortRangeMin: 443, PortRangeMax: 443, RemoteIPPrefix: "10.0.0.0/8"}).Extract()
+	https, err := rules.Create(l.ctx, l.client, rules.CreateOpts{
+		Direction:      rules.DirIngress,
+		EtherType:      rules.EtherType4,
+		SecGroupID:     created.ID,
+		Protocol:       rules.ProtocolTCP,
+		PortRangeMin:   443,
+		PortRangeMax:   443,
+		RemoteIPPrefix: "10.0.0.0/8",
+	}).
+		Extract()
 	l.check("create rule", err)
 	more, err := rules.CreateBulk(l.ctx, l.client, []rules.CreateOpts{
-		{Direction: rules.DirIngress, EtherType: rules.EtherType4, SecGroupID: created.ID, RemoteGroupID: created.ID},
-		{Direction: rules.DirIngress, EtherType: rules.EtherType6, SecGroupID: created.ID, Protocol: rules.ProtocolUDP}}).Extract()
+		{
+			Direction:     rules.DirIngress,
+			EtherType:     rules.EtherType4,
+			SecGroupID:    created.ID,
+			RemoteGroupID: created.ID,
+		},
+		{
+			Direction:  rules.DirIngress,
+			EtherType:  rules.EtherType6,
+			SecGroupID: created.ID,
+			Protocol:   rules.ProtocolUDP,
+		}}).Extract()
 	l.check("create rules", err)
 	shown, err := rules.Get(l.ctx, l.client, https.ID).Extract()
 	l.check("show rule", err)
 	l.same("rule", https, shown)
-	l.same("rules", 1, len(all(l, rules.List(l.client, rules.ListOpts{SecGroupID: created.ID, Protocol: "tcp", PortRangeMin: 443}), rules.ExtractRules)))
+	l.same(
+		"rules",
+		1,
+		len(
+			all(
+				l,
+				rules.List(
+					l.client,
+					rules.ListOpts{SecGroupID: created.ID, Protocol: "tcp", PortRangeMin: 443},
+				),
+				rules.ExtractRules,
+			),
+		),
+	)
 	full, err := groups.Get(l.ctx, l.client, created.ID).Extract()
 	l.check("show group", err)
 	l.same("all its rules", 5, len(full.Rules))
@@ -55,7 +95,8 @@ func (l library) groups() {
 func (l library) quotas() {
 	l.Helper()
 	ten := 10
-	changed, err := quotas.Update(l.ctx, l.client, "demo", quotas.UpdateOpts{Network: &ten, SecurityGroupRule: &ten}).Extract()
+	changed, err := quotas.Update(l.ctx, l.client, "demo", quotas.UpdateOpts{Network: &ten, SecurityGroupRule: &ten}).
+		Extract()
 	l.check("update quota", err)
 	shown, err := quotas.Get(l.ctx, l.client, "demo").Extract()
 	l.check("show quota", err)
@@ -75,7 +116,8 @@ func (l library) carried() {
 	l.check("create parent", err)
 	sub, err := ports.Create(l.ctx, l.client, ports.CreateOpts{NetworkID: n.ID}).Extract()
 	l.check("create subport", err)
-	t, err := trunks.Create(l.ctx, l.client, trunks.CreateOpts{PortID: parent.ID, Subports: []trunks.Subport{{PortID: sub.ID, SegmentationType: "vlan", SegmentationID: 7}}}).Extract()
+	t, err := trunks.Create(l.ctx, l.client, trunks.CreateOpts{PortID: parent.ID, Subports: []trunks.Subport{{PortID: sub.ID, SegmentationType: "vlan", SegmentationID: 7}}}).
+		Extract()
 	l.check("create trunk", err)
 	var p struct {
 		ports.Port
@@ -83,5 +125,8 @@ func (l library) carried() {
 	}
 	l.check("show parent", ports.Get(l.ctx, l.client, parent.ID).ExtractInto(&p))
 	l.same("trunk", trunk_details.TrunkDetails{TrunkID: t.ID, SubPorts: []trunk_details.Subport{
-		{Subport: trunks.Subport{PortID: sub.ID, SegmentationType: "vlan", SegmentationID: 7}, MACAddress: sub.MACAddress}}}, p.TrunkDetails)
+		{
+			Subport:    trunks.Subport{PortID: sub.ID, SegmentationType: "vlan", SegmentationID: 7},
+			MACAddress: sub.MACAddress,
+		}}}, p.TrunkDetails)
 }

@@ -16,8 +16,12 @@ import (
 func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	t.Parallel()
 	c, ctx := open(t), t.Context()
-	client := &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
-		Endpoint: c.url + "/", ResourceBase: c.url + "/v2.0/", Type: "network"}
+	client := &gophercloud.ServiceClient{
+		ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
+		Endpoint:       c.url + "/",
+		ResourceBase:   c.url + "/v2.0/",
+		Type:           "network",
+	}
 	check := func(what string, err error) {
 		t.Helper()
 		if err != nil {
@@ -28,9 +32,16 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	up := true
 	net, err := networks.Create(ctx, client, networks.CreateOpts{Name: "blue", AdminStateUp: &up}).Extract()
 	check("create network", err)
-	subnet, err := subnets.Create(ctx, client, subnets.CreateOpts{NetworkID: net.ID, CIDR: "10.0.0.0/24", IPVersion: gophercloud.IPv4, EnableDHCP: &up}).Extract()
+	subnet, err := subnets.Create(ctx, client, subnets.CreateOpts{
+		NetworkID:  net.ID,
+		CIDR:       "10.0.0.0/24",
+		IPVersion:  gophercloud.IPv4,
+		EnableDHCP: &up,
+	}).
+		Extract()
 	check("create subnet", err)
-	if subnet.GatewayIP != "10.0.0.1" || subnet.AllocationPools[0].Start != "10.0.0.2" || subnet.AllocationPools[0].End != "10.0.0.254" {
+	if subnet.GatewayIP != "10.0.0.1" || subnet.AllocationPools[0].Start != "10.0.0.2" ||
+		subnet.AllocationPools[0].End != "10.0.0.254" {
 		t.Errorf("created subnet %+v: want the gateway 10.0.0.1 and the pool 10.0.0.2 to 10.0.0.254", subnet)
 	}
 	type boundPort struct {
@@ -39,21 +50,31 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	}
 	var created boundPort
 	check("create port", ports.Create(ctx, client, portsbinding.CreateOptsExt{
-		CreateOptsBuilder: ports.CreateOpts{NetworkID: net.ID, Name: "web", DeviceOwner: "compute:nova", FixedIPs: []ports.IP{{SubnetID: subnet.ID}}},
-		HostID:            "cmp-1", VNICType: "normal",
+		CreateOptsBuilder: ports.CreateOpts{
+			NetworkID:   net.ID,
+			Name:        "web",
+			DeviceOwner: "compute:nova",
+			FixedIPs:    []ports.IP{{SubnetID: subnet.ID}},
+		},
+		HostID: "cmp-1", VNICType: "normal",
 	}).ExtractInto(&created))
-	if created.Status != "DOWN" || created.VIFType != "ovs" || created.HostID != "cmp-1" || len(created.FixedIPs) != 1 {
+	if created.Status != "DOWN" || created.VIFType != "ovs" || created.HostID != "cmp-1" ||
+		len(created.FixedIPs) != 1 {
 		t.Errorf("created port %+v: want status DOWN, VIF type ovs, host cmp-1 and one fixed IP", created)
 	}
 
 	revision := created.RevisionNumber
 	name := "web-2"
-	renamed, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract()
+	renamed, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).
+		Extract()
 	check("update port with the revision of its creation", err)
 	if renamed.Name != name || renamed.RevisionNumber != revision+1 {
 		t.Errorf("renamed port %+v: want the new name and the next revision", renamed)
 	}
-	if _, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) {
+	if _, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract(); !gophercloud.ResponseCodeIs(
+		err,
+		http.StatusPreconditionFailed,
+	) {
 		t.Errorf("update a port with an old revision number: got error %v, want 412", err)
 	}
 
@@ -80,7 +101,11 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	hosted, err := agents.ListDHCPNetworks(ctx, client, list[0].ID).Extract()
 	check("list hosted networks", err)
 	if len(hosted) != 1 || !list[0].Alive || list[0].HeartbeatTimestamp.IsZero() {
-		t.Errorf("agent %+v hosts the networks %v: want one network, and an agent that is alive and has a heartbeat time", list[0], hosted)
+		t.Errorf(
+			"agent %+v hosts the networks %v: want one network, and an agent that is alive and has a heartbeat time",
+			list[0],
+			hosted,
+		)
 	}
 
 	for _, p := range all {
@@ -88,7 +113,10 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	}
 	check("delete subnet", subnets.Delete(ctx, client, subnet.ID).ExtractErr())
 	check("delete network", networks.Delete(ctx, client, net.ID).ExtractErr())
-	if _, err := networks.Get(ctx, client, net.ID).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+	if _, err := networks.Get(ctx, client, net.ID).Extract(); !gophercloud.ResponseCodeIs(
+		err,
+		http.StatusNotFound,
+	) {
 		t.Errorf("show a deleted network: got error %v, want 404", err)
 	}
 }

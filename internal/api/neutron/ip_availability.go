@@ -27,8 +27,14 @@ func (a ipAvailability) routes() []osapi.Route {
 	}
 }
 
-// networkAttributeOf maps an attribute of network-ip-availabilities to that attribute of the network which has the same value.
-var networkAttributeOf = map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
+// networkAttributeOf maps an attribute of network-ip-availabilities to that attribute of the network which
+// has the same value.
+var networkAttributeOf = map[string]string{
+	"network_id":   "id",
+	"network_name": "name",
+	"project_id":   "project_id",
+	"tenant_id":    "tenant_id",
+}
 
 func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	networkRequest, ipVersions, err := networkListRequest(r)
@@ -69,8 +75,8 @@ func (a ipAvailability) allowed(r *http.Request, l db.Listing) ([]network.Networ
 	return res.allowed(r.Context(), getAvailability, found)
 }
 
-// networkListRequest translates the request into a list request for networks. networkListRequest also returns the IP versions of the
-// subnets that the request asks for; nil means all IP versions.
+// networkListRequest translates the request into a list request for networks. networkListRequest also returns
+// the IP versions of the subnets that the request asks for; nil means all IP versions.
 func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 	q, query := r.URL.Query(), url.Values{}
 	for _, key := range sortedKeys(q) {
@@ -111,9 +117,13 @@ func (a ipAvailability) show(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"network_ip_availability": selectFields(requestedFields(r), views[0])}, nil
 }
 
-// views returns how many addresses the subnets of each network have, and how many of them are in use. views counts only subnets of the
-// given IP versions; if the list of versions is nil, views counts all subnets.
-func (a ipAvailability) views(ctx context.Context, networks []network.Network, ipVersions []string) ([]object, error) {
+// views returns how many addresses the subnets of each network have, and how many of them are in use. views
+// counts only subnets of the given IP versions; if the list of versions is nil, views counts all subnets.
+func (a ipAvailability) views(
+	ctx context.Context,
+	networks []network.Network,
+	ipVersions []string,
+) ([]object, error) {
 	ids, texts := make([]uuid.UUID, len(networks)), make([]string, len(networks))
 	for i, n := range networks {
 		ids[i], texts[i] = n.ID, n.ID.String()
@@ -154,9 +164,25 @@ func viewAvailability(n network.Network, subnets []network.Subnet, taken map[uui
 		capacity := s.Capacity()
 		total.Add(total, capacity)
 		used += taken[s.ID]
-		list = append(list, object{"subnet_id": s.ID, "subnet_name": s.Name, "ip_version": s.Version(), "cidr": s.CIDR,
-			"total_ips": capacity, "used_ips": taken[s.ID]})
+		list = append(
+			list,
+			object{
+				"subnet_id":   s.ID,
+				"subnet_name": s.Name,
+				"ip_version":  s.Version(),
+				"cidr":        s.CIDR,
+				"total_ips":   capacity,
+				"used_ips":    taken[s.ID],
+			},
+		)
 	}
-	return object{"network_id": n.ID, "network_name": n.Name, "project_id": n.Project, "tenant_id": n.Project,
-		"total_ips": total, "used_ips": used, "subnet_ip_availability": list}
+	return object{
+		"network_id":             n.ID,
+		"network_name":           n.Name,
+		"project_id":             n.Project,
+		"tenant_id":              n.Project,
+		"total_ips":              total,
+		"used_ips":               used,
+		"subnet_ip_availability": list,
+	}
 }

@@ -15,20 +15,41 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 	c.port(net, `,"fixed_ips":[{"subnet_id":"`+subnet+`"},{"subnet_id":"`+six+`"}]`)
 	c.createNetwork("10.0.0.0/29")
 	want := func(total, used float64, subnets ...any) object {
-		return object{"network_id": net, "network_name": "blue", "project_id": "admin", "tenant_id": "admin", "total_ips": total, "used_ips": used,
-			"subnet_ip_availability": subnets}
+		return object{
+			"network_id":             net,
+			"network_name":           "blue",
+			"project_id":             "admin",
+			"tenant_id":              "admin",
+			"total_ips":              total,
+			"used_ips":               used,
+			"subnet_ip_availability": subnets,
+		}
 	}
-	four := object{"subnet_id": subnet, "subnet_name": "", "ip_version": 4.0, "cidr": "10.0.0.0/29", "total_ips": 5.0, "used_ips": 2.0}
+	four := object{
+		"subnet_id":   subnet,
+		"subnet_name": "",
+		"ip_version":  4.0,
+		"cidr":        "10.0.0.0/29",
+		"total_ips":   5.0,
+		"used_ips":    2.0,
+	}
 
 	of4 := c.must(200, "GET", "/v2.0/network-ip-availabilities?ip_version=4&network_id="+net, "")
 	if d := cmp.Diff(object{"network_ip_availabilities": []any{want(5, 2, four)}}, of4); d != "" {
 		t.Error(d)
 	}
-	whole := c.must(200, "GET", "/v2.0/network-ip-availabilities/"+net+"?fields=total_ips&fields=used_ips", "")
+	whole := c.must(
+		200,
+		"GET",
+		"/v2.0/network-ip-availabilities/"+net+"?fields=total_ips&fields=used_ips",
+		"",
+	)
 	if d := cmp.Diff(object{"network_ip_availability": object{"total_ips": 20.0, "used_ips": 3.0}}, whole); d != "" {
 		t.Error(d)
 	}
-	if all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", ""); len(all["network_ip_availabilities"].([]any)) != 2 {
+	if all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", ""); len(
+		all["network_ip_availabilities"].([]any),
+	) != 2 {
 		t.Errorf("availabilities of the networks named blue: got %v, want two", all)
 	}
 	var names []any
@@ -55,7 +76,9 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 			}
 		})
 	}
-	if all := c.as("ann:other").must(200, "GET", "/v2.0/network-ip-availabilities", ""); len(all["network_ip_availabilities"].([]any)) != 0 {
+	if all := c.as("ann:other").must(200, "GET", "/v2.0/network-ip-availabilities", ""); len(
+		all["network_ip_availabilities"].([]any),
+	) != 0 {
 		t.Errorf("availabilities that another project sees: got %v, want none", all)
 	}
 }

@@ -11,12 +11,22 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// TestAttributes_EachListHasALengthLimit sends a list of 10,000 items as the value of each attribute of each attribute table. The
-// test needs no table of the lists: an attribute that is not a list refuses the value as a whole, so its error quotes the value.
+// TestAttributes_EachListHasALengthLimit sends a list of 10,000 items as the value of each attribute of each
+// attribute table. The test needs no table of the lists: an attribute that is not a list refuses the value as
+// a whole, so its error quotes the value.
 func TestAttributes_EachListHasALengthLimit(t *testing.T) {
 	t.Parallel()
-	limited := slices.Concat(longListErrors(t, networks(nil)), longListErrors(t, subnets(nil)), longListErrors(t, ports(nil)),
-		longListErrors(t, trunks(nil)), longListErrors(t, securityGroups(nil)), longListErrors(t, securityRules(nil)))
+	limited := slices.Concat(
+		longListErrors(t, networks(nil)),
+		longListErrors(t, subnets(nil)),
+		longListErrors(t, ports(nil)),
+		longListErrors(
+			t,
+			trunks(nil),
+		),
+		longListErrors(t, securityGroups(nil)),
+		longListErrors(t, securityRules(nil)),
+	)
 	for _, name := range []string{"port.fixed_ips", "port.tags", "network.segments", "subnet.host_routes", "trunk.sub_ports"} {
 		if !slices.Contains(limited, name) {
 			t.Errorf("attributes with a length limit: got %v, want also %s", limited, name)
@@ -24,7 +34,8 @@ func TestAttributes_EachListHasALengthLimit(t *testing.T) {
 	}
 }
 
-// longListErrors returns the attributes of a resource that refuse a list of 10,000 items because of its length.
+// longListErrors returns the attributes of a resource that refuse a list of 10,000 items because of its
+// length.
 func longListErrors[N, C any](t *testing.T, res resource[N, C]) (limited []string) {
 	list := json.RawMessage("[" + strings.Repeat("{},", 9999) + "{}]")
 	admin := identity.Caller{User: "u", Project: "p", Roles: []string{"admin"}}
@@ -48,13 +59,19 @@ func longListErrors[N, C any](t *testing.T, res resource[N, C]) (limited []strin
 		case strings.Contains(err.Error(), "Invalid input for "+a.Name) && strings.Contains(err.Error(), "the list has 10000 items, more than "):
 			limited = append(limited, res.singular+"."+a.Name)
 		case !strings.Contains(err.Error(), "[{}") && !strings.Contains(err.Error(), "only the empty value"):
-			t.Errorf("%s.%s with a list of 10,000 items: got the error %q, want an error about the length or about the whole list", res.singular, a.Name, err)
+			t.Errorf(
+				"%s.%s with a list of 10,000 items: got the error %q, want an error about the length or about the whole list",
+				res.singular,
+				a.Name,
+				err,
+			)
 		}
 	}
 	return limited
 }
 
-// requiredBefore returns valid values of the required attributes that stand in the attribute table before the named attribute.
+// requiredBefore returns valid values of the required attributes that stand in the attribute table before the
+// named attribute.
 func requiredBefore[N, C any](res resource[N, C], name string) map[string]json.RawMessage {
 	values := map[string]json.RawMessage{"ip_version": []byte(`4`), "direction": []byte(`"ingress"`)}
 	given := map[string]json.RawMessage{}

@@ -23,7 +23,12 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	changed := c.must(200, "PUT", path, `{"network":{"mtu":1400}}`)["network"].(object)
 	back := c.must(200, "PUT", path, `{"network":{"mtu":0}}`)["network"].(object)
 	if flat["mtu"] != 1500.0 || changed["mtu"] != 1400.0 || back["mtu"] != 1500.0 {
-		t.Errorf("MTU of the new network is %v, after setting 1400 %v, after setting 0 %v; want 1500, 1400, 1500", flat["mtu"], changed["mtu"], back["mtu"])
+		t.Errorf(
+			"MTU of the new network is %v, after setting 1400 %v, after setting 0 %v; want 1500, 1400, 1500",
+			flat["mtu"],
+			changed["mtu"],
+			back["mtu"],
+		)
 	}
 	want := "400 InvalidInput: Invalid input for operation: Requested MTU is too big, maximum is 1500."
 	if got := c.faultMessage("PUT", path, `{"network":{"mtu":1501}}`); got != want {
@@ -49,7 +54,11 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, `,"device_owner":"network:distributed","security_groups":["`+c.group("g")+`"]`)
 	if p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
-		t.Errorf("a port with device_owner network:distributed: got port security %v and groups %v, want false and none", p["port_security_enabled"], p["security_groups"])
+		t.Errorf(
+			"a port with device_owner network:distributed: got port security %v and groups %v, want false and none",
+			p["port_security_enabled"],
+			p["security_groups"],
+		)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/subnets?subnetpool_id=x&sort_key=subnetpool_id&sort_dir=asc", ""), "subnets")); n != 0 {
 		t.Errorf("subnets with a subnetpool_id: got %d, want 0", n)
@@ -62,9 +71,22 @@ func onVLAN(more string) string { return `{"network":{"provider:network_type":"v
 // ranges, even if several requests compete for the last unused VLAN IDs.
 func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 	t.Parallel()
-	c := openWith(t, networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}, {PhysicalNetwork: "p1", Low: 200, High: 200}, {PhysicalNetwork: "p2", Low: 7, High: 7}}})
+	c := openWith(
+		t,
+		networkstore.Config{
+			VLANs: network.VLANRanges{
+				{PhysicalNetwork: "p1", Low: 100, High: 101},
+				{PhysicalNetwork: "p1", Low: 200, High: 200},
+				{PhysicalNetwork: "p2", Low: 7, High: 7},
+			},
+		},
+	)
 	const path = "/v2.0/networks"
-	auto, named := onVLAN(`,"provider:physical_network":"p1"`), onVLAN(`,"provider:physical_network":"p1","provider:segmentation_id":101`)
+	auto, named := onVLAN(
+		`,"provider:physical_network":"p1"`,
+	), onVLAN(
+		`,"provider:physical_network":"p1","provider:segmentation_id":101`,
+	)
 	var requests sync.WaitGroup
 	var refused atomic.Int32
 	for _, body := range []string{auto, named, auto, auto} {
@@ -72,7 +94,11 @@ func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 			if status, o, _ := c.raw("POST", path, body); status != 201 {
 				refused.Add(1)
 				if e := o["NeutronError"].(object)["type"]; e != "VlanIdInUse" && e != "NoNetworkAvailable" {
-					t.Errorf("create a VLAN network: got %d %v, want 201, VlanIdInUse or NoNetworkAvailable", status, o)
+					t.Errorf(
+						"create a VLAN network: got %d %v, want 201, VlanIdInUse or NoNetworkAvailable",
+						status,
+						o,
+					)
 				}
 			}
 		})
@@ -82,8 +108,13 @@ func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 	for _, n := range c.must(200, "GET", path, "")["networks"].([]any) {
 		used[n.(object)["provider:segmentation_id"].(float64)] = n.(object)["id"].(string)
 	}
-	if d := cmp.Diff([]float64{100, 101, 200}, slices.Sorted(maps.Keys(used))); d != "" || refused.Load() != 1 {
-		t.Fatalf("four requests for three VLANs: got %d refused, want 1; used VLANs (-want +got):\n%s", refused.Load(), d)
+	if d := cmp.Diff([]float64{100, 101, 200}, slices.Sorted(maps.Keys(used))); d != "" ||
+		refused.Load() != 1 {
+		t.Fatalf(
+			"four requests for three VLANs: got %d refused, want 1; used VLANs (-want +got):\n%s",
+			refused.Load(),
+			d,
+		)
 	}
 
 	want := "503 NoNetworkAvailable: Unable to create the network. No project network is available for allocation."
@@ -103,7 +134,10 @@ func TestNetwork_VLANIsAllocatedFromTheRanges(t *testing.T) {
 
 func TestNetwork_VLANErrors(t *testing.T) {
 	t.Parallel()
-	c := openWith(t, networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}}})
+	c := openWith(
+		t,
+		networkstore.Config{VLANs: network.VLANRanges{{PhysicalNetwork: "p1", Low: 100, High: 101}}},
+	)
 	for more, want := range map[string]string{
 		`,"provider:physical_network":"p3"`:                                 "400 InvalidInput: Invalid input for operation: physical_network 'p3' unknown for VLAN provider network.",
 		`,"provider:physical_network":"p3","provider:segmentation_id":5`:    "400 InvalidInput: Invalid input for operation: physical_network 'p3' unknown for VLAN provider network.",
@@ -119,10 +153,14 @@ func TestNetwork_VLANErrors(t *testing.T) {
 
 	free := open(t) // without ranges, every physical network has all VLANs
 	if got := free.fault("POST", "/v2.0/networks", onVLAN("")); got != "503 NoNetworkAvailable" {
-		t.Errorf("create a VLAN network without a physical network and without ranges: got %s, want 503 NoNetworkAvailable", got)
+		t.Errorf(
+			"create a VLAN network without a physical network and without ranges: got %s, want 503 NoNetworkAvailable",
+			got,
+		)
 	}
 	n := free.must(201, "POST", "/v2.0/networks", onVLAN(`,"provider:physical_network":"any"`))["network"].(object)
-	if vlan := n["provider:segmentation_id"].(float64); vlan < 1 || vlan > network.MaxVLAN || n["provider:physical_network"] != "any" {
+	if vlan := n["provider:segmentation_id"].(float64); vlan < 1 || vlan > network.MaxVLAN ||
+		n["provider:physical_network"] != "any" {
 		t.Errorf("VLAN network without ranges: got %v, want a VLAN from 1 to 4094 on the physical network", n)
 	}
 }
@@ -139,7 +177,8 @@ func TestNetwork_DeleteRemovesItsServicePorts(t *testing.T) {
 	}
 	c.must(204, "DELETE", web, "")
 	c.must(204, "DELETE", "/v2.0/subnets/"+subnet, "")
-	if got := c.must(200, "GET", served, "")["port"].(object); len(got["fixed_ips"].([]any)) != 0 || got["revision_number"] != 2.0 {
+	if got := c.must(200, "GET", served, "")["port"].(object); len(got["fixed_ips"].([]any)) != 0 ||
+		got["revision_number"] != 2.0 {
 		t.Errorf("the DHCP port after its subnet was deleted: got %v, want no fixed IPs and revision 2", got)
 	}
 	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface"`)["id"].(string)
@@ -168,24 +207,36 @@ func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
 	}
 	c.must(200, "PUT", path, `{"network":{"router:external":true}}`)
 
-	if got := ids(guest.must(200, "GET", "/v2.0/networks?router:external=true", ""), "networks"); len(got) != 1 {
+	if got := ids(guest.must(200, "GET", "/v2.0/networks?router:external=true", ""), "networks"); len(
+		got,
+	) != 1 {
 		t.Errorf("external networks that another project sees: got %v, want one", got)
 	}
 	if got := guest.fault("GET", "/v2.0/subnets/"+subnet, ""); got != "404 SubnetNotFound" {
-		t.Errorf("show the subnet of another project's external network: got %s, want 404 SubnetNotFound", got)
+		t.Errorf(
+			"show the subnet of another project's external network: got %s, want 404 SubnetNotFound",
+			got,
+		)
 	}
 	if got := guest.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":"10.1.0.0/24"}}`, net)); got != "403 PolicyNotAuthorized" {
-		t.Errorf("create a subnet on another project's external network: got %s, want 403 PolicyNotAuthorized", got)
+		t.Errorf(
+			"create a subnet on another project's external network: got %s, want 403 PolicyNotAuthorized",
+			got,
+		)
 	}
 	port := guest.port(net, "")
 	if got := c.fault("PUT", path, `{"network":{"router:external":false}}`); got != "409 InvalidSharedSetting" {
-		t.Errorf("make a network internal while it has another project's ports: got %s, want 409 InvalidSharedSetting", got)
+		t.Errorf(
+			"make a network internal while it has another project's ports: got %s, want 409 InvalidSharedSetting",
+			got,
+		)
 	}
 	guest.must(204, "DELETE", "/v2.0/ports/"+port["id"].(string), "")
 	c.must(200, "PUT", path, `{"network":{"router:external":false}}`)
 }
 
-// Clients send is_default false explicitly. Neutron would connect routers to a network whose is_default is true.
+// Clients send is_default false explicitly. Neutron would connect routers to a network whose is_default is
+// true.
 func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -194,7 +245,11 @@ func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
 	changed := c.must(200, "PUT", "/v2.0/networks/"+made["id"].(string), `{"network":{"is_default":false,"name":"a"}}`)["network"].(object)
 
 	if made["is_default"] != false || changed["is_default"] != false {
-		t.Errorf("is_default: got %v after the creation and %v after an update, want false", made["is_default"], changed["is_default"])
+		t.Errorf(
+			"is_default: got %v after the creation and %v after an update, want false",
+			made["is_default"],
+			changed["is_default"],
+		)
 	}
 	for value, want := range map[string]string{"true": "400 HTTPBadRequest", "null": "400 InvalidInput"} {
 		if got := c.fault("POST", "/v2.0/networks", `{"network":{"router:external":true,"is_default":`+value+`}}`); got != want {
@@ -204,7 +259,8 @@ func TestNetwork_IsDefaultIsAlwaysFalse(t *testing.T) {
 	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{"is_default":false}}`)
 }
 
-// A change of a subnet is also a change of its network, and a change of a port's addresses is a change of the port.
+// A change of a subnet is also a change of its network, and a change of a port's addresses is a change of the
+// port.
 func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -215,7 +271,13 @@ func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
 	}
 	subnet := func(cidr, more string) string {
 		t.Helper()
-		body := fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q%s}}`, net, 4+2*strings.Count(cidr, "::"), cidr, more)
+		body := fmt.Sprintf(
+			`{"subnet":{"network_id":%q,"ip_version":%d,"cidr":%q%s}}`,
+			net,
+			4+2*strings.Count(cidr, "::"),
+			cidr,
+			more,
+		)
 		return c.must(201, "POST", "/v2.0/subnets", body)["subnet"].(object)["id"].(string)
 	}
 	first := subnet("10.0.0.0/24", "")
@@ -239,10 +301,18 @@ func TestRevision_FollowsSubnetsAndAddresses(t *testing.T) {
 		{"the network itself is updated", func() { c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"name":"x"}}`) }, [3]float64{7, 1, 4}},
 	} {
 		if step.do(); of() != step.want {
-			t.Errorf("revisions of the network, its subnet and its port after: %s: got %v, want %v", step.name, of(), step.want)
+			t.Errorf(
+				"revisions of the network, its subnet and its port after: %s: got %v, want %v",
+				step.name,
+				of(),
+				step.want,
+			)
 		}
 	}
 	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"name":"y"}}`, "If-Match", "revision_number=1"); got != "412 RevisionNumberConstraintFailed" {
-		t.Errorf("update the network with the revision that it had before it got subnets: got %s, want 412 RevisionNumberConstraintFailed", got)
+		t.Errorf(
+			"update the network with the revision that it had before it got subnets: got %s, want 412 RevisionNumberConstraintFailed",
+			got,
+		)
 	}
 }

@@ -1,5 +1,6 @@
-// Package neutron implements the OpenStack Networking API v2.0: the paths, the JSON formats and the errors of the API. Package neutron
-// does not contain the rules for networks, ports and other resources, because these rules are in internal/network and internal/store.
+// Package neutron implements the OpenStack Networking API v2.0: the paths, the JSON formats and the errors of
+// the API. Package neutron does not contain the rules for networks, ports and other resources, because these
+// rules are in internal/network and internal/store.
 package neutron
 
 import (
@@ -23,7 +24,8 @@ func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	return NewWithPolicy(s, id, policy.MustOpen(Policy...))
 }
 
-// NewWithPolicy returns the Networking API with the given policy rules, which must have the defaults in Policy.
+// NewWithPolicy returns the Networking API with the given policy rules, which must have the defaults in
+// Policy.
 func NewWithPolicy(s *networkstore.Store, id identity.Authenticator, rules *policy.Policy) *osapi.API {
 	a := agents{s}
 	routes := slices.Concat(
@@ -49,12 +51,17 @@ func NewWithPolicy(s *networkstore.Store, id identity.Authenticator, rules *poli
 	for i, r := range routes {
 		routes[i].Handle = guard(r, rules)
 	}
-	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
+	return &osapi.API{
+		Prefix:   prefix,
+		Identity: id,
+		Routes:   withSuffix(routes),
+		Fail:     fail,
+	}
 }
 
-// withSuffix supports the suffix ".json", which old clients send. If the path of a route does not end in a parameter, withSuffix adds the
-// route a second time with the suffix ".json". A path that ends in a parameter needs no second route, because pathValue removes the
-// suffix ".json" from the parameter's value.
+// withSuffix supports the suffix ".json", which old clients send. If the path of a route does not end in a
+// parameter, withSuffix adds the route a second time with the suffix ".json". A path that ends in a parameter
+// needs no second route, because pathValue removes the suffix ".json" from the parameter's value.
 func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 	for _, r := range routes {
 		all = append(all, r)
@@ -83,14 +90,47 @@ func toAPIError(err error) error {
 	}
 	status := http.StatusConflict
 	switch f.Kind {
-	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool, network.TooManyDNS, network.TooManyRoutes,
-		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AllocationOnAutoAddressSubnet, network.AddressPairWithoutIP, network.AddressPairsExhausted, network.DuplicateAddressPair,
-		network.SegmentsAndProvider, network.GroupsNeedPortSecurity, network.RuleProtocol, network.RuleEtherType, network.RuleNoEtherType, network.RuleCIDR, network.RuleRemotes,
-		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,
-		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow, network.InvalidServiceType, network.ServiceTypeNoText:
+	case network.InvalidInput,
+		network.BadRequest,
+		network.OutOfBoundsPool,
+		network.InvalidPool,
+		network.TooManyDNS,
+		network.TooManyRoutes,
+		network.InvalidIPForNetwork,
+		network.InvalidIPForSubnet,
+		network.AllocationOnAutoAddressSubnet,
+		network.AddressPairWithoutIP,
+		network.AddressPairsExhausted,
+		network.DuplicateAddressPair,
+		network.SegmentsAndProvider,
+		network.GroupsNeedPortSecurity,
+		network.RuleProtocol,
+		network.RuleEtherType,
+		network.RuleNoEtherType,
+		network.RuleCIDR,
+		network.RuleRemotes,
+		network.RuleConflict,
+		network.RuleNeedsProtocol,
+		network.RuleNoPorts,
+		network.RulePorts,
+		network.RulePort,
+		network.RuleICMPType,
+		network.RuleICMPValue,
+		network.QuotaTooLow,
+		network.InvalidServiceType,
+		network.ServiceTypeNoText:
 		status = http.StatusBadRequest
-	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.InvalidDHCPAgent, network.QuotaNotFound,
-		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound,
+	case network.NetworkNotFound,
+		network.SubnetNotFound,
+		network.PortNotFound,
+		network.AgentNotFound,
+		network.InvalidDHCPAgent,
+		network.QuotaNotFound,
+		network.SecurityGroupNotFound,
+		network.RuleNotFound,
+		network.BindingNotFound,
+		network.TrunkNotFound,
+		network.SubportNotFound,
 		network.AvailabilityZoneNotFound:
 		status = http.StatusNotFound
 	case network.NoNetworkAvailable:
@@ -101,7 +141,8 @@ func toAPIError(err error) error {
 	return osapi.Fault(status, string(f.Kind), "%s", f.Message)
 }
 
-// defaultErrorTypes maps an HTTP status to the error type that a response gets if the error itself has no type.
+// defaultErrorTypes maps an HTTP status to the error type that a response gets if the error itself has no
+// type.
 var defaultErrorTypes = map[int]string{
 	http.StatusBadRequest:            "HTTPBadRequest",
 	http.StatusUnauthorized:          "HTTPUnauthorized",
@@ -146,8 +187,8 @@ func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
 }
 
-// roleAllows reports whether the caller gets 404, or an empty list, for an object that the caller does not see. Other callers get 403,
-// because their roles allow no request with the HTTP method.
+// roleAllows reports whether the caller gets 404, or an empty list, for an object that the caller does not
+// see. Other callers get 403, because their roles allow no request with the HTTP method.
 func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }

@@ -34,7 +34,8 @@ type object = map[string]any
 
 func open(t testing.TB) cloud { return openWith(t, networkstore.Config{}) }
 
-// openWith starts the Networking API on a store with the settings in `config`, and returns a client of this API.
+// openWith starts the Networking API on a store with the settings in `config`, and returns a client of this
+// API.
 func openWith(t testing.TB, config networkstore.Config) cloud {
 	return openOn(t, storetest.URL(t), config)
 }
@@ -45,7 +46,12 @@ func openOn(t testing.TB, url string, config networkstore.Config) cloud {
 	s.Network = networkstore.New(s.DB, config)
 	server := httptest.NewServer(neutron.New(s.Network, identity.Noauth{}))
 	t.Cleanup(server.Close)
-	c := cloud{t: t, url: server.URL + "/networking", token: "admin", store: s}
+	c := cloud{
+		t:     t,
+		url:   server.URL + "/networking",
+		token: "admin",
+		store: s,
+	}
 	c.heartbeat(network.OVSAgent, "cmp-1")
 	c.heartbeat(network.DHCPAgent, "net-1")
 	return c
@@ -98,7 +104,13 @@ func (c cloud) raw(method, path, body string, header ...string) (int, object, ht
 	var o object
 	if len(bytes.TrimSpace(text)) > 0 {
 		if err := json.Unmarshal(text, &o); err != nil {
-			c.t.Fatalf("%s %s: got status %d and a body that is not JSON, want a JSON body: %q", method, path, answer.StatusCode, text)
+			c.t.Fatalf(
+				"%s %s: got status %d and a body that is not JSON, want a JSON body: %q",
+				method,
+				path,
+				answer.StatusCode,
+				text,
+			)
 		}
 	}
 	return answer.StatusCode, o, answer.Header
@@ -131,7 +143,12 @@ func (c cloud) faultMessage(method, path, body string, header ...string) string 
 	}
 	message, _ := e["message"].(string)
 	if message == "" || e["detail"] != "" {
-		c.t.Errorf("%s %s: got the error %v, want an error with a message and an empty detail", method, path, e)
+		c.t.Errorf(
+			"%s %s: got the error %v, want an error with a message and an empty detail",
+			method,
+			path,
+			e,
+		)
 	}
 	return fmt.Sprintf("%d %s: %s", status, e["type"], message)
 }
@@ -141,7 +158,12 @@ func (c cloud) createNetwork(cidr string) (net, subnet string) {
 	c.t.Helper()
 	n := c.must(201, "POST", "/v2.0/networks", `{"network":{"name":"blue"}}`)["network"].(object)
 	net = n["id"].(string)
-	s := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":%q}}`, net, cidr))
+	s := c.must(
+		201,
+		"POST",
+		"/v2.0/subnets",
+		fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":%q}}`, net, cidr),
+	)
 	return net, s["subnet"].(object)["id"].(string)
 }
 

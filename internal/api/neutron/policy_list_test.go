@@ -28,7 +28,8 @@ func TestPolicy_EachRouteHasARule(t *testing.T) {
 	}
 }
 
-// names lists the names of the objects that the caller gets, page by page if the size of the pages is not 0, and backwards if reverse is set.
+// names lists the names of the objects that the caller gets, page by page if the size of the pages is not 0,
+// and backwards if reverse is set.
 func (c cloud) names(collection, roles string, size int, reverse bool) (names []string) {
 	c.t.Helper()
 	marker := ""
@@ -68,8 +69,22 @@ func TestPolicy_ListHasTheObjectsThatTheRuleAllows(t *testing.T) {
 	for i, n := range []struct{ project, shared string }{{"demo", "false"}, {"other", "true"}, {"demo", "false"}, {"other", "false"}, {"third", "false"}} {
 		name := fmt.Sprintf("%d-%s", i, n.project)
 		id := c.must(201, "POST", "/v2.0/networks", fmt.Sprintf(`{"network":{"name":%q,"project_id":%q,"shared":%s}}`, name, n.project, n.shared))["network"].(object)["id"]
-		c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"name":"%s-own","network_id":%q,"project_id":%q}}`, name, id, n.project))
-		c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"name":"%s-dhcp","network_id":%q,"project_id":"","device_owner":"network:dhcp"}}`, name, id))
+		c.must(
+			201,
+			"POST",
+			"/v2.0/ports",
+			fmt.Sprintf(`{"port":{"name":"%s-own","network_id":%q,"project_id":%q}}`, name, id, n.project),
+		)
+		c.must(
+			201,
+			"POST",
+			"/v2.0/ports",
+			fmt.Sprintf(
+				`{"port":{"name":"%s-dhcp","network_id":%q,"project_id":"","device_owner":"network:dhcp"}}`,
+				name,
+				id,
+			),
+		)
 	}
 	all := []string{"0-demo", "1-other", "2-demo", "3-other", "4-third"}
 	for _, tc := range []struct {
@@ -98,7 +113,13 @@ func TestPolicy_ListHasTheObjectsThatTheRuleAllows(t *testing.T) {
 			for _, size := range []int{0, 1, 2} {
 				for _, reverse := range []bool{false, true} {
 					if d := cmp.Diff(tc.want, v.names(tc.collection, tc.roles, size, reverse)); d != "" {
-						t.Errorf("list the %s with pages of %d, reverse %v: (-want +got)\n%s", tc.collection, size, reverse, d)
+						t.Errorf(
+							"list the %s with pages of %d, reverse %v: (-want +got)\n%s",
+							tc.collection,
+							size,
+							reverse,
+							d,
+						)
 					}
 				}
 			}
@@ -127,7 +148,11 @@ func TestPolicy_AttributeRuleComparesTheObject(t *testing.T) {
 	c := open(t)
 	body := func(project string) string { return fmt.Sprintf(`{"network":{"project_id":%q}}`, project) }
 	id := func(o object) string { return o["network"].(object)["id"].(string) }
-	demo, other := id(c.must(201, "POST", "/v2.0/networks", body("demo"))), id(c.must(201, "POST", "/v2.0/networks", body("other")))
+	demo, other := id(
+		c.must(201, "POST", "/v2.0/networks", body("demo")),
+	), id(
+		c.must(201, "POST", "/v2.0/networks", body("other")),
+	)
 	v := c.withPolicy(t, `
 "get_network": "@"
 "update_network": "@"
@@ -154,10 +179,21 @@ func TestPolicy_ServiceWritesPortsOfEveryProjectOnly(t *testing.T) {
 	objects := policyObjects(c, 1)
 	nova := func(want int, method, path, body string) {
 		t.Helper()
-		c.as("nova:service").must(want, method, objects.Replace(path), objects.Replace(body), "X-Roles", "service")
+		c.as("nova:service").
+			must(want, method, objects.Replace(path), objects.Replace(body), "X-Roles", "service")
 	}
-	nova(201, "POST", "/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","mac_address":"fa:16:3e:00:00:88"}}`)
-	nova(200, "PUT", "/v2.0/ports/{lone}", `{"port":{"binding:host_id":"cmp-1","binding:profile":{"a":"b"},"device_owner":"network:x"}}`)
+	nova(
+		201,
+		"POST",
+		"/v2.0/ports",
+		`{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","mac_address":"fa:16:3e:00:00:88"}}`,
+	)
+	nova(
+		200,
+		"PUT",
+		"/v2.0/ports/{lone}",
+		`{"port":{"binding:host_id":"cmp-1","binding:profile":{"a":"b"},"device_owner":"network:x"}}`,
+	)
 	nova(200, "GET", "/v2.0/ports/{lone}/bindings/cmp-1", "")
 	nova(204, "DELETE", "/v2.0/ports/{lone}", "")
 	for _, kind := range []string{"network", "subnet", "trunk", "security-group"} {

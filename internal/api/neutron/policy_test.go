@@ -15,7 +15,8 @@ import (
 	"berth/internal/network"
 )
 
-// withPolicy starts another API server on the same store, whose rules are the defaults and those of the given file.
+// withPolicy starts another API server on the same store, whose rules are the defaults and those of the given
+// file.
 func (c cloud) withPolicy(t *testing.T, file string) cloud {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -69,19 +70,70 @@ func policyObjects(c cloud, n int) *strings.Replacer {
 	c.heartbeat(network.DHCPAgent, host)
 	agent := c.must(200, "GET", "/v2.0/agents?host="+host, "")["agents"].([]any)[0].(object)["id"].(string)
 	net := id("network", "networks", fmt.Sprintf(`"name":"n%d"`, n))
-	subnet := id("subnet", "subnets", fmt.Sprintf(`"network_id":%q,"ip_version":4,"cidr":"10.%d.0.0/24"`, net, n))
+	subnet := id(
+		"subnet",
+		"subnets",
+		fmt.Sprintf(`"network_id":%q,"ip_version":4,"cidr":"10.%d.0.0/24"`, net, n),
+	)
 	port := id("port", "ports", fmt.Sprintf(`"network_id":%q,"binding:host_id":"cmp-1"`, net))
-	lone, parent := id("port", "ports", fmt.Sprintf(`"network_id":%q`, net)), id("port", "ports", fmt.Sprintf(`"network_id":%q`, net))
+	lone, parent := id(
+		"port",
+		"ports",
+		fmt.Sprintf(`"network_id":%q`, net),
+	), id(
+		"port",
+		"ports",
+		fmt.Sprintf(`"network_id":%q`, net),
+	)
 	trunk := id("trunk", "trunks", fmt.Sprintf(`"port_id":%q`, parent))
 	group := id("security_group", "security-groups", `"name":"g"`)
-	rule := id("security_group_rule", "security-group-rules", fmt.Sprintf(`"security_group_id":%q,"direction":"ingress","protocol":"tcp"`, group))
-	for path, tags := range map[string]string{"networks": net, "subnets": subnet, "ports": port, "trunks": trunk, "security-groups": group} {
+	rule := id(
+		"security_group_rule",
+		"security-group-rules",
+		fmt.Sprintf(`"security_group_id":%q,"direction":"ingress","protocol":"tcp"`, group),
+	)
+	for path, tags := range map[string]string{
+		"networks":        net,
+		"subnets":         subnet,
+		"ports":           port,
+		"trunks":          trunk,
+		"security-groups": group,
+	} {
 		c.must(201, "PUT", "/v2.0/"+path+"/"+tags+"/tags/t", "")
 	}
 	empty := id("network", "networks", fmt.Sprintf(`"name":"e%d"`, n))
-	return strings.NewReplacer("{networks}", net, "{subnets}", subnet, "{ports}", port, "{lone}", lone, "{trunks}", trunk, "{security-groups}", group,
-		"{security-group-rules}", rule, "{agents}", agent, "{empty}", empty, "{network-ip-availabilities}", net, "{network}", net,
-		"{project}", "other", "{alias}", "agent", "{host}", "cmp-1", "{tag}", "t")
+	return strings.NewReplacer(
+		"{networks}",
+		net,
+		"{subnets}",
+		subnet,
+		"{ports}",
+		port,
+		"{lone}",
+		lone,
+		"{trunks}",
+		trunk,
+		"{security-groups}",
+		group,
+		"{security-group-rules}",
+		rule,
+		"{agents}",
+		agent,
+		"{empty}",
+		empty,
+		"{network-ip-availabilities}",
+		net,
+		"{network}",
+		net,
+		"{project}",
+		"other",
+		"{alias}",
+		"agent",
+		"{host}",
+		"cmp-1",
+		"{tag}",
+		"t",
+	)
 }
 
 // policyBodies are the bodies of requests, by route; other requests have no body.
@@ -107,7 +159,8 @@ var policyBodies = map[string]string{
 	"PUT /v2.0/quotas/{project}":            `{"quota":{"port":7}}`,
 }
 
-// denial returns how the API answers a request that the rule of the route denies to a caller with the role member.
+// denial returns how the API answers a request that the rule of the route denies to a caller with the role
+// member.
 func denial(route, rule string) string {
 	method, path, _ := strings.Cut(route, " ")
 	hides := method == "GET" && (strings.HasPrefix(rule, "get_network") || slices.Contains(strings.Fields(
@@ -140,11 +193,14 @@ func (c cloud) answerKind(route string, objects *strings.Replacer, rule, roles s
 	path = objects.Replace(strings.ReplaceAll(path, "{id}", "{"+collection+"}"))
 	status, o, _ := c.raw(method, path, objects.Replace(body), "X-Roles", roles)
 	fault, _ := o["NeutronError"].(object)
-	if status == 403 && (fault["type"] != "PolicyNotAuthorized" || fault["message"] != "rule:"+rule+" is disallowed by policy") {
+	if status == 403 &&
+		(fault["type"] != "PolicyNotAuthorized" || fault["message"] != "rule:"+rule+" is disallowed by policy") {
 		c.t.Errorf("%s: got 403 %v, want a PolicyNotAuthorized that names the rule %s", route, o, rule)
 	}
 	for _, value := range o {
-		if list, ok := value.([]any); ok && len(list) == 0 && method == "GET" && !strings.Contains(path, "/tags") && !strings.Contains(path, "subports") {
+		if list, ok := value.([]any); ok && len(list) == 0 && method == "GET" &&
+			!strings.Contains(path, "/tags") &&
+			!strings.Contains(path, "subports") {
 			return "empty list"
 		}
 	}
@@ -154,23 +210,39 @@ func (c cloud) answerKind(route string, objects *strings.Replacer, rule, roles s
 func TestPolicy_EachRuleDecidesItsRoutes(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	c.must(200, "PUT", "/v2.0/quotas/demo", `{"quota":{"network":-1,"subnet":-1,"port":-1,"trunk":-1,"security_group":-1,"security_group_rule":-1}}`)
+	c.must(
+		200,
+		"PUT",
+		"/v2.0/quotas/demo",
+		`{"quota":{"network":-1,"subnet":-1,"port":-1,"trunk":-1,"security_group":-1,"security_group_rule":-1}}`,
+	)
 	n, objects := 1, policyObjects(c, 1)
 	for _, rule := range neutron.Policy {
 		for _, route := range rule.Guards {
-			if _, path, _ := strings.Cut(route, " "); !strings.HasPrefix(path, "/v2.0/") || strings.Contains(path, " ") || rule.Name == "regular_user" {
+			if _, path, _ := strings.Cut(route, " "); !strings.HasPrefix(path, "/v2.0/") ||
+				strings.Contains(path, " ") ||
+				rule.Name == "regular_user" {
 				continue
 			}
 			t.Run(rule.Name+" "+route, func(t *testing.T) {
 				want := denial(route, rule.Name)
-				denied, allowed := c.withPolicy(t, deciding(rule.Name, "!")).as("ann:demo"), c.withPolicy(t, deciding(rule.Name, "role:auditor")).as("ann:demo")
+				denied, allowed := c.withPolicy(t, deciding(rule.Name, "!")).
+					as("ann:demo"),
+					c.withPolicy(t, deciding(rule.Name, "role:auditor")).
+						as("ann:demo")
 				if got := denied.answerKind(route, objects, rule.Name, "auditor,member"); got != want {
 					t.Errorf("%s with a rule that allows nothing: got %s, want %s", route, got, want)
 				}
-				if got := allowed.answerKind(route, objects, rule.Name, "member"); !slices.Contains([]string{"403", "404", "empty list"}, got) {
+				if got := allowed.answerKind(route, objects, rule.Name, "member"); !slices.Contains(
+					[]string{"403", "404", "empty list"},
+					got,
+				) {
 					t.Errorf("%s with a rule for another role: got %s, want a refusal", route, got)
 				}
-				if got := allowed.answerKind(route, objects, rule.Name, "auditor"); got == want || got == "403" || got == "404" || got >= "500" && got < "600" {
+				if got := allowed.answerKind(route, objects, rule.Name, "auditor"); got == want ||
+					got == "403" ||
+					got == "404" ||
+					got >= "500" && got < "600" {
 					t.Errorf("%s with a rule that allows the role: got %s, want no refusal", route, got)
 				}
 			})
@@ -184,10 +256,20 @@ func TestPolicy_EachRuleDecidesItsRoutes(t *testing.T) {
 
 // attributeValues are values of attributes that have rules.
 var attributeValues = map[string]string{
-	"shared": "true", "router:external": "true", "is_default": "true", "provider:network_type": `"vxlan"`, "provider:physical_network": `"p"`,
-	"provider:segmentation_id": "7", "segments": `[{"provider:network_type":"vxlan"}]`, "binding:host_id": `"cmp-1"`, "binding:profile": `{"a":"b"}`,
-	"device_owner": `"network:dhcp"`, "mac_address": `"fa:16:3e:00:00:77"`, "fixed_ips:ip_address": `[{"ip_address":"10.1.0.77"}]`,
-	"port_security_enabled": "false", "allowed_address_pairs": `[{"ip_address":"10.1.0.78"}]`,
+	"shared":                    "true",
+	"router:external":           "true",
+	"is_default":                "true",
+	"provider:network_type":     `"vxlan"`,
+	"provider:physical_network": `"p"`,
+	"provider:segmentation_id":  "7",
+	"segments":                  `[{"provider:network_type":"vxlan"}]`,
+	"binding:host_id":           `"cmp-1"`,
+	"binding:profile":           `{"a":"b"}`,
+	"device_owner":              `"network:dhcp"`,
+	"mac_address":               `"fa:16:3e:00:00:77"`,
+	"fixed_ips:ip_address":      `[{"ip_address":"10.1.0.77"}]`,
+	"port_security_enabled":     "false",
+	"allowed_address_pairs":     `[{"ip_address":"10.1.0.78"}]`,
 }
 
 func TestPolicy_EachRuleOfAnAttributeDecides(t *testing.T) {
@@ -209,7 +291,14 @@ func TestPolicy_EachRuleOfAnAttributeDecides(t *testing.T) {
 					_, has := client.must(200, "GET", path, "", "X-Roles", roles)[kind].(object)[name]
 					status, _, _ := client.raw("GET", "/v2.0/"+kind+"s?"+name+"=1", "", "X-Roles", roles)
 					if sees := roles == "auditor,x"; has != sees || status == 200 && !sees {
-						t.Errorf("show %s with the roles %s: got the attribute: %v, a filter by it: %d; want the attribute: %v", name, roles, has, status, sees)
+						t.Errorf(
+							"show %s with the roles %s: got the attribute: %v, a filter by it: %d; want the attribute: %v",
+							name,
+							roles,
+							has,
+							status,
+							sees,
+						)
 					}
 				}
 				return
@@ -226,8 +315,17 @@ func TestPolicy_EachRuleOfAnAttributeDecides(t *testing.T) {
 			if got, want := denied.faultMessage(method, path, body, "X-Roles", "admin,auditor"), "403 PolicyNotAuthorized: rule:"+rule.Name+" is disallowed by policy"; got != want {
 				t.Errorf("%s %s %s: got %s, want %s", method, path, body, got, want)
 			}
-			if status, o, _ := allowed.raw(method, path, body, "X-Roles", "auditor"); status == 403 || status == 404 || status >= 500 {
-				t.Errorf("%s %s %s with a rule that allows the role: got %d %v, want no refusal", method, path, body, status, o)
+			if status, o, _ := allowed.raw(method, path, body, "X-Roles", "auditor"); status == 403 ||
+				status == 404 ||
+				status >= 500 {
+				t.Errorf(
+					"%s %s %s with a rule that allows the role: got %d %v, want no refusal",
+					method,
+					path,
+					body,
+					status,
+					o,
+				)
 			}
 		})
 	}

@@ -21,11 +21,19 @@ type portChange = network.PortChange
 
 func ports(s *networkstore.Store) resource[network.Port, portChange] {
 	return resource[network.Port, portChange]{
-		singular: "port", notFoundType: string(network.PortNotFound), attributes: attribute.Ports,
-		filters: map[string]func([]string) ([]db.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
-		quota:   s.Quota, project: func(c portChange) *string { return c.Project },
-		id: func(p network.Port) uuid.UUID { return p.ID }, view: viewPort, addSingleOnly: addWhy,
-		revision: func(p network.Port) int64 { return p.Revision },
+		singular:     "port",
+		notFoundType: string(network.PortNotFound),
+		attributes:   attribute.Ports,
+		filters: map[string]func([]string) ([]db.Condition, error){
+			"fixed_ips":       fixedIPFilter,
+			"security_groups": securityGroupFilter,
+		},
+		quota:         s.Quota,
+		project:       func(c portChange) *string { return c.Project },
+		id:            func(p network.Port) uuid.UUID { return p.ID },
+		view:          viewPort,
+		addSingleOnly: addWhy,
+		revision:      func(p network.Port) int64 { return p.Revision },
 		tags: tagAccess[network.Port, portChange]{read: func(p network.Port) []string { return p.Tags },
 			write: func(c *portChange, tags *[]string) { c.Tags = tags }},
 		list: func(ctx context.Context, l db.Listing) ([]network.Port, error) {
@@ -41,12 +49,16 @@ func ports(s *networkstore.Store) resource[network.Port, portChange] {
 			err = addTrunkDetails(ctx, s, updated)
 			return updated[0], err
 		},
-		create: s.CreatePorts, remove: s.DeletePort,
-		target: targetRule[network.Port]{of: targetOfPort,
+		create: s.CreatePorts,
+		remove: s.DeletePort,
+		target: targetRule[network.Port]{
+			of: targetOfPort,
 			outside: func(project string) policy.Target {
 				return outside(project, "network:project_id", "network:tenant_id")
 			},
-			parent: func(p network.Port) uuid.UUID { return p.Network }, addParent: networkParents(s)},
+			parent:    func(p network.Port) uuid.UUID { return p.Network },
+			addParent: networkParents(s),
+		},
 		prepareCreate: func(r *http.Request, c *portChange, rules []string) error {
 			if err := authorizePortCreate(r, s, *c, rules); err != nil {
 				return err
@@ -75,8 +87,8 @@ func targetOfPort(p network.Port) policy.Target {
 	return t
 }
 
-// authorizePortChange checks whether a caller who may change the port may set the attributes of the change. If the parameter c is nil, the
-// request deletes the port.
+// authorizePortChange checks whether a caller who may change the port may set the attributes of the change.
+// If the parameter c is nil, the request deletes the port.
 func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port, c *portChange) error {
 	if c == nil {
 		return nil
@@ -85,7 +97,8 @@ func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port,
 	if c.DeviceOwner != nil {
 		after.DeviceOwner = *c.DeviceOwner
 	}
-	if err := ports(s).require(r, after, attributeRuleNames("update_port", ownerAttributes(*c, p))...); err != nil || c.SecurityGroups == nil {
+	if err := ports(s).require(r, after, attributeRuleNames("update_port", ownerAttributes(*c, p))...); err != nil ||
+		c.SecurityGroups == nil {
 		return err
 	}
 	_, err := visibleGroups(r, s, *c.SecurityGroups)
@@ -117,8 +130,9 @@ func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network
 	return err
 }
 
-// authorizePortCreate refuses a port on a network that the caller does not see, and attribute values that the caller may not choose. If the
-// decisions do not depend on the network, as for an administrator, authorizePortCreate does not read the network.
+// authorizePortCreate refuses a port on a network that the caller does not see, and attribute values that the
+// caller may not choose. If the decisions do not depend on the network, as for an administrator,
+// authorizePortCreate does not read the network.
 func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange, rules []string) error {
 	a, t := accessOf(r), newOwner(r, c.Project)
 	t["device_owner"] = ""
@@ -136,19 +150,30 @@ func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange, r
 		}
 		find = nil
 	}
-	return a.require(append(rules, attributeRuleNames("create_port", ownerAttributes(c, network.Port{PortSecurity: true}))...), t, find)
+	return a.require(
+		append(
+			rules,
+			attributeRuleNames("create_port", ownerAttributes(c, network.Port{PortSecurity: true}))...),
+		t,
+		find,
+	)
 }
 
-// ownerAttributes returns those changed attributes that by default only the network's owner may set. On a shared network only the
-// network's owner may choose fixed IPs, MAC addresses and address pairs, disable port security, and create ports of network services. If
-// every project could choose MAC addresses and fixed IPs on a shared network, a project could take over the address of another port, for
-// example the address of the gateway.
+// ownerAttributes returns those changed attributes that by default only the network's owner may set. On a
+// shared network only the network's owner may choose fixed IPs, MAC addresses and address pairs, disable port
+// security, and create ports of network services. If every project could choose MAC addresses and fixed IPs
+// on a shared network, a project could take over the address of another port, for example the address of the
+// gateway.
 func ownerAttributes(c portChange, p network.Port) (names []string) {
 	address := func(f network.FixedIP) bool {
-		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
+		return f.IP.IsValid() &&
+			!slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
 	}
 	pair := func(a network.AddressPair) bool {
-		return !slices.ContainsFunc(p.AddressPairs, func(o network.AddressPair) bool { return o.IP == a.IP && (a.MAC == "" || o.MAC == a.MAC) })
+		return !slices.ContainsFunc(
+			p.AddressPairs,
+			func(o network.AddressPair) bool { return o.IP == a.IP && (a.MAC == "" || o.MAC == a.MAC) },
+		)
 	}
 	for _, a := range []struct {
 		name    string
@@ -167,7 +192,8 @@ func ownerAttributes(c portChange, p network.Port) (names []string) {
 	return names
 }
 
-// fixedIPFilter reads the values of the filter fixed_ips, which have the forms ip_address=A, subnet_id=S and ip_address_substr=T.
+// fixedIPFilter reads the values of the filter fixed_ips, which have the forms ip_address=A, subnet_id=S and
+// ip_address_substr=T.
 func fixedIPFilter(values []string) ([]db.Condition, error) {
 	in := map[string][]string{}
 	for _, v := range values {
@@ -185,7 +211,10 @@ func fixedIPFilter(values []string) ([]db.Condition, error) {
 		case "ip_address_substr":
 			key = "ip_part"
 		default:
-			return nil, badRequest("Invalid filter for fixed_ips: '%s' is none of ip_address, subnet_id and ip_address_substr", excerpt(key))
+			return nil, badRequest(
+				"Invalid filter for fixed_ips: '%s' is none of ip_address, subnet_id and ip_address_substr",
+				excerpt(key),
+			)
 		}
 		if in[key] == nil {
 			in[key] = []string{}
@@ -223,8 +252,8 @@ type waiting struct {
 	Sentence string     `json:"sentence"`
 }
 
-// addWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who does not see the host of the port,
-// addWhy leaves out the names of hosts.
+// addWhy adds berth:why, which lists the entities for whose reports the port waits. For a caller who does not
+// see the host of the port, addWhy leaves out the names of hosts.
 func addWhy(p network.Port, requester *access, o object) {
 	now := time.Now()
 	s := p.WithAgentHosts().StatusViewAt(now)
@@ -233,7 +262,21 @@ func addWhy(p network.Port, requester *access, o object) {
 	}
 	list := []waiting{}
 	for _, w := range s.Waiting {
-		list = append(list, waiting{For: w.Entity, Since: w.Since.UTC(), Deadline: w.Deadline, Fatal: w.Fatal, Sentence: w.Sentence})
+		list = append(
+			list,
+			waiting{
+				For:      w.Entity,
+				Since:    w.Since.UTC(),
+				Deadline: w.Deadline,
+				Fatal:    w.Fatal,
+				Sentence: w.Sentence,
+			},
+		)
 	}
-	o[attribute.Why] = object{"sentence": s.Sentence(), "reason": s.Reason, "waiting": list, "ignored_messages": s.IgnoredReports}
+	o[attribute.Why] = object{
+		"sentence":         s.Sentence(),
+		"reason":           s.Reason,
+		"waiting":          list,
+		"ignored_messages": s.IgnoredReports,
+	}
 }

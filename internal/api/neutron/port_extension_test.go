@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// No packet has a multicast address or a multicast MAC as its source, so an allowed address pair with one would only weaken the filter.
+// No packet has a multicast address or a multicast MAC as its source, so an allowed address pair with one
+// would only weaken the filter.
 func TestPort_AddressPairsHaveNoMulticastAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -54,8 +55,14 @@ func TestPort_AddressPairsHaveNoMulticastAddresses(t *testing.T) {
 			}
 		})
 	}
-	multicast := fmt.Sprintf(`{"port":{"network_id":%q,"mac_address":"01:00:5e:00:00:12","allowed_address_pairs":[{"ip_address":"10.0.0.9"}]}}`, net)
+	multicast := fmt.Sprintf(
+		`{"port":{"network_id":%q,"mac_address":"01:00:5e:00:00:12","allowed_address_pairs":[{"ip_address":"10.0.0.9"}]}}`,
+		net,
+	)
 	if got := c.fault("POST", "/v2.0/ports", multicast); got != "400 InvalidInput" {
-		t.Errorf("create a port whose address pair inherits a multicast MAC: want 400 InvalidInput, got %s", got)
+		t.Errorf(
+			"create a port whose address pair inherits a multicast MAC: want 400 InvalidInput, got %s",
+			got,
+		)
 	}
 }

@@ -24,7 +24,9 @@ func TestPort_GetsOneIPv4AndEverySLAACAddress(t *testing.T) {
 	subnet := func(more string) object {
 		return c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,%s}}`, net, more))["subnet"].(object)
 	}
-	subnet(`"cidr":"fd00:1::/64","allocation_pools":[{"start":"fd00:1::7","end":"fd00:1::7"}],"enable_dhcp":false`)
+	subnet(
+		`"cidr":"fd00:1::/64","allocation_pools":[{"start":"fd00:1::7","end":"fd00:1::7"}],"enable_dhcp":false`,
+	)
 	slaac := subnet(`"cidr":"2001:db8::1/64","ipv6_address_mode":"slaac","ipv6_ra_mode":"slaac"`)
 	if slaac["cidr"] != "2001:db8::/64" || slaac["gateway_ip"] != "2001:db8::" {
 		t.Errorf("created SLAAC subnet: got %v, want CIDR 2001:db8::/64 and gateway 2001:db8::", slaac)
@@ -48,7 +50,10 @@ func TestPort_GetsOneIPv4AndEverySLAACAddress(t *testing.T) {
 		t.Errorf("addresses after an IPv4 address was requested again (-want +got):\n%s", d)
 	}
 	if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"fixed_ips":[{"subnet_id":%q}]}}`, net, v4)); got != "409 IpAddressGenerationFailure" {
-		t.Errorf("create a port on a subnet without free addresses: got %s, want 409 IpAddressGenerationFailure", got)
+		t.Errorf(
+			"create a port on a subnet without free addresses: got %s, want 409 IpAddressGenerationFailure",
+			got,
+		)
 	}
 }
 
@@ -57,21 +62,28 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	c := open(t)
 	net, v4 := c.createNetwork("10.0.0.0/24")
 	other, elsewhere := c.createNetwork("10.1.0.0/24")
-	p := c.port(net, `,"mac_address":"fa:16:3e:11:22:33","binding:host_id":"cmp-1","device_owner":"compute:nova"`)
+	p := c.port(
+		net,
+		`,"mac_address":"fa:16:3e:11:22:33","binding:host_id":"cmp-1","device_owner":"compute:nova"`,
+	)
 	router := c.port(net, `,"mac_address":"fa:16:3e:11:22:44","device_owner":"network:router_interface"`)["id"].(string)
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_ra_mode":"slaac"}}`, net))["subnet"].(object)["id"].(string)
 	const created = "fd00::f816:3eff:fe11:2233"
 	path := "/v2.0/ports/" + p["id"].(string)
 
-	// When a client adds a SLAAC subnet to a network, the existing ports on the network get an address in the new subnet. A port does not
-	// wait for an agent's report about a new SLAAC address.
+	// When a client adds a SLAAC subnet to a network, the existing ports on the network get an address in the
+	// new subnet. A port does not wait for an agent's report about a new SLAAC address.
 	after := c.must(200, "GET", path, "")["port"].(object)
 	if d := cmp.Diff(append(addresses(p), created), addresses(after)); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" || after["revision_number"] != p["revision_number"].(float64)+1 {
-		t.Errorf("the port after a SLAAC subnet was added: got revision %v, want the next one; berth:why (-want +got):\n%s",
-			after["revision_number"], d)
+	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" ||
+		after["revision_number"] != p["revision_number"].(float64)+1 {
+		t.Errorf(
+			"the port after a SLAAC subnet was added: got revision %v, want the next one; berth:why (-want +got):\n%s",
+			after["revision_number"],
+			d,
+		)
 	}
 	if n := len(addresses(c.must(200, "GET", "/v2.0/ports/"+router, "")["port"].(object))); n != 1 {
 		t.Errorf("addresses of a router port after a SLAAC subnet was added: got %d, want 1", n)
@@ -94,17 +106,31 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 			}
 		})
 	}
-	// A client may send the addresses that it has read from a port together with a new address. A client may also send the SLAAC address
-	// of a new port if the client has computed the address from the port's MAC address.
-	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, created, v4)
+	// A client may send the addresses that it has read from a port together with a new address. A client may
+	// also send the SLAAC address of a new port if the client has computed the address from the port's MAC
+	// address.
+	same := fmt.Sprintf(
+		`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`,
+		v4,
+		six,
+		created,
+		v4,
+	)
 	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != created {
-		t.Errorf("addresses after the client sent back what it had read and one more: got %v, want 3 with the same SLAAC address", got)
+		t.Errorf(
+			"addresses after the client sent back what it had read and one more: got %v, want 3 with the same SLAAC address",
+			got,
+		)
 	}
-	given := c.port(net, `,"mac_address":"fa:16:3e:11:22:55","fixed_ips":[{"ip_address":"fd00::f816:3eff:fe11:2255"}]`)
+	given := c.port(
+		net,
+		`,"mac_address":"fa:16:3e:11:22:55","fixed_ips":[{"ip_address":"fd00::f816:3eff:fe11:2255"}]`,
+	)
 	if d := cmp.Diff([]string{"fd00::f816:3eff:fe11:2255"}, addresses(given)); d != "" {
 		t.Error(d)
 	}
-	if got := addresses(c.must(200, "PUT", "/v2.0/ports/"+router, `{"port":{"fixed_ips":[{"ip_address":"fd00::1"}]}}`)["port"].(object)); got[0] != "fd00::1" || len(got) != 1 {
+	if got := addresses(c.must(200, "PUT", "/v2.0/ports/"+router, `{"port":{"fixed_ips":[{"ip_address":"fd00::1"}]}}`)["port"].(object)); got[0] != "fd00::1" ||
+		len(got) != 1 {
 		t.Errorf("addresses of a router port after setting fd00::1: got %v, want only fd00::1", got)
 	}
 	c.must(204, "DELETE", "/v2.0/networks/"+other, "")
@@ -115,15 +141,22 @@ func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 	c := open(t)
 	net, subnet := c.createNetwork("10.0.0.0/29")
 
-	p := c.port(net, `,"name":"web","binding:host_id":"cmp-1","device_owner":"compute:nova","mac_address":"FA:16:3E:00:00:01"`)
+	p := c.port(
+		net,
+		`,"name":"web","binding:host_id":"cmp-1","device_owner":"compute:nova","mac_address":"FA:16:3E:00:00:01"`,
+	)
 
 	id := p["id"].(string)
 	shown := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
 	if d := cmp.Diff(p, shown); d != "" {
-		t.Errorf("GET of a new port: want the same port as in the response to the POST that created it (-POST +GET):\n%s", d)
+		t.Errorf(
+			"GET of a new port: want the same port as in the response to the POST that created it (-POST +GET):\n%s",
+			d,
+		)
 	}
 	why := shown["berth:why"].(object)
-	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") ||
+	if n := len(why["waiting"].([]any)); n != 2 ||
+		!strings.Contains(why["sentence"].(string), "L2 on cmp-1") ||
 		!strings.Contains(why["sentence"].(string), "DHCP on net-1") {
 		t.Errorf("berth:why of the new port: got %v, want L2 on cmp-1 and DHCP on net-1", why)
 	}
@@ -135,13 +168,35 @@ func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 			delete(shown, moving)
 		})
 	}
-	want := object{"network_id": net, "name": "web", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
-		"mac_address": "fa:16:3e:00:00:01", "device_id": "", "device_owner": "compute:nova", "status": "DOWN",
-		"port_security_enabled": true, "allowed_address_pairs": []any{}, "extra_dhcp_opts": []any{},
-		"binding:host_id": "cmp-1", "binding:vnic_type": "normal", "binding:vif_type": "ovs", "binding:profile": object{},
-		"binding:vif_details": object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
-			"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}},
-		"tags": []any{}, "revision_number": 1.0}
+	want := object{
+		"network_id":            net,
+		"name":                  "web",
+		"description":           "",
+		"project_id":            "admin",
+		"tenant_id":             "admin",
+		"admin_state_up":        true,
+		"mac_address":           "fa:16:3e:00:00:01",
+		"device_id":             "",
+		"device_owner":          "compute:nova",
+		"status":                "DOWN",
+		"port_security_enabled": true,
+		"allowed_address_pairs": []any{},
+		"extra_dhcp_opts":       []any{},
+		"binding:host_id":       "cmp-1",
+		"binding:vnic_type":     "normal",
+		"binding:vif_type":      "ovs",
+		"binding:profile":       object{},
+		"binding:vif_details": object{
+			"connectivity":    "l2",
+			"port_filter":     true,
+			"ovs_hybrid_plug": false,
+			"datapath_type":   "system",
+			"bridge_name":     "br-int",
+			"bound_drivers":   object{"0": "openvswitch"},
+		},
+		"tags":            []any{},
+		"revision_number": 1.0,
+	}
 	if d := cmp.Diff(want, shown); d != "" {
 		t.Error(d)
 	}
@@ -154,8 +209,11 @@ func TestPort_AddressPairsAndDHCPOptionsRoundTrip(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net, _ := c.createNetwork("10.0.0.0/24")
-	p := c.port(net, `,"mac_address":"fa:16:3e:00:00:01","allowed_address_pairs":[{"ip_address":"10.0.0.9"},{"ip_address":"10.1.0.0/16","mac_address":"FA:16:3E:00:00:02"}],`+
-		`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400"},{"opt_name":"mtu","opt_value":"1300","ip_version":6},{"opt_name":"gone","opt_value":null}]`)
+	p := c.port(
+		net,
+		`,"mac_address":"fa:16:3e:00:00:01","allowed_address_pairs":[{"ip_address":"10.0.0.9"},{"ip_address":"10.1.0.0/16","mac_address":"FA:16:3E:00:00:02"}],`+
+			`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400"},{"opt_name":"mtu","opt_value":"1300","ip_version":6},{"opt_name":"gone","opt_value":null}]`,
+	)
 	path := "/v2.0/ports/" + p["id"].(string)
 	option := func(name, value string, version float64) object {
 		return object{"opt_name": name, "opt_value": value, "ip_version": version}
@@ -166,13 +224,20 @@ func TestPort_AddressPairsAndDHCPOptionsRoundTrip(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	pairs := []any{object{"ip_address": "10.0.0.9", "mac_address": "fa:16:3e:00:00:01"}, object{"ip_address": "10.1.0.0/16", "mac_address": "fa:16:3e:00:00:02"}}
+	pairs := []any{
+		object{"ip_address": "10.0.0.9", "mac_address": "fa:16:3e:00:00:01"},
+		object{"ip_address": "10.1.0.0/16", "mac_address": "fa:16:3e:00:00:02"},
+	}
 	check(p, pairs, []any{option("mtu", "1400", 4), option("mtu", "1300", 6)})
 	changed := c.must(200, "PUT", path, `{"port":{"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":null},{"opt_name":"tftp","opt_value":"x"}]}}`)["port"].(object)
 	check(changed, pairs, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
 	changed = c.must(200, "PUT", path, `{"port":{"allowed_address_pairs":null}}`)["port"].(object)
 	check(changed, []any{}, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
-	check(c.must(200, "GET", path, "")["port"].(object), []any{}, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
+	check(
+		c.must(200, "GET", path, "")["port"].(object),
+		[]any{},
+		[]any{option("mtu", "1300", 6), option("tftp", "x", 4)},
+	)
 
 	many := strings.TrimSuffix(strings.Repeat(`{"ip_address":"10.0.0.%d"},`, 11), ",")
 	numbers := make([]any, 11)
@@ -213,18 +278,48 @@ func TestSharedNetwork_OnlyOwnerChoosesAddresses(t *testing.T) {
 		`"allowed_address_pairs":[{"ip_address":"10.0.0.1"}]`, `"device_owner":"network:dhcp"`} {
 		t.Run(said, func(t *testing.T) {
 			if got := guest.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+said+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("another project creates a port with %s on a shared network: got %s, want 403 PolicyNotAuthorized", said, got)
+				t.Errorf(
+					"another project creates a port with %s on a shared network: got %s, want 403 PolicyNotAuthorized",
+					said,
+					got,
+				)
 			}
 			if got := guest.fault("PUT", path, `{"port":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("another project sets %s on its port on a shared network: got %s, want 403 PolicyNotAuthorized", said, got)
+				t.Errorf(
+					"another project sets %s on its port on a shared network: got %s, want 403 PolicyNotAuthorized",
+					said,
+					got,
+				)
 			}
 		})
 	}
-	guest.port(net, `,"fixed_ips":[{"subnet_id":"`+subnet+`"}],"port_security_enabled":true,"allowed_address_pairs":[]`)
-	guest.must(200, "PUT", path, fmt.Sprintf(`{"port":{"name":"www","fixed_ips":[{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}],"mac_address":%q}}`,
-		subnet, ip, subnet, p["mac_address"]))
+	guest.port(
+		net,
+		`,"fixed_ips":[{"subnet_id":"`+subnet+`"}],"port_security_enabled":true,"allowed_address_pairs":[]`,
+	)
+	guest.must(
+		200,
+		"PUT",
+		path,
+		fmt.Sprintf(
+			`{"port":{"name":"www","fixed_ips":[{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}],"mac_address":%q}}`,
+			subnet,
+			ip,
+			subnet,
+			p["mac_address"],
+		),
+	)
 	first := pairs.([]any)[0].(object)
-	guest.must(200, "PUT", path, fmt.Sprintf(`{"port":{"allowed_address_pairs":[{"ip_address":%q,"mac_address":%q}]}}`, first["ip_address"], first["mac_address"]))
+	guest.must(
+		200,
+		"PUT",
+		path,
+		fmt.Sprintf(
+			`{"port":{"allowed_address_pairs":[{"ip_address":%q,"mac_address":%q}]}}`,
+			first["ip_address"],
+			first["mac_address"],
+		),
+	)
 }
 
 func TestSharedNetwork_OwnerDeletesButDoesNotChangeOthersPorts(t *testing.T) {
@@ -237,10 +332,16 @@ func TestSharedNetwork_OwnerDeletesButDoesNotChangeOthersPorts(t *testing.T) {
 
 	owner.must(200, "GET", path, "")
 	if got := owner.fault("PUT", path, `{"port":{"name":"x"}}`); got != "403 PolicyNotAuthorized" {
-		t.Errorf("the owner of a shared network renames another project's port: got %s, want 403 PolicyNotAuthorized", got)
+		t.Errorf(
+			"the owner of a shared network renames another project's port: got %s, want 403 PolicyNotAuthorized",
+			got,
+		)
 	}
 	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"shared":false}}`); got != "409 InvalidSharedSetting" {
-		t.Errorf("stop sharing a network while it has another project's ports: got %s, want 409 InvalidSharedSetting", got)
+		t.Errorf(
+			"stop sharing a network while it has another project's ports: got %s, want 409 InvalidSharedSetting",
+			got,
+		)
 	}
 	owner.must(204, "DELETE", path, "")
 	c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"shared":false}}`)
@@ -251,10 +352,17 @@ func TestPort_InheritsPortSecurityFromNetwork(t *testing.T) {
 	c := open(t)
 	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"port_security_enabled":false}}`)["network"].(object)["id"].(string)
 	if p := c.port(net, ""); p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
-		t.Errorf("a port on a network without port security: got port security %v and groups %v, want false and none", p["port_security_enabled"], p["security_groups"])
+		t.Errorf(
+			"a port on a network without port security: got port security %v and groups %v, want false and none",
+			p["port_security_enabled"],
+			p["security_groups"],
+		)
 	}
 	if p := c.port(net, `,"port_security_enabled":true`); len(p["security_groups"].([]any)) != 1 {
-		t.Errorf("groups of a port that enables port security: got %v, want the default group alone", p["security_groups"])
+		t.Errorf(
+			"groups of a port that enables port security: got %v, want the default group alone",
+			p["security_groups"],
+		)
 	}
 }
 
@@ -268,7 +376,11 @@ func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 
 	changed := c.must(200, "PUT", path, `{"port":{"security_groups":["`+web+`"]}}`)["port"].(object)
 	if d := cmp.Diff([]any{web}, changed["security_groups"]); d != "" || changed["revision_number"] != 2.0 {
-		t.Errorf("the port after its groups changed: got revision %v, want 2; groups (-want +got):\n%s", changed["revision_number"], d)
+		t.Errorf(
+			"the port after its groups changed: got revision %v, want 2; groups (-want +got):\n%s",
+			changed["revision_number"],
+			d,
+		)
 	}
 	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for got, want := range map[string]string{

@@ -16,14 +16,17 @@ import (
 	"berth/internal/store/db"
 )
 
-// listOptions are the query keys that control sorting, paging and the returned attributes. Every query key that is not in listOptions is
-// a filter.
+// listOptions are the query keys that control sorting, paging and the returned attributes. Every query key
+// that is not in listOptions is a filter.
 var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
 
 // listRequest reads the filters, the order and the page from the query of a list request.
 func (res resource[N, C]) listRequest(r *http.Request) (db.Listing, error) {
 	q, requester := r.URL.Query(), accessOf(r)
-	l := db.Listing{Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))], Fields: requestedFields(r)}
+	l := db.Listing{
+		Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))],
+		Fields:  requestedFields(r),
+	}
 	for _, name := range sortedKeys(q) {
 		if slices.Contains(listOptions, name) {
 			continue
@@ -40,7 +43,11 @@ func (res resource[N, C]) listRequest(r *http.Request) (db.Listing, error) {
 	}
 	if text := q.Get("limit"); text != "" {
 		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 0 {
-			return l, network.Faultf(network.BadRequest, "Bad limit request: Limit must be an integer 0 or greater and not '%s'.", excerpt(text))
+			return l, network.Faultf(
+				network.BadRequest,
+				"Bad limit request: Limit must be an integer 0 or greater and not '%s'.",
+				excerpt(text),
+			)
 		}
 	}
 	l.Marker, err = res.marker(r, q.Get("marker"))
@@ -64,8 +71,8 @@ func nonEmpty(values []string) []string {
 // excerpt shortens a text from the client for an error message.
 func excerpt(s string) string { return attribute.Excerpt(json.RawMessage(s)) }
 
-// filter converts a query key and its values to conditions of the store. If the key is an attribute, the conditions select the objects
-// whose attribute has one of the values.
+// filter converts a query key and its values to conditions of the store. If the key is an attribute, the
+// conditions select the objects whose attribute has one of the values.
 func (res resource[N, C]) filter(name string, values []string, requester *access) ([]db.Condition, error) {
 	if special, ok := res.filters[name]; ok {
 		return special(values)
@@ -74,7 +81,8 @@ func (res resource[N, C]) filter(name string, values []string, requester *access
 		return tagCondition(field, values), nil
 	}
 	at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
-		return a.Name == name && a.FilterField != "" && (!a.AdminOnlyRead || requester.forAll("get_"+res.singular+":"+name))
+		return a.Name == name && a.FilterField != "" &&
+			(!a.AdminOnlyRead || requester.forAll("get_"+res.singular+":"+name))
 	})
 	if at < 0 {
 		return nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(name))
@@ -103,44 +111,58 @@ func (res resource[N, C]) sortOrder(keys, directions []string, requester *access
 	var order []db.Order
 	for i, key := range keys {
 		at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
-			return a.Name == key && a.Sortable && (!a.AdminOnlyRead || requester.forAll("get_"+res.singular+":"+key))
+			return a.Name == key && a.Sortable &&
+				(!a.AdminOnlyRead || requester.forAll("get_"+res.singular+":"+key))
 		})
 		if at < 0 {
 			return nil, badRequest("['%s'] is invalid attribute for sort_keys", excerpt(key))
 		}
 		if directions[i] != "asc" && directions[i] != "desc" {
-			return nil, badRequest("['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", excerpt(directions[i]))
+			return nil, badRequest(
+				"['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'",
+				excerpt(directions[i]),
+			)
 		}
 		o := db.Order{Field: res.attributes[at].FilterField, Descending: directions[i] == "desc"}
-		if !slices.ContainsFunc(order, func(earlier db.Order) bool { return earlier.Field == o.Field }) { // a repeated sort key has no effect
+		if !slices.ContainsFunc(
+			order,
+			func(earlier db.Order) bool { return earlier.Field == o.Field },
+		) { // a repeated sort key has no effect
 			order = append(order, o)
 		}
 	}
 	return order, nil
 }
 
-// marker reads the query parameter `marker`: the ID of the object after which the page begins. marker returns an error if the caller
-// cannot see the object with this ID.
+// marker reads the query parameter `marker`: the ID of the object after which the page begins. marker returns
+// an error if the caller cannot see the object with this ID.
 func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error) {
 	if text == "" {
 		return uuid.Nil, nil
 	}
 	_, id, err := res.find(r, text)
 	if err != nil {
-		return uuid.Nil, osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s could not be found.", res.label(), excerpt(text))
+		return uuid.Nil, osapi.Fault(
+			http.StatusNotFound,
+			res.notFoundType,
+			"%s %s could not be found.",
+			res.label(),
+			excerpt(text),
+		)
 	}
 	return id, nil
 }
 
-// requestedFields returns the names of the attributes that the query requests. If the query requests no attributes, the response contains
-// all attributes.
+// requestedFields returns the names of the attributes that the query requests. If the query requests no
+// attributes, the response contains all attributes.
 func requestedFields(r *http.Request) []string {
 	names := nonEmpty(r.URL.Query()["fields"])
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// selectFields returns the object with only the named attributes. If the list of names is empty, selectFields returns all attributes.
+// selectFields returns the object with only the named attributes. If the list of names is empty, selectFields
+// returns all attributes.
 func selectFields(names []string, o object) object {
 	if len(names) == 0 {
 		return o
@@ -163,8 +185,8 @@ func pageLinks[N, C any](r *http.Request, res resource[N, C], l db.Listing, foun
 	return links(r, l, first, last, len(found))
 }
 
-// links builds the links to the next and the previous page. The links contain all query parameters of the request; only `marker` and
-// `page_reverse` differ.
+// links builds the links to the next and the previous page. The links contain all query parameters of the
+// request; only `marker` and `page_reverse` differ.
 func links(r *http.Request, l db.Listing, first, last uuid.UUID, count int) []object {
 	full := count >= l.Limit
 	link := func(rel string, marker uuid.UUID, reverse bool) object {
@@ -177,7 +199,10 @@ func links(r *http.Request, l db.Listing, first, last uuid.UUID, count int) []ob
 		if reverse {
 			q.Set("page_reverse", "True")
 		}
-		return object{"rel": rel, "href": baseURL(r) + strings.TrimPrefix(r.URL.Path, prefix) + "?" + q.Encode()}
+		return object{
+			"rel":  rel,
+			"href": baseURL(r) + strings.TrimPrefix(r.URL.Path, prefix) + "?" + q.Encode(),
+		}
 	}
 	all := []object{}
 	if l.Reverse || full {

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// quotas handles the limits on the resources of each project. By default, other callers than administrators and services may only read the
-// limits of the caller's own project.
+// quotas handles the limits on the resources of each project. By default, other callers than administrators
+// and services may only read the limits of the caller's own project.
 type quotas struct{ store *networkstore.Store }
 
 func (q quotas) routes() []osapi.Route {
@@ -36,14 +36,18 @@ func currentProject(word string) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		project := caller(r).Project
 		if project == "" {
-			return 0, nil, osapi.Fault(http.StatusBadRequest, "QuotaMissingTenant", "Tenant-id was missing from quota request.")
+			return 0, nil, osapi.Fault(
+				http.StatusBadRequest,
+				"QuotaMissingTenant",
+				"Tenant-id was missing from quota request.",
+			)
 		}
 		return http.StatusOK, object{word: object{word + "_id": project}}, nil
 	}
 }
 
-// project returns the project that the path names. project returns an error if the rule does not allow the caller the quota of the project
-// in the path.
+// project returns the project that the path names. project returns an error if the rule does not allow the
+// caller the quota of the project in the path.
 func (q quotas) project(r *http.Request, rule string) (string, error) {
 	project := pathValue(r, "project")
 	if err := accessOf(r).require([]string{rule}, owned(project), nil); err != nil {
@@ -147,10 +151,12 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	return q.respond(r, project)
 }
 
-// decodeQuota reads the new limits of the project. The result `check` is true if berth must refuse a limit that is lower than the
-// project's current usage.
+// decodeQuota reads the new limits of the project. The result `check` is true if berth must refuse a limit
+// that is lower than the project's current usage.
 func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
-	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.QuotaResources()...)...)
+	given, err := attribute.Dict(
+		raw,
+		append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.QuotaResources()...)...)
 	if err != nil {
 		return nil, false, invalid("quota", err)
 	}

@@ -17,9 +17,12 @@ import (
 // maxBulk is the maximum number of objects that one request creates.
 const maxBulk = 1000
 
-// decode reads the request's body: either one object under the singular name of the resource, or a list of objects under the plural name.
-// The result `bulk` is true if the body has the plural name.
-func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (changes []C, bulk bool, err error) {
+// decode reads the request's body: either one object under the singular name of the resource, or a list of
+// objects under the plural name. The result `bulk` is true if the body has the plural name.
+func (res resource[N, C]) decode(
+	r *http.Request,
+	verb attribute.Operations,
+) (changes []C, bulk bool, err error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
 		return nil, false, err
@@ -52,7 +55,8 @@ func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (ch
 	return changes, true, nil
 }
 
-// unwrap returns the object in an item of a bulk request. An item is either the object itself, or has the form of a single object's body.
+// unwrap returns the object in an item of a bulk request. An item is either the object itself, or has the
+// form of a single object's body.
 func (res resource[N, C]) unwrap(item json.RawMessage) json.RawMessage {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(item, &body) == nil && body[res.singular] != nil {
@@ -74,12 +78,20 @@ func readEnvelope(r *http.Request) (map[string]json.RawMessage, error) {
 	return envelope, nil
 }
 
-// decodeItem reads one object. decodeItem reads the attributes in the order of the resource's attribute table, so that the same
-// request always gets the same error.
-func (res resource[N, C]) decodeItem(raw json.RawMessage, verb attribute.Operations, requester *access) (c C, err error) {
+// decodeItem reads one object. decodeItem reads the attributes in the order of the resource's attribute
+// table, so that the same request always gets the same error.
+func (res resource[N, C]) decodeItem(
+	raw json.RawMessage,
+	verb attribute.Operations,
+	requester *access,
+) (c C, err error) {
 	var given map[string]json.RawMessage
 	if attribute.IsNull(raw) || json.Unmarshal(raw, &given) != nil {
-		return c, badRequest("Invalid input for %s. Reason: '%s' is not a dictionary.", res.singular, attribute.Excerpt(raw))
+		return c, badRequest(
+			"Invalid input for %s. Reason: '%s' is not a dictionary.",
+			res.singular,
+			attribute.Excerpt(raw),
+		)
 	}
 	var pending []string
 	defer func() { requester.pending = append(requester.pending, pending) }()
@@ -116,13 +128,15 @@ func (res resource[N, C]) decodeItem(raw json.RawMessage, verb attribute.Operati
 	return c, nil
 }
 
-// checkProject refuses a request in which a caller who is neither an administrator nor a service names another project than the caller's
-// own.
+// checkProject refuses a request in which a caller who is neither an administrator nor a service names
+// another project than the caller's own.
 func checkProject(given map[string]json.RawMessage, requester *access) error {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		project, err := attribute.Text(255)(given[name])
 		if err == nil && project != requester.caller.Project && !requester.mayChooseProject() {
-			return badRequest("Specifying 'project_id' other than the authenticated project in request is not allowed for the current user.")
+			return badRequest(
+				"Specifying 'project_id' other than the authenticated project in request is not allowed for the current user.",
+			)
 		}
 	}
 	return nil
@@ -136,7 +150,10 @@ func isFalse(raw json.RawMessage) bool {
 func (res resource[N, C]) checkKnown(given map[string]json.RawMessage) error {
 	var unknown []string
 	for name := range given {
-		if !slices.ContainsFunc(res.attributes, func(a attribute.Definition[N, C]) bool { return a.Name == name }) {
+		if !slices.ContainsFunc(
+			res.attributes,
+			func(a attribute.Definition[N, C]) bool { return a.Name == name },
+		) {
 			unknown = append(unknown, name)
 		}
 	}

@@ -11,7 +11,10 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 	c := open(t)
 	net, subnet := c.createNetwork("10.0.0.0/29")
 	other, _ := c.createNetwork("10.9.0.0/24")
-	p := c.port(net, `,"name":"web","fixed_ips":[{"ip_address":"10.0.0.3"}],"mac_address":"fa:16:3e:00:00:01","binding:host_id":"cmp-1"`)
+	p := c.port(
+		net,
+		`,"name":"web","fixed_ips":[{"ip_address":"10.0.0.3"}],"mac_address":"fa:16:3e:00:00:01","binding:host_id":"cmp-1"`,
+	)
 	port := "/v2.0/ports/" + p["id"].(string)
 	onNet := func(more string) string { return fmt.Sprintf(`{"port":{"network_id":%q,%s}}`, net, more) }
 	sub := func(more string) string { return fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, other, more) }
@@ -131,7 +134,14 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
-				t.Errorf("%s %s with the body %.120s: want %s, got %s", tc.method, tc.path, tc.body, tc.want, got)
+				t.Errorf(
+					"%s %s with the body %.120s: want %s, got %s",
+					tc.method,
+					tc.path,
+					tc.body,
+					tc.want,
+					got,
+				)
 			}
 		})
 	}
@@ -174,9 +184,16 @@ func TestBulkCreate_AllOrNothing(t *testing.T) {
 		t.Errorf("ports created in one request: got %v, want them in the order of the request", o)
 	}
 	taken := o[0].(object)["fixed_ips"].([]any)[0].(object)["ip_address"].(string)
-	got := c.fault("POST", "/v2.0/ports", `{"ports":[`+item("c", "")+`,`+item("d", `,"fixed_ips":[{"ip_address":"`+taken+`"}]`)+`]}`)
+	got := c.fault(
+		"POST",
+		"/v2.0/ports",
+		`{"ports":[`+item("c", "")+`,`+item("d", `,"fixed_ips":[{"ip_address":"`+taken+`"}]`)+`]}`,
+	)
 	if got != "409 IpAddressAlreadyAllocated" {
-		t.Errorf("create two ports, one with an address in use: got %s, want 409 IpAddressAlreadyAllocated", got)
+		t.Errorf(
+			"create two ports, one with an address in use: got %s, want 409 IpAddressAlreadyAllocated",
+			got,
+		)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 2 {
 		t.Errorf("ports after a refused bulk creation: got %d, want 2", n)

@@ -18,30 +18,36 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// resource handles one kind of object, such as ports. resource has the table of the object's attributes and the functions that authorize,
-// read and change the object. The type parameter N is the type of the object; the type parameter C is the type of the change that a
-// request makes to the object.
+// resource handles one kind of object, such as ports. resource has the table of the object's attributes and
+// the functions that authorize, read and change the object. The type parameter N is the type of the object;
+// the type parameter C is the type of the change that a request makes to the object.
 type resource[N, C any] struct {
 	singular     string // key of a body with one object
 	notFoundType string // error type for an unknown ID
 	notFoundText string // end of the error message for an unknown ID; empty: "could not be found."
 	attributes   []attribute.Definition[N, C]
-	filters      map[string]func(values []string) ([]db.Condition, error) // filters whose key is not an attribute
+	// filters whose key is not an attribute
+	filters map[string]func(values []string) ([]db.Condition, error)
 
-	quota           func(ctx context.Context, project string) (network.Quota, error) // limits of a project, by singular
-	project         func(C) *string                                                  // owner that a request names; may return nil
-	id              func(N) uuid.UUID
-	view            func(N, *access) object
-	revision        func(N) int64
-	tags            tagAccess[N, C]
-	addSingleOnly   func(N, *access, object) // adds attributes that the objects in the response to a list request lack; may be nil
-	list            func(context.Context, db.Listing) ([]N, error)
-	create          func(context.Context, []C) ([]N, error)
-	update          func(context.Context, uuid.UUID, C, *int64) (N, error)
-	remove          func(context.Context, uuid.UUID, *int64) error
-	target          targetRule[N]
-	prepareCreate   func(*http.Request, *C, []string) error // fills in the owner of a new object and checks whether these rules allow the caller to create it
-	authorizeChange func(*http.Request, N, *C) error        // checks a change that the rules allow; a nil change is a delete; may be nil
+	// limits of a project, by singular
+	quota func(ctx context.Context, project string) (network.Quota, error)
+	// owner that a request names; may return nil
+	project  func(C) *string
+	id       func(N) uuid.UUID
+	view     func(N, *access) object
+	revision func(N) int64
+	tags     tagAccess[N, C]
+	// adds attributes that the objects in the response to a list request lack; may be nil
+	addSingleOnly func(N, *access, object)
+	list          func(context.Context, db.Listing) ([]N, error)
+	create        func(context.Context, []C) ([]N, error)
+	update        func(context.Context, uuid.UUID, C, *int64) (N, error)
+	remove        func(context.Context, uuid.UUID, *int64) error
+	target        targetRule[N]
+	// fills in the owner of a new object and checks whether these rules allow the caller to create it
+	prepareCreate func(*http.Request, *C, []string) error
+	// checks a change that the rules allow; a nil change is a delete; may be nil
+	authorizeChange func(*http.Request, N, *C) error
 }
 
 func (res resource[N, C]) label() string {
@@ -84,12 +90,16 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	return http.StatusOK, body, nil
 }
 
-// find returns the object with the given ID if the caller can see the object. If the parameter `text` is not a UUID, find returns the
-// error "not found" and not "invalid", because clients first request an object's name as if it were an ID.
+// find returns the object with the given ID if the caller can see the object. If the parameter `text` is not
+// a UUID, find returns the error "not found" and not "invalid", because clients first request an object's
+// name as if it were an ID.
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
-		some, err := res.listVisible(r.Context(), db.Listing{Where: []db.Condition{{Field: "id", In: []string{id.String()}}}})
+		some, err := res.listVisible(
+			r.Context(),
+			db.Listing{Where: []db.Condition{{Field: "id", In: []string{id.String()}}}},
+		)
 		if err != nil {
 			return found, id, err
 		}
@@ -102,11 +112,18 @@ func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.U
 
 // notFound returns the error for an ID of which the caller sees no object.
 func (res resource[N, C]) notFound(id string) error {
-	return osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s %s", res.label(), excerpt(id), cmp.Or(res.notFoundText, "could not be found."))
+	return osapi.Fault(
+		http.StatusNotFound,
+		res.notFoundType,
+		"%s %s %s",
+		res.label(),
+		excerpt(id),
+		cmp.Or(res.notFoundText, "could not be found."),
+	)
 }
 
-// findAll reads the objects with the given IDs with one call of the store. findAll returns an error unless the caller can see each of the
-// objects.
+// findAll reads the objects with the given IDs with one call of the store. findAll returns an error unless
+// the caller can see each of the objects.
 func (res resource[N, C]) findAll(r *http.Request, ids []uuid.UUID) ([]N, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -132,7 +149,9 @@ func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{res.singular: selectFields(requestedFields(r), res.viewSingle(n, accessOf(r)))}, nil
+	return http.StatusOK, object{
+		res.singular: selectFields(requestedFields(r), res.viewSingle(n, accessOf(r))),
+	}, nil
 }
 
 func (res resource[N, C]) viewSingle(n N, requester *access) object {
@@ -172,8 +191,9 @@ func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
 	return http.StatusCreated, object{res.singular: items[0]}, nil
 }
 
-// checkBulkQuota refuses a bulk request with more objects for the caller's project than the project's quota allows at all. The store
-// compares the quota with the objects that already exist; checkBulkQuota is earlier, before the handler reads anything for each object.
+// checkBulkQuota refuses a bulk request with more objects for the caller's project than the project's quota
+// allows at all. The store compares the quota with the objects that already exist; checkBulkQuota is earlier,
+// before the handler reads anything for each object.
 func (res resource[N, C]) checkBulkQuota(r *http.Request, drafts []C) error {
 	project, own := caller(r).Project, int64(0)
 	for _, c := range drafts {
@@ -248,8 +268,8 @@ func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
 
 var revisionTag = regexp.MustCompile(`revision_number=([^",\s]*)`)
 
-// expectedRevision returns the revision number that the If-Match header demands. If the header demands no revision number,
-// expectedRevision returns nil.
+// expectedRevision returns the revision number that the If-Match header demands. If the header demands no
+// revision number, expectedRevision returns nil.
 func expectedRevision(r *http.Request) (*int64, error) {
 	tags := revisionTag.FindAllStringSubmatch(strings.Join(r.Header.Values("If-Match"), ","), -1)
 	switch len(tags) {
@@ -258,11 +278,17 @@ func expectedRevision(r *http.Request) (*int64, error) {
 	case 1:
 		revision, err := strconv.ParseInt(tags[0][1], 10, 64)
 		if err != nil {
-			return nil, network.Faultf(network.BadRequest, "Bad if-match request: Revision number etag must be in the format of revision_number=<int>.")
+			return nil, network.Faultf(
+				network.BadRequest,
+				"Bad if-match request: Revision number etag must be in the format of revision_number=<int>.",
+			)
 		}
 		return &revision, nil
 	default:
-		return nil, network.Faultf(network.BadRequest, "Bad if-match request: Multiple revision_number etags are not supported.")
+		return nil, network.Faultf(
+			network.BadRequest,
+			"Bad if-match request: Multiple revision_number etags are not supported.",
+		)
 	}
 }
 
@@ -273,7 +299,9 @@ func fillProject(r *http.Request, project **string) error {
 	}
 	requester := caller(r)
 	if requester.Project == "" {
-		return badRequest("Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.")
+		return badRequest(
+			"Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.",
+		)
 	}
 	*project = &requester.Project
 	return nil
@@ -295,15 +323,18 @@ func createOwned(r *http.Request, project **string, rules []string) error {
 	return fillProject(r, project)
 }
 
-// findNetwork returns the network on which a new subnet or port is created. findNetwork returns an error if the caller cannot see the
-// network.
+// findNetwork returns the network on which a new subnet or port is created. findNetwork returns an error if
+// the caller cannot see the network.
 func findNetwork(r *http.Request, s *networkstore.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())
 	return n, err
 }
 
-// networkParents returns a function that reads the networks to which objects belong, for the rules that compare attributes of the network.
-func networkParents(s *networkstore.Store) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
+// networkParents returns a function that reads the networks to which objects belong, for the rules that
+// compare attributes of the network.
+func networkParents(
+	s *networkstore.Store,
+) func(context.Context, []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 	return func(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]func(policy.Target), error) {
 		found, err := s.Networks(ctx, db.Listing{Where: []db.Condition{idCondition(ids)}})
 		add := map[uuid.UUID]func(policy.Target){}

@@ -15,7 +15,10 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 
 	after := c.must(200, "PUT", path, `{"port":{"name":"a"}}`, "If-Match", fmt.Sprintf(`"revision_number=%v"`, p["revision_number"]))["port"].(object)
 	if after["revision_number"] != 2.0 {
-		t.Errorf("update with the current revision in If-Match: got revision %v, want 2", after["revision_number"])
+		t.Errorf(
+			"update with the current revision in If-Match: got revision %v, want 2",
+			after["revision_number"],
+		)
 	}
 	for header, want := range map[string]string{
 		`revision_number=1`:                    "412 RevisionNumberConstraintFailed",
@@ -33,7 +36,10 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 	}
 	same := c.must(200, "PUT", path, `{"port":{}}`, "If-Match", `"etag"`)["port"].(object)
 	if same["revision_number"] != 2.0 {
-		t.Errorf("update without attributes: got revision %v, want the unchanged revision 2", same["revision_number"])
+		t.Errorf(
+			"update without attributes: got revision %v, want the unchanged revision 2",
+			same["revision_number"],
+		)
 	}
 	c.must(204, "DELETE", path, "", "If-Match", "revision_number=2")
 }
@@ -44,13 +50,19 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 	mine := c.as("u:mine")
 	net, subnet := mine.createNetwork("10.0.0.0/29")
 	p := mine.port(net, `,"device_owner":"compute:nova"`)
-	if sentence := p["berth:why"].(object)["sentence"].(string); !strings.Contains(sentence, "for DHCP since") {
+	if sentence := p["berth:why"].(object)["sentence"].(string); !strings.Contains(
+		sentence,
+		"for DHCP since",
+	) {
 		t.Errorf("berth:why as a member sees it: got %q, want no host name", sentence)
 	}
 	paths := []string{"/v2.0/networks/" + net, "/v2.0/subnets/" + subnet, "/v2.0/ports/" + p["id"].(string)}
 	for key := range p {
 		if strings.HasPrefix(key, "binding:") && key != "binding:vnic_type" {
-			t.Errorf("a member sees the attribute %s; want no binding attribute except binding:vnic_type", key)
+			t.Errorf(
+				"a member sees the attribute %s; want no binding attribute except binding:vnic_type",
+				key,
+			)
 		}
 	}
 
@@ -62,7 +74,9 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 				t.Errorf("another project sends %s for %s: got %s, want 404", method, path, got)
 			}
 		}
-		if got := ids(theirs.must(200, "GET", "/v2.0/"+resourceName+"s", ""), resourceName+"s"); len(got) != 0 {
+		if got := ids(theirs.must(200, "GET", "/v2.0/"+resourceName+"s", ""), resourceName+"s"); len(
+			got,
+		) != 0 {
 			t.Errorf("another project lists %ss: got %v, want none", resourceName, got)
 		}
 	}
@@ -90,7 +104,10 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 		t.Errorf("another project renames a shared network: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+shared+`","device_owner":"network:dhcp"}}`); got != "403 PolicyNotAuthorized" {
-		t.Errorf("another project creates a DHCP port on a shared network: got %s, want 403 PolicyNotAuthorized", got)
+		t.Errorf(
+			"another project creates a DHCP port on a shared network: got %s, want 403 PolicyNotAuthorized",
+			got,
+		)
 	}
 }
 
@@ -136,9 +153,12 @@ func TestProject_OnlyAdministratorsNameAnotherProject(t *testing.T) {
 	p := ann.port(net, "")["id"].(string)
 	want := "400 HTTPBadRequest: Specifying 'project_id' other than the authenticated project in request is not allowed for the current user."
 	for collection, body := range map[string]string{
-		"networks": `{"network":{%s}}`, "subnets": `{"subnet":{"network_id":"` + net + `","ip_version":4,"cidr":"10.1.0.0/29",%s}}`,
-		"ports": `{"port":{"network_id":"` + net + `",%s}}`, "trunks": `{"trunk":{"port_id":"` + p + `",%s}}`,
-		"security-groups": `{"security_group":{"name":"g",%s}}`, "subnets/" + subnet: `{"subnet":{%s}}`,
+		"networks":          `{"network":{%s}}`,
+		"subnets":           `{"subnet":{"network_id":"` + net + `","ip_version":4,"cidr":"10.1.0.0/29",%s}}`,
+		"ports":             `{"port":{"network_id":"` + net + `",%s}}`,
+		"trunks":            `{"trunk":{"port_id":"` + p + `",%s}}`,
+		"security-groups":   `{"security_group":{"name":"g",%s}}`,
+		"subnets/" + subnet: `{"subnet":{%s}}`,
 	} {
 		t.Run(collection, func(t *testing.T) {
 			method := "POST"
@@ -157,7 +177,11 @@ func TestProject_OnlyAdministratorsNameAnotherProject(t *testing.T) {
 				created := ann.in(t).must(201, method, "/v2.0/"+collection, fmt.Sprintf(body, project))
 				for _, o := range created {
 					if got := o.(object)["project_id"]; got != "demo" {
-						t.Errorf("project of an object that was created with %s: got %v, want demo", project, got)
+						t.Errorf(
+							"project of an object that was created with %s: got %v, want demo",
+							project,
+							got,
+						)
 					}
 					ann.in(t).must(204, "DELETE", "/v2.0/"+collection+"/"+o.(object)["id"].(string), "")
 				}
@@ -175,21 +199,32 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			path := map[string]string{"POST": "/v2.0/networks", "PUT": "/v2.0/networks/" + net}[method]
 			if got := ann.fault(method, path, `{"network":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("a member sends %s for a network with %s: got %s, want 403 PolicyNotAuthorized", method, said, got)
+				t.Errorf(
+					"a member sends %s for a network with %s: got %s, want 403 PolicyNotAuthorized",
+					method,
+					said,
+					got,
+				)
 			}
 		})
 	}
 
-	// The administrator adds a rule to the member's security group. Both the administrator and the member see the rule that the
-	// administrator has added, but only the administrator may delete the rule.
+	// The administrator adds a rule to the member's security group. Both the administrator and the member see
+	// the rule that the administrator has added, but only the administrator may delete the rule.
 	group := ann.group("g")
 	rule := c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"}}`, group))["security_group_rule"].(object)["id"].(string)
 	path := "/v2.0/security-group-rules/" + rule
 	ann.must(200, "GET", path, "")
 	if got := ann.fault("DELETE", path, ""); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member deletes the rule that an administrator added to its group: got %s, want 403 PolicyNotAuthorized", got)
+		t.Errorf(
+			"a member deletes the rule that an administrator added to its group: got %s, want 403 PolicyNotAuthorized",
+			got,
+		)
 	}
 	if got := c.as("u:other").fault("GET", path, ""); got != "404 SecurityGroupRuleNotFound" {
-		t.Errorf("another project shows the rule of the member's group: got %s, want 404 SecurityGroupRuleNotFound", got)
+		t.Errorf(
+			"another project shows the rule of the member's group: got %s, want 404 SecurityGroupRuleNotFound",
+			got,
+		)
 	}
 }

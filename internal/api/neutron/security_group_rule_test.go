@@ -14,7 +14,11 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	c := open(t).as("ann:demo")
 	web := c.group("web")
 	rule := func(more string) string {
-		return fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"%s}}`, web, more)
+		return fmt.Sprintf(
+			`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"%s}}`,
+			web,
+			more,
+		)
 	}
 	const rules = "/v2.0/security-group-rules"
 	https := c.must(201, "POST", rules, rule(`,"protocol":"TCP","port_range_min":443,"port_range_max":"443","remote_ip_prefix":"10.1.2.3/8"`))["security_group_rule"].(object)
@@ -27,14 +31,37 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		})
 	}
 	shown := c.must(200, "GET", "/v2.0/security-groups/"+web, "")["security_group"].(object)
-	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> any": 1, "egress IPv6 <nil> <nil>-<nil> any": 1, "ingress IPv4 tcp 443-443 10.0.0.0/8": 1,
-		"ingress IPv4 icmp 8-0 any": 1, "ingress IPv4 112 <nil>-<nil> any": 1, "ingress IPv6 <nil> <nil>-<nil> any": 1,
-		"ingress IPv6 ipv6-icmp <nil>-<nil> fd00::1/128": 1, "ingress IPv6 58 <nil>-<nil> any": 1, "ingress IPv4 hopopt <nil>-<nil> any": 1, "ingress IPv4 dccp <nil>-<nil> any": 1, "ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv4 <nil> <nil>-<nil> any": 1}
-	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 11.0 {
-		t.Errorf("the group after its rules changed: got revision %v, want 11; rules (-want +got):\n%s", shown["revision_number"], d)
+	want := map[string]int{
+		"egress IPv4 <nil> <nil>-<nil> any":              1,
+		"egress IPv6 <nil> <nil>-<nil> any":              1,
+		"ingress IPv4 tcp 443-443 10.0.0.0/8":            1,
+		"ingress IPv4 icmp 8-0 any":                      1,
+		"ingress IPv4 112 <nil>-<nil> any":               1,
+		"ingress IPv6 <nil> <nil>-<nil> any":             1,
+		"ingress IPv6 ipv6-icmp <nil>-<nil> fd00::1/128": 1,
+		"ingress IPv6 58 <nil>-<nil> any":                1,
+		"ingress IPv4 hopopt <nil>-<nil> any":            1,
+		"ingress IPv4 dccp <nil>-<nil> any":              1,
+		"ingress IPv4 <nil> <nil>-<nil> its members":     1,
+		"ingress IPv4 <nil> <nil>-<nil> any":             1,
 	}
-	for query, n := range map[string]int{"security_group_id=" + web: 12, "protocol=tcp": 1, "direction=egress": 2, "remote_ip_prefix=10.0.0.0/8": 1, "port_range_min=443": 1,
-		"remote_group_id=" + web: 1, "ethertype=IPv6&direction=ingress": 3, "description=": 12} {
+	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 11.0 {
+		t.Errorf(
+			"the group after its rules changed: got revision %v, want 11; rules (-want +got):\n%s",
+			shown["revision_number"],
+			d,
+		)
+	}
+	for query, n := range map[string]int{
+		"security_group_id=" + web:         12,
+		"protocol=tcp":                     1,
+		"direction=egress":                 2,
+		"remote_ip_prefix=10.0.0.0/8":      1,
+		"port_range_min=443":               1,
+		"remote_group_id=" + web:           1,
+		"ethertype=IPv6&direction=ingress": 3,
+		"description=":                     12,
+	} {
 		t.Run(query, func(t *testing.T) {
 			c := c.in(t)
 			if got := len(ids(c.must(200, "GET", rules+"?"+query, ""), "security_group_rules")); got != n {
@@ -45,7 +72,8 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for more, want := range map[string]string{
 		`,"protocol":"tcp","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`: "409 SecurityGroupRuleExists",
-		`,"protocol":"moon"`: "400 SecurityGroupRuleInvalidProtocol", `,"protocol":256`: "400 SecurityGroupRuleInvalidProtocol",
+		`,"protocol":"moon"`:                                               "400 SecurityGroupRuleInvalidProtocol",
+		`,"protocol":256`:                                                  "400 SecurityGroupRuleInvalidProtocol",
 		`,"protocol":"icmpv6"`:                                             "400 SecurityGroupEthertypeConflictWithProtocol",
 		`,"port_range_min":443`:                                            "400 SecurityGroupProtocolRequiredWithPorts",
 		`,"protocol":"tcp","port_range_min":443`:                           "400 SecurityGroupInvalidPortRange",
@@ -58,8 +86,12 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		`,"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + web + `"`: "400 SecurityGroupMultipleRemoteEntites",
 		`,"remote_group_id":"` + unknownID + `"`:                           "404 SecurityGroupNotFound",
 		`,"remote_group_id":"web"`:                                         "404 SecurityGroupNotFound",
-		`,"direction":null`:                                                "400 HTTPBadRequest", `,"remote_ip_prefix":"here"`: "400 InvalidCIDR", `,"ethertype":"IPX"`: "400 SecurityGroupRuleInvalidEtherType",
-		`,"port_range_min":70000`: "400 SecurityGroupInvalidPortValue", `,"project_id":"other"`: "400 HTTPBadRequest", `,"moon":1`: "400 HTTPBadRequest",
+		`,"direction":null`:                                                "400 HTTPBadRequest",
+		`,"remote_ip_prefix":"here"`:                                       "400 InvalidCIDR",
+		`,"ethertype":"IPX"`:                                               "400 SecurityGroupRuleInvalidEtherType",
+		`,"port_range_min":70000`:                                          "400 SecurityGroupInvalidPortValue",
+		`,"project_id":"other"`:                                            "400 HTTPBadRequest",
+		`,"moon":1`:                                                        "400 HTTPBadRequest",
 	} {
 		t.Run(more, func(t *testing.T) {
 			c := c.in(t)
@@ -83,7 +115,8 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 }
 
-// Rules are equal if they allow the same traffic: a protocol has a name and a number, and a prefix of length 0 means the same as no prefix.
+// Rules are equal if they allow the same traffic: a protocol has a name and a number, and a prefix of length
+// 0 means the same as no prefix.
 func TestSecurityGroupRule_EqualRulesConflict(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -105,7 +138,11 @@ func TestSecurityGroupRule_EqualRulesConflict(t *testing.T) {
 			c := c.in(t)
 			group := c.group("web")
 			rule := func(attributes string) string {
-				return fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress",%s}}`, group, attributes)
+				return fmt.Sprintf(
+					`{"security_group_rule":{"security_group_id":%q,"direction":"ingress",%s}}`,
+					group,
+					attributes,
+				)
 			}
 			first := c.must(201, "POST", path, rule(pair.first))["security_group_rule"].(object)
 
@@ -133,7 +170,12 @@ func TestSecurityGroupRule_ProtocolsOfIPv6Only(t *testing.T) {
 			c := c.in(t)
 			group := c.group(protocol)
 			rule := func(etherType string) string {
-				return fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","ethertype":%q,"protocol":%q}}`, group, etherType, protocol)
+				return fmt.Sprintf(
+					`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","ethertype":%q,"protocol":%q}}`,
+					group,
+					etherType,
+					protocol,
+				)
 			}
 			want := "400 SecurityGroupEthertypeConflictWithProtocol: Invalid ethertype IPv4 for protocol " + protocol + "."
 			if got := c.faultMessage("POST", "/v2.0/security-group-rules", rule(network.IPv4)); got != want {
@@ -161,7 +203,11 @@ func TestSecurityGroupRule_PortRangeMessages(t *testing.T) {
 	} {
 		t.Run(more, func(t *testing.T) {
 			c := c.in(t)
-			body := fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","protocol":%s}}`, group, more)
+			body := fmt.Sprintf(
+				`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","protocol":%s}}`,
+				group,
+				more,
+			)
 			if d := cmp.Diff(want, c.faultMessage("POST", "/v2.0/security-group-rules", body)); d != "" {
 				t.Errorf("create a rule with the protocol and ports %s (-want +got):\n%s", more, d)
 			}

@@ -15,7 +15,10 @@ import (
 // groupOf returns the ID of the project's group with the given name.
 func (c cloud) groupOf(project, name string) string {
 	c.t.Helper()
-	found := ids(c.must(200, "GET", "/v2.0/security-groups?project_id="+project+"&name="+name, ""), "security_groups")
+	found := ids(
+		c.must(200, "GET", "/v2.0/security-groups?project_id="+project+"&name="+name, ""),
+		"security_groups",
+	)
 	if len(found) != 1 {
 		c.t.Fatalf("security groups: got %d groups named %s of project %s, want 1", len(found), name, project)
 	}
@@ -53,14 +56,20 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	var requests sync.WaitGroup
 	for range 4 { // the first request creates the group
 		requests.Go(func() { c.must(200, "GET", "/v2.0/security-groups", "") })
-		requests.Go(func() { c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) })
+		requests.Go(
+			func() { c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) },
+		)
 	}
 	requests.Wait()
 
 	group := c.groupOf("demo", "default")
 	shown := c.must(200, "GET", "/v2.0/security-groups/"+group, "")["security_group"].(object)
-	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> any": 1, "egress IPv6 <nil> <nil>-<nil> any": 1,
-		"ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv6 <nil> <nil>-<nil> its members": 1}
+	want := map[string]int{
+		"egress IPv4 <nil> <nil>-<nil> any":          1,
+		"egress IPv6 <nil> <nil>-<nil> any":          1,
+		"ingress IPv4 <nil> <nil>-<nil> its members": 1,
+		"ingress IPv6 <nil> <nil>-<nil> its members": 1,
+	}
 	if d := cmp.Diff(want, rulesOf(shown)); d != "" {
 		t.Error(d)
 	}
@@ -100,7 +109,8 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	}
 }
 
-// One request deletes a group while another request creates a port in the group. berth refuses exactly one of these two requests.
+// One request deletes a group while another request creates a port in the group. berth refuses exactly one of
+// these two requests.
 func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -110,12 +120,20 @@ func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 		var created, gone int
 		var requests sync.WaitGroup
 		requests.Go(func() {
-			created, _, _ = c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, g))
+			created, _, _ = c.raw(
+				"POST",
+				"/v2.0/ports",
+				fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, g),
+			)
 		})
 		requests.Go(func() { gone, _, _ = c.raw("DELETE", "/v2.0/security-groups/"+g, "") })
 		requests.Wait()
 		if !(created == http.StatusCreated && gone == http.StatusConflict || created == http.StatusNotFound && gone == http.StatusNoContent) {
-			t.Fatalf("delete a group while a port joins it: got status %d for the port and %d for the group, want exactly one success", created, gone)
+			t.Fatalf(
+				"delete a group while a port joins it: got status %d for the port and %d for the group, want exactly one success",
+				created,
+				gone,
+			)
 		}
 	}
 }
@@ -168,24 +186,51 @@ func TestSecurityGroup_NeedsQuotaForItsRules(t *testing.T) {
 	c.must(201, "POST", groups, `{"security_group":{"name":"b"}}`)
 }
 
-// The journal contains a group before its rules, and both before the ports in the group. A new rule also changes its group.
+// The journal contains a group before its rules, and both before the ports in the group. A new rule also
+// changes its group.
 func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, "")["id"].(string)
 	web, other := c.group("web"), c.group("other")
-	c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","remote_group_id":%q}}`, other, web))
+	c.must(
+		201,
+		"POST",
+		"/v2.0/security-group-rules",
+		fmt.Sprintf(
+			`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","remote_group_id":%q}}`,
+			other,
+			web,
+		),
+	)
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":["`+web+`"]}}`)
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":[]}}`)
-	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "") // also deletes the rule of the other group that refers to this group
+	c.must(
+		204,
+		"DELETE",
+		"/v2.0/security-groups/"+web,
+		"",
+	) // also deletes the rule of the other group that refers to this group
 
 	group := []string{"create security_group", "create security_group_rule", "create security_group_rule"}
 	want := []string{"create network", "create subnet"}
-	want = append(want, append(group, "create security_group_rule", "create security_group_rule", "create port")...)
+	want = append(
+		want,
+		append(group, "create security_group_rule", "create security_group_rule", "create port")...)
 	want = append(append(want, group...), group...)
-	want = append(want, "create security_group_rule", "update security_group", "update port", "update port",
-		"delete security_group_rule", "delete security_group_rule", "delete security_group_rule", "delete security_group", "update security_group")
+	want = append(
+		want,
+		"create security_group_rule",
+		"update security_group",
+		"update port",
+		"update port",
+		"delete security_group_rule",
+		"delete security_group_rule",
+		"delete security_group_rule",
+		"delete security_group",
+		"update security_group",
+	)
 	if d := cmp.Diff(want, c.journaledChanges()); d != "" {
 		t.Error(d)
 	}

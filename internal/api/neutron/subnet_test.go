@@ -16,7 +16,11 @@ func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)
 	want := object{"start": "fd00::1", "end": "fd00::ffff:ffff:ffff:ffff"}
 	if d := cmp.Diff(want, six["allocation_pools"].([]any)[0]); d != "" || six["gateway_ip"] != "fd00::" {
-		t.Errorf("IPv6 subnet: got gateway %v, want fd00::; allocation pool (-want +got):\n%s", six["gateway_ip"], d)
+		t.Errorf(
+			"IPv6 subnet: got gateway %v, want fd00::; allocation pool (-want +got):\n%s",
+			six["gateway_ip"],
+			d,
+		)
 	}
 	for more, want := range map[string]string{
 		`"ip_version":6,"cidr":"fd01::/64","dns_nameservers":["9.9.9.9"]`:  "400 InvalidInput",
@@ -40,14 +44,27 @@ func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	path := "/v2.0/subnets/" + subnet
 	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface","fixed_ips":[{"ip_address":"10.0.0.1"}]`)["id"].(string)
 	c.port(net, `,"fixed_ips":[{"ip_address":"10.0.0.9"}]`)
-	c.must(200, "PUT", path, `{"subnet":{"allocation_pools":[{"start":"10.0.0.20","end":"10.0.0.30"}],"gateway_ip":"10.0.0.1"}}`)
+	c.must(
+		200,
+		"PUT",
+		path,
+		`{"subnet":{"allocation_pools":[{"start":"10.0.0.20","end":"10.0.0.30"}],"gateway_ip":"10.0.0.1"}}`,
+	)
 
 	if got := c.fault("PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`); got != "409 GatewayIpInUse" {
-		t.Errorf("change the gateway while a router port has its address: got %s, want 409 GatewayIpInUse", got)
+		t.Errorf(
+			"change the gateway while a router port has its address: got %s, want 409 GatewayIpInUse",
+			got,
+		)
 	}
 	c.must(204, "DELETE", router, "")
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`)
-	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.10"}}`) // the port with this address is not a router port
+	c.must(
+		200,
+		"PUT",
+		path,
+		`{"subnet":{"gateway_ip":"10.0.0.10"}}`,
+	) // the port with this address is not a router port
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":null}}`)
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.1"}}`)
 }
@@ -58,7 +75,12 @@ func TestSubnet_FilteredByTheNetworksShared(t *testing.T) {
 	net, private := c.createNetwork("10.0.0.0/24")
 	sharedNet, shared := c.createNetwork("10.1.0.0/24")
 	c.must(200, "PUT", "/v2.0/networks/"+sharedNet, `{"network":{"shared":true}}`)
-	for query, want := range map[string][]string{"shared=True": {shared}, "shared=false": {private}, "shared=0&network_id=" + sharedNet: {}, "shared=1&shared=0&network_id=" + net: {private}} {
+	for query, want := range map[string][]string{
+		"shared=True":                         {shared},
+		"shared=false":                        {private},
+		"shared=0&network_id=" + sharedNet:    {},
+		"shared=1&shared=0&network_id=" + net: {private},
+	} {
 		t.Run(query, func(t *testing.T) {
 			if d := cmp.Diff(want, ids(c.in(t).must(200, "GET", "/v2.0/subnets?"+query, ""), "subnets")); d != "" {
 				t.Errorf("list subnets with the query %s (-want +got):\n%s", query, d)
@@ -92,11 +114,17 @@ func TestSubnet_NeedsTheNetworksMTU(t *testing.T) {
 		t.Errorf("lower the MTU of a network with an IPv6 subnet to 1279: want %s, got %s", want, got)
 	}
 	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"mtu":67}}`); got != "409 NetworkMTUSubnetConflict" {
-		t.Errorf("lower the MTU of a network with subnets to 67: got %s, want 409 NetworkMTUSubnetConflict", got)
+		t.Errorf(
+			"lower the MTU of a network with subnets to 67: got %s, want 409 NetworkMTUSubnetConflict",
+			got,
+		)
 	}
 	net = c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":67}}`)["network"].(object)["id"].(string)
 	if got := c.fault("POST", "/v2.0/subnets", subnet(4, "10.0.0.0/24")); got != "409 NetworkMTUSubnetConflict" {
-		t.Errorf("create an IPv4 subnet on a network with the MTU 67: got %s, want 409 NetworkMTUSubnetConflict", got)
+		t.Errorf(
+			"create an IPv4 subnet on a network with the MTU 67: got %s, want 409 NetworkMTUSubnetConflict",
+			got,
+		)
 	}
 }
 
@@ -123,7 +151,10 @@ func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(before["berth:why"], after["berth:why"]); d != "" {
-		t.Errorf("berth:why of the port: want the same value before and after the deletion of a subnet (-before +after):\n%s", d)
+		t.Errorf(
+			"berth:why of the port: want the same value before and after the deletion of a subnet (-before +after):\n%s",
+			d,
+		)
 	}
 }
 
@@ -132,7 +163,15 @@ func TestSubnet_DeleteRacesWithPortDelete(t *testing.T) {
 	c := open(t)
 	for range 5 {
 		net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
-		six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_address_mode":"slaac"}}`, net))
+		six := c.must(
+			201,
+			"POST",
+			"/v2.0/subnets",
+			fmt.Sprintf(
+				`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_address_mode":"slaac"}}`,
+				net,
+			),
+		)
 		paths := []string{"/v2.0/subnets/" + six["subnet"].(object)["id"].(string)}
 		for range 6 {
 			paths = append(paths, "/v2.0/ports/"+c.port(net, `,"device_owner":"network:dhcp"`)["id"].(string))
@@ -150,7 +189,8 @@ func TestSubnet_DeleteRacesWithPortDelete(t *testing.T) {
 	}
 }
 
-// A port gets addresses from the subnets whose service types include its device owner, before the subnets without service types.
+// A port gets addresses from the subnets whose service types include its device owner, before the subnets
+// without service types.
 func TestSubnet_ServiceTypesChooseThePorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -163,23 +203,47 @@ func TestSubnet_ServiceTypesChooseThePorts(t *testing.T) {
 	subnetOf := func(p object) string { return p["fixed_ips"].([]any)[0].(object)["subnet_id"].(string) }
 	owned := func(owner string) string { return `,"device_owner":"` + owner + `"` }
 
-	for owner, want := range map[string]string{"": plain, "compute:nova": plain, "compute:special": gateways, "network:router_gateway": gateways, "network:dhcp": gateways} {
+	for owner, want := range map[string]string{
+		"":                       plain,
+		"compute:nova":           plain,
+		"compute:special":        gateways,
+		"network:router_gateway": gateways,
+		"network:dhcp":           gateways,
+	} {
 		t.Run(owner, func(t *testing.T) {
 			p := c.in(t).port(net, owned(owner))
 			if got := subnetOf(p); got != want || len(p["fixed_ips"].([]any)) != 1 {
-				t.Errorf("subnet of a port with the device owner %q: got %v, want only %s", owner, p["fixed_ips"], want)
+				t.Errorf(
+					"subnet of a port with the device owner %q: got %v, want only %s",
+					owner,
+					p["fixed_ips"],
+					want,
+				)
 			}
 		})
 	}
-	named := fmt.Sprintf(`{"port":{"network_id":%q,"device_owner":"compute:nova","fixed_ips":[{"subnet_id":%q}]}}`, net, gateways)
+	named := fmt.Sprintf(
+		`{"port":{"network_id":%q,"device_owner":"compute:nova","fixed_ips":[{"subnet_id":%q}]}}`,
+		net,
+		gateways,
+	)
 	if got := c.fault("POST", "/v2.0/ports", named); got != "400 InvalidInput" {
-		t.Errorf("create a port that names a subnet with other service types: got %s, want 400 InvalidInput", got)
+		t.Errorf(
+			"create a port that names a subnet with other service types: got %s, want 400 InvalidInput",
+			got,
+		)
 	}
 
 	held := c.port(net, owned("compute:special"))
 	path := "/v2.0/ports/" + held["id"].(string)
-	if p := c.must(200, "PUT", path, `{"port":{"device_owner":"compute:nova","fixed_ips":[{"subnet_id":"`+gateways+`"}]}}`)["port"].(object); subnetOf(p) != gateways {
-		t.Errorf("a port keeps its address when its device owner changes: got %v, want the subnet %s", p["fixed_ips"], gateways)
+	if p := c.must(200, "PUT", path, `{"port":{"device_owner":"compute:nova","fixed_ips":[{"subnet_id":"`+gateways+`"}]}}`)["port"].(object); subnetOf(
+		p,
+	) != gateways {
+		t.Errorf(
+			"a port keeps its address when its device owner changes: got %v, want the subnet %s",
+			p["fixed_ips"],
+			gateways,
+		)
 	}
 
 	changed := c.must(200, "PUT", "/v2.0/subnets/"+plain, `{"subnet":{"service_types":["compute:nova"]}}`)["subnet"].(object)
@@ -229,7 +293,12 @@ func TestSubnet_BeginsNotWithTheUnspecifiedAddress(t *testing.T) {
 			t.Run(cidr+more, func(t *testing.T) {
 				c := c.in(t)
 				net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
-				body := fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":%q%s}}`, net, cidr, more)
+				body := fmt.Sprintf(
+					`{"subnet":{"network_id":%q,"ip_version":6,"cidr":%q%s}}`,
+					net,
+					cidr,
+					more,
+				)
 				if want == "" {
 					c.must(201, "POST", "/v2.0/subnets", body)
 				} else if got := c.fault("POST", "/v2.0/subnets", body); got != want {
@@ -240,7 +309,8 @@ func TestSubnet_BeginsNotWithTheUnspecifiedAddress(t *testing.T) {
 	}
 }
 
-// The kernel of a host refuses a route whose destination has host bits, and no route leads to a loopback address.
+// The kernel of a host refuses a route whose destination has host bits, and no route leads to a loopback
+// address.
 func TestSubnet_HostRoutesLeadToNetworks(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -269,7 +339,13 @@ func TestSubnet_HostRoutesLeadToNetworks(t *testing.T) {
 				subnet, hop, version, cidr = six, "fd00::9", 6, "fd07::/64"
 			}
 			routes := fmt.Sprintf(`"host_routes":[{"destination":%q,"nexthop":%q}]`, destination, hop)
-			create := fmt.Sprintf(`{"network_id":%q,"ip_version":%d,"cidr":%q,%s}`, c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"], version, cidr, routes)
+			create := fmt.Sprintf(
+				`{"network_id":%q,"ip_version":%d,"cidr":%q,%s}`,
+				c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"],
+				version,
+				cidr,
+				routes,
+			)
 			for _, r := range []struct {
 				method, path, body string
 				ok                 int

@@ -43,13 +43,19 @@ func (res resource[N, C]) listTags(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"tags": res.tags.read(n)}, nil
 }
 
-// findTagged finds the object in the path. If the object does not exist, findTagged returns the error type of Neutron's tag extension
-// (TagResourceNotFound).
+// findTagged finds the object in the path. If the object does not exist, findTagged returns the error type of
+// Neutron's tag extension (TagResourceNotFound).
 func (res resource[N, C]) findTagged(r *http.Request) (N, uuid.UUID, error) {
 	n, id, err := res.find(r, pathValue(r, "id"))
 	var refused *osapi.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
-		err = osapi.Fault(http.StatusNotFound, "TagResourceNotFound", "Resource %s %s could not be found.", res.singular, excerpt(pathValue(r, "id")))
+		err = osapi.Fault(
+			http.StatusNotFound,
+			"TagResourceNotFound",
+			"Resource %s %s could not be found.",
+			res.singular,
+			excerpt(pathValue(r, "id")),
+		)
 	}
 	return n, id, err
 }
@@ -71,7 +77,10 @@ func (res resource[N, C]) addTags(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	n, err := res.updateTags(r, func(tags []string) ([]string, error) { return attribute.AddTags(tags, more...) })
+	n, err := res.updateTags(
+		r,
+		func(tags []string) ([]string, error) { return attribute.AddTags(tags, more...) },
+	)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -109,7 +118,12 @@ func (res resource[N, C]) hasTag(r *http.Request) (int, any, error) {
 }
 
 func tagNotFound(r *http.Request) error {
-	return osapi.Fault(http.StatusNotFound, "TagNotFound", "Tag %s could not be found.", excerpt(r.PathValue("tag")))
+	return osapi.Fault(
+		http.StatusNotFound,
+		"TagNotFound",
+		"Tag %s could not be found.",
+		excerpt(r.PathValue("tag")),
+	)
 }
 
 func (res resource[N, C]) addTag(r *http.Request) (int, any, error) {
@@ -136,9 +150,13 @@ func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, err
 }
 
-// updateTags replaces the tags of the object in the path by the result of the function `change`. If another request changes the object at
-// the same time, updateTags reads the object again and retries, unless the request r has the header If-Match.
-func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
+// updateTags replaces the tags of the object in the path by the result of the function `change`. If another
+// request changes the object at the same time, updateTags reads the object again and retries, unless the
+// request r has the header If-Match.
+func (res resource[N, C]) updateTags(
+	r *http.Request,
+	change func(tags []string) ([]string, error),
+) (N, error) {
 	expect, err := expectedRevision(r)
 	for err == nil {
 		var n N
@@ -170,12 +188,17 @@ func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string)
 	return none, err
 }
 
-// tagFilters maps the query key of a tag filter to the field name in the store's condition. The value of a tag filter is a list of tags,
-// separated by commas.
-var tagFilters = map[string]string{"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
+// tagFilters maps the query key of a tag filter to the field name in the store's condition. The value of a
+// tag filter is a list of tags, separated by commas.
+var tagFilters = map[string]string{
+	"tags":         "tags",
+	"tags-any":     "tags_any",
+	"not-tags":     "not_tags",
+	"not-tags-any": "not_tags_any",
+}
 
-// tagCondition converts a tag filter to a condition of the store. The parameter `field` is a value of tagFilters; the parameter `values`
-// contains the values of the query key.
+// tagCondition converts a tag filter to a condition of the store. The parameter `field` is a value of
+// tagFilters; the parameter `values` contains the values of the query key.
 func tagCondition(field string, values []string) []db.Condition {
 	c := db.Condition{Field: field, In: []string{}}
 	for _, v := range values {

@@ -15,7 +15,13 @@ func TestTag_EveryResource(t *testing.T) {
 	net, subnet := c.createNetwork("10.0.0.0/24")
 	port := c.port(net, "")["id"].(string)
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port))["trunk"].(object)["id"].(string)
-	for kind, id := range map[string]string{"network": net, "subnet": subnet, "port": port, "trunk": trunk, "security_group": c.group("g")} {
+	for kind, id := range map[string]string{
+		"network":        net,
+		"subnet":         subnet,
+		"port":           port,
+		"trunk":          trunk,
+		"security_group": c.group("g"),
+	} {
 		t.Run(kind, func(t *testing.T) {
 			c := c.in(t)
 			path := "/v2.0/" + strings.ReplaceAll(kind, "_", "-") + "s/" + id
@@ -34,25 +40,51 @@ func TestTag_EveryResource(t *testing.T) {
 				t.Errorf("%s: tags shown by GET (-want +got):\n%s", kind, d)
 			}
 			if after["revision_number"] != before["revision_number"].(float64)+3 {
-				t.Errorf("%s: three changes of tags increased the revision from %v to %v, want an increase of three",
-					kind, before["revision_number"], after["revision_number"])
+				t.Errorf(
+					"%s: three changes of tags increased the revision from %v to %v, want an increase of three",
+					kind,
+					before["revision_number"],
+					after["revision_number"],
+				)
 			}
 			for _, method := range []string{"GET", "DELETE"} {
 				if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {
-					t.Errorf("%s: %s of a tag that the object does not have: got %s, want 404", kind, method, got)
+					t.Errorf(
+						"%s: %s of a tag that the object does not have: got %s, want 404",
+						kind,
+						method,
+						got,
+					)
 				}
 			}
 			if got := c.fault("PUT", strings.TrimSuffix(path, path[len(path)-1:])+"x/tags/red", ""); got != "404 TagResourceNotFound" {
-				t.Errorf("%s: set a tag of an unknown object: got %s, want 404 TagResourceNotFound", kind, got)
+				t.Errorf(
+					"%s: set a tag of an unknown object: got %s, want 404 TagResourceNotFound",
+					kind,
+					got,
+				)
 			}
-			for body, want := range map[string]string{`{"tags":[""]}`: "400 HTTPBadRequest", `{"tags":"red"}`: "400 HTTPBadRequest", `{"tag":[]}`: "400 HTTPBadRequest",
-				`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest"} {
+			for body, want := range map[string]string{
+				`{"tags":[""]}`:  "400 HTTPBadRequest",
+				`{"tags":"red"}`: "400 HTTPBadRequest",
+				`{"tag":[]}`:     "400 HTTPBadRequest",
+				`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest",
+			} {
 				if got := c.fault("PUT", path+"/tags", body); got != want {
-					t.Errorf("%s: replace the tags by the invalid body %.40s: got %s, want 400 HTTPBadRequest", kind, body, got)
+					t.Errorf(
+						"%s: replace the tags by the invalid body %.40s: got %s, want 400 HTTPBadRequest",
+						kind,
+						body,
+						got,
+					)
 				}
 			}
 			if got := c.fault("DELETE", path+"/tags/red", "", "If-Match", "revision_number=0"); got != "412 RevisionNumberConstraintFailed" {
-				t.Errorf("%s: delete a tag with an old revision in If-Match: got %s, want 412 RevisionNumberConstraintFailed", kind, got)
+				t.Errorf(
+					"%s: delete a tag with an old revision in If-Match: got %s, want 412 RevisionNumberConstraintFailed",
+					kind,
+					got,
+				)
 			}
 			if d := cmp.Diff(object{"tags": []any{"blue", "gold", "red"}}, c.must(201, "POST", path+"/tags", `{"tags":["gold","red"]}`)); d != "" {
 				t.Errorf("%s: tags after one was added (-want +got):\n%s", kind, d)
@@ -78,7 +110,11 @@ func TestTag_SetOnPortCreate(t *testing.T) {
 	for i, want := range [][]any{{"a", "b"}, {}} {
 		p := created[i].(object)
 		if d := cmp.Diff(want, p["tags"]); d != "" || p["revision_number"] != 1.0 {
-			t.Errorf("port created with tags: got revision %v, want 1; tags (-want +got):\n%s", p["revision_number"], d)
+			t.Errorf(
+				"port created with tags: got revision %v, want 1; tags (-want +got):\n%s",
+				p["revision_number"],
+				d,
+			)
 		}
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/ports?tags=b", ""), "ports"); len(got) != 1 {
@@ -97,15 +133,28 @@ func TestTag_SetOnPortCreate(t *testing.T) {
 func TestTag_Filters(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	for name, tags := range map[string]string{"a": `"red"`, "b": `"blue"`, "c": `"red","blue"`, "d": ``} {
+	for name, tags := range map[string]string{
+		"a": `"red"`,
+		"b": `"blue"`,
+		"c": `"red","blue"`,
+		"d": ``,
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
 			id := c.must(201, "POST", "/v2.0/networks", fmt.Sprintf(`{"network":{"name":%q}}`, name))["network"].(object)["id"].(string)
 			c.must(200, "PUT", "/v2.0/networks/"+id+"/tags", `{"tags":[`+tags+`]}`)
 		})
 	}
-	for query, want := range map[string]string{"tags=red": "ac", "tags=red,blue": "c", "tags=red&tags=blue": "c", "tags-any=red,blue": "abc",
-		"not-tags=red,blue": "abd", "not-tags-any=red,blue": "d", "tags=red&not-tags=blue": "a", "tags=green": ""} {
+	for query, want := range map[string]string{
+		"tags=red":               "ac",
+		"tags=red,blue":          "c",
+		"tags=red&tags=blue":     "c",
+		"tags-any=red,blue":      "abc",
+		"not-tags=red,blue":      "abd",
+		"not-tags-any=red,blue":  "d",
+		"tags=red&not-tags=blue": "a",
+		"tags=green":             "",
+	} {
 		t.Run(query, func(t *testing.T) {
 			c := c.in(t)
 			got := ""

@@ -19,13 +19,20 @@ type trunkChange = network.TrunkChange
 
 func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 	return resource[network.Trunk, trunkChange]{
-		singular: "trunk", notFoundType: string(network.TrunkNotFound), attributes: trunkAttributes,
-		quota: s.Quota, project: func(c trunkChange) *string { return c.Project },
-		id: func(t network.Trunk) uuid.UUID { return t.ID }, view: viewTrunk,
-		revision: func(t network.Trunk) int64 { return t.Revision },
+		singular:     "trunk",
+		notFoundType: string(network.TrunkNotFound),
+		attributes:   trunkAttributes,
+		quota:        s.Quota,
+		project:      func(c trunkChange) *string { return c.Project },
+		id:           func(t network.Trunk) uuid.UUID { return t.ID },
+		view:         viewTrunk,
+		revision:     func(t network.Trunk) int64 { return t.Revision },
 		tags: tagAccess[network.Trunk, trunkChange]{read: func(t network.Trunk) []string { return t.Tags },
 			write: func(c *trunkChange, tags *[]string) { c.Tags = tags }},
-		list: s.Trunks, create: s.CreateTrunks, update: s.UpdateTrunk, remove: s.DeleteTrunk,
+		list:   s.Trunks,
+		create: s.CreateTrunks,
+		update: s.UpdateTrunk,
+		remove: s.DeleteTrunk,
 		target: targetRule[network.Trunk]{of: func(t network.Trunk) policy.Target { return owned(t.Project) },
 			outside: func(project string) policy.Target { return outside(project) }},
 		prepareCreate: func(r *http.Request, c *trunkChange, rules []string) error {
@@ -41,8 +48,8 @@ func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 	}
 }
 
-// authorizeTrunkPorts returns an error unless the rule allows the caller to use the ports in a trunk, as if the project of each port were
-// the project of the trunk.
+// authorizeTrunkPorts returns an error unless the rule allows the caller to use the ports in a trunk, as if
+// the project of each port were the project of the trunk.
 func authorizeTrunkPorts(r *http.Request, s *networkstore.Store, ids []uuid.UUID, rule string) error {
 	found, err := ports(s).findAll(r, ids)
 	if err != nil {
@@ -65,20 +72,72 @@ func portIDs(subports []network.Subport) []uuid.UUID {
 }
 
 var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
-	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
-	{Name: "port_id", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *trunkChange) **uuid.UUID { return &c.Port }, attribute.UUID), FilterField: "port", FilterValue: attribute.FilterUUID, Sortable: true},
-	{Name: "project_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *trunkChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
-	{Name: "tenant_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *trunkChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
-	{Name: "name", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **string { return &c.Name }, attribute.Text(255)), FilterField: "name", Sortable: true},
-	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description"},
-	{Name: "admin_state_up", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
-	{Name: "sub_ports", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *trunkChange) **[]network.Subport { return &c.Subports }, newSubports)},
+	{
+		Name:        "id",
+		FilterField: "id",
+		FilterValue: attribute.FilterUUID,
+		Sortable:    true,
+	},
+	{
+		Name:        "port_id",
+		SettableOn:  attribute.OnCreate | attribute.Required,
+		Set:         attribute.Into(func(c *trunkChange) **uuid.UUID { return &c.Port }, attribute.UUID),
+		FilterField: "port",
+		FilterValue: attribute.FilterUUID,
+		Sortable:    true,
+	},
+	{
+		Name:        "project_id",
+		SettableOn:  attribute.OnCreate,
+		Set:         attribute.ProjectInto(func(c *trunkChange) **string { return &c.Project }),
+		FilterField: "project",
+		Sortable:    true,
+	},
+	{
+		Name:        "tenant_id",
+		SettableOn:  attribute.OnCreate,
+		Set:         attribute.ProjectInto(func(c *trunkChange) **string { return &c.Project }),
+		FilterField: "project",
+		Sortable:    true,
+	},
+	{
+		Name:        "name",
+		SettableOn:  attribute.OnWrite,
+		Set:         attribute.Into(func(c *trunkChange) **string { return &c.Name }, attribute.Text(255)),
+		FilterField: "name",
+		Sortable:    true,
+	},
+	{
+		Name:       "description",
+		SettableOn: attribute.OnWrite,
+		Set: attribute.Into(
+			func(c *trunkChange) **string { return &c.Description },
+			attribute.Text(255),
+		),
+		FilterField: "description",
+	},
+	{
+		Name:        "admin_state_up",
+		SettableOn:  attribute.OnWrite,
+		Set:         attribute.Into(func(c *trunkChange) **bool { return &c.AdminUp }, attribute.Bool),
+		FilterField: "admin_up",
+		FilterValue: attribute.FilterBool,
+		Sortable:    true,
+	},
+	{
+		Name:       "sub_ports",
+		SettableOn: attribute.OnCreate,
+		Set: attribute.Into(
+			func(c *trunkChange) **[]network.Subport { return &c.Subports },
+			newSubports,
+		),
+	},
 	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
 	{Name: "status", FilterField: "status"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// subports reads a list of subports, at most one for each VLAN. subports returns an error if two subports of the list have the same port or
-// the same segmentation.
+// subports reads a list of subports, at most one for each VLAN. subports returns an error if two subports of
+// the list have the same port or the same segmentation.
 func subports(raw json.RawMessage) ([]network.Subport, error) {
 	type segmentation struct {
 		kind string
@@ -99,8 +158,8 @@ func subports(raw json.RawMessage) ([]network.Subport, error) {
 	return list, err
 }
 
-// subport reads the port of a subport, and the subport's segmentation type and ID on the trunk. If the request names only the port, the
-// segmentation type is empty.
+// subport reads the port of a subport, and the subport's segmentation type and ID on the trunk. If the
+// request names only the port, the segmentation type is empty.
 func subport(raw json.RawMessage) (s network.Subport, err error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
@@ -122,7 +181,10 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 		return s, attribute.Refusal(missingSegmentation, attribute.Excerpt(raw))
 	}
 	if s.Segment, err = attribute.Int(math.MinInt, math.MaxInt)(m["segmentation_id"]); err != nil {
-		return s, invalidInput("Invalid subport details: segmentation_id '%s' is not an integer", attribute.Excerpt(m["segmentation_id"]))
+		return s, invalidInput(
+			"Invalid subport details: segmentation_id '%s' is not an integer",
+			attribute.Excerpt(m["segmentation_id"]),
+		)
 	}
 	if s.Type != network.VLAN {
 		return s, invalidInput("Unknown segmentation_type '%s'", s.Type)
@@ -135,7 +197,8 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 
 const missingSegmentation = "Invalid subport details '%s': missing segmentation information. Must specify both segmentation_id and segmentation_type"
 
-// newSubports reads the subports that a request adds to a trunk. Each new subport needs a segmentation type and ID.
+// newSubports reads the subports that a request adds to a trunk. Each new subport needs a segmentation type
+// and ID.
 func newSubports(raw json.RawMessage) ([]network.Subport, error) {
 	list, err := subports(raw)
 	for _, s := range list {
@@ -146,14 +209,24 @@ func newSubports(raw json.RawMessage) ([]network.Subport, error) {
 	return list, err
 }
 
-// invalidInput returns the error that Neutron returns if a plugin refuses a value that the validation of the attributes has accepted.
+// invalidInput returns the error that Neutron returns if a plugin refuses a value that the validation of the
+// attributes has accepted.
 func invalidInput(format string, args ...any) error {
 	return network.Faultf(network.InvalidInput, "Invalid input for operation: "+format+".", args...)
 }
 
 func viewTrunk(t network.Trunk, _ *access) object {
-	o := object{"id": t.ID, "name": t.Name, "description": t.Description, "project_id": t.Project, "tenant_id": t.Project,
-		"admin_state_up": t.AdminUp, "port_id": t.Port, "status": t.Status, "sub_ports": t.Subports}
+	o := object{
+		"id":             t.ID,
+		"name":           t.Name,
+		"description":    t.Description,
+		"project_id":     t.Project,
+		"tenant_id":      t.Project,
+		"admin_state_up": t.AdminUp,
+		"port_id":        t.Port,
+		"status":         t.Status,
+		"sub_ports":      t.Subports,
+	}
 	addStandardAttributes(o, t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)
 	return o
 }
@@ -201,8 +274,13 @@ func (s trunkSubports) remove(r *http.Request) (int, any, error) {
 	return trunkResponse(r)(s.store.RemoveSubports(r.Context(), id, portIDs(list)))
 }
 
-// decode reads {"sub_ports": […]} and finds the trunk. decode returns an error if the rule does not allow the caller to change the trunk.
-func (s trunkSubports) decode(r *http.Request, read func(json.RawMessage) ([]network.Subport, error), rule string) ([]network.Subport, uuid.UUID, error) {
+// decode reads {"sub_ports": […]} and finds the trunk. decode returns an error if the rule does not allow the
+// caller to change the trunk.
+func (s trunkSubports) decode(
+	r *http.Request,
+	read func(json.RawMessage) ([]network.Subport, error),
+	rule string,
+) ([]network.Subport, uuid.UUID, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
 		return nil, uuid.Nil, err

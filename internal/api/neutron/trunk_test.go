@@ -23,12 +23,20 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 
 	created := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"name":"t","sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, one))["trunk"].(object)
 	path := "/v2.0/trunks/" + created["id"].(string)
-	grown := c.must(200, "PUT", path+"/add_subports", fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":"8"}]}`, two))
+	grown := c.must(
+		200,
+		"PUT",
+		path+"/add_subports",
+		fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":"8"}]}`, two),
+	)
 	listed := c.must(200, "GET", path+"/get_subports", "")
 	shown := c.must(200, "GET", path, "")["trunk"].(object)
 
 	if d := cmp.Diff(shown, grown); d != "" {
-		t.Errorf("GET of a new trunk: want the same trunk as in the response to the POST that created it (-POST +GET):\n%s", d)
+		t.Errorf(
+			"GET of a new trunk: want the same trunk as in the response to the POST that created it (-POST +GET):\n%s",
+			d,
+		)
 	}
 	if d := cmp.Diff(object{"sub_ports": []any{on(one, 7), on(two, 8)}}, listed); d != "" {
 		t.Error(d)
@@ -38,8 +46,19 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 			delete(shown, moving)
 		})
 	}
-	want := object{"id": created["id"], "name": "t", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
-		"port_id": parent, "status": "DOWN", "sub_ports": []any{on(one, 7), on(two, 8)}, "tags": []any{}, "revision_number": 2.0}
+	want := object{
+		"id":              created["id"],
+		"name":            "t",
+		"description":     "",
+		"project_id":      "admin",
+		"tenant_id":       "admin",
+		"admin_state_up":  true,
+		"port_id":         parent,
+		"status":          "DOWN",
+		"sub_ports":       []any{on(one, 7), on(two, 8)},
+		"tags":            []any{},
+		"revision_number": 2.0,
+	}
 	if d := cmp.Diff(want, shown); d != "" {
 		t.Error(d)
 	}
@@ -62,7 +81,8 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/ports/"+parent, "")
 }
 
-// The parent port shows the trunk's subports. The VIF details of a trunk's parent port contain the name of the trunk's bridge.
+// The parent port shows the trunk's subports. The VIF details of a trunk's parent port contain the name of
+// the trunk's bridge.
 func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -76,13 +96,28 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 
 	bound := c.must(200, "PUT", "/v2.0/ports/"+parent, `{"port":{"binding:host_id":"cmp-1","device_owner":"compute:nova"}}`)["port"].(object)
 
-	want := object{"trunk_id": trunk, "sub_ports": []any{object{"port_id": sub, "segmentation_type": "vlan", "segmentation_id": 7.0, "mac_address": "fa:16:3e:00:00:07"}}}
+	want := object{
+		"trunk_id": trunk,
+		"sub_ports": []any{
+			object{
+				"port_id":           sub,
+				"segmentation_type": "vlan",
+				"segmentation_id":   7.0,
+				"mac_address":       "fa:16:3e:00:00:07",
+			},
+		},
+	}
 	shown := c.must(200, "GET", "/v2.0/ports/"+parent, "")["port"].(object)
 	for how, p := range map[string]object{"answered": bound, "shown": shown} {
 		t.Run(how, func(t *testing.T) {
 			bridge := p["binding:vif_details"].(object)["bridge_name"]
 			if d := cmp.Diff(want, p["trunk_details"]); d != "" || bridge != "tbr-"+trunk[:10] {
-				t.Errorf("parent port %s: got bridge %v, want the trunk's; trunk_details (-want +got):\n%s", how, bridge, d)
+				t.Errorf(
+					"parent port %s: got bridge %v, want the trunk's; trunk_details (-want +got):\n%s",
+					how,
+					bridge,
+					d,
+				)
 			}
 		})
 	}
@@ -95,8 +130,12 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	of := c.must(200, "GET", "/v2.0/ports/"+parent+"/bindings/cmp-1", "")["binding"].(object)["vif_details"].(object)["bridge_name"]
 	carried := c.must(200, "GET", "/v2.0/ports/"+sub, "")["port"].(object)["binding:vif_details"].(object)["bridge_name"]
 	if journaled != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
-		t.Errorf("ports with trunk_details: got %d, want 1; bridge of the parent's binding: got %v, want the trunk's bridge; bridge of the subport's binding: got %v, want br-int",
-			journaled, of, carried)
+		t.Errorf(
+			"ports with trunk_details: got %d, want 1; bridge of the parent's binding: got %v, want the trunk's bridge; bridge of the subport's binding: got %v, want br-int",
+			journaled,
+			of,
+			carried,
+		)
 	}
 }
 
@@ -109,7 +148,12 @@ func TestTrunk_Filters(t *testing.T) {
 		p := c.port(net, "")["id"].(string)
 		id := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, p))["trunk"].(object)["id"].(string)
 		if i%2 == 0 {
-			c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"binding:host_id":"cmp-1","device_owner":"network:dhcp"}}`)
+			c.must(
+				200,
+				"PUT",
+				"/v2.0/ports/"+p,
+				`{"port":{"binding:host_id":"cmp-1","device_owner":"network:dhcp"}}`,
+			)
 			active = append(active, id)
 		} else {
 			down = append(down, id)
@@ -118,7 +162,10 @@ func TestTrunk_Filters(t *testing.T) {
 	slices.Sort(active)
 	slices.Sort(down)
 	for query, want := range map[string][]string{
-		"status=ACTIVE": active, "status=DOWN": down, "status=BUILD": {}, "status=ACTIVE&limit=2": active[:2],
+		"status=ACTIVE":         active,
+		"status=DOWN":           down,
+		"status=BUILD":          {},
+		"status=ACTIVE&limit=2": active[:2],
 		"status=ACTIVE&limit=2&marker=" + active[1]:                       active[2:],
 		"status=ACTIVE&limit=2&page_reverse=True&marker=" + active[2]:     active[:2],
 		"status=DOWN&sort_key=id&sort_dir=desc":                           {down[1], down[0]},
@@ -139,11 +186,29 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 	c := open(t)
 	net, _ := c.createNetwork("10.0.0.0/24")
 	port := func(more string) string { return c.port(net, more)["id"].(string) }
-	parent, sub, free, used, bound := port(""), port(""), port(""), port(`,"device_id":"x"`), port(`,"binding:host_id":"cmp-1"`)
+	parent, sub, free, used, bound := port(
+		"",
+	), port(
+		"",
+	), port(
+		"",
+	), port(
+		`,"device_id":"x"`,
+	), port(
+		`,"binding:host_id":"cmp-1"`,
+	)
 	other := c.as("ann:other")
 	trunk := func(c cloud, parent, sub string) string {
 		t.Helper()
-		return c.fault("POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, sub))
+		return c.fault(
+			"POST",
+			"/v2.0/trunks",
+			fmt.Sprintf(
+				`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`,
+				parent,
+				sub,
+			),
+		)
 	}
 	path := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
 	add := func(body string, ports ...any) string {
@@ -198,10 +263,13 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 		return c.must(201, "POST", "/v2.0/networks", `{"network":{`+more+`}}`)["network"].(object)["id"].(string)
 	}
 	port := func(net string) string { return c.port(net, "")["id"].(string) }
-	vlan := net(`"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":30`)
+	vlan := net(
+		`"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":30`,
+	)
 	vxlan := net(`"mtu":1400`)
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"inherit"}]}}`, port(vlan), port(vlan)))["trunk"].(object)
-	if got := trunk["sub_ports"].([]any)[0].(object); got["segmentation_type"] != "vlan" || got["segmentation_id"] != 30.0 {
+	if got := trunk["sub_ports"].([]any)[0].(object); got["segmentation_type"] != "vlan" ||
+		got["segmentation_id"] != 30.0 {
 		t.Errorf("subport with segmentation_type inherit: got %v, want the VLAN 30 of its network", got)
 	}
 
@@ -220,11 +288,19 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 			}
 		})
 	}
-	c.must(200, "PUT", path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":31}]}`, port(vxlan)))
+	c.must(
+		200,
+		"PUT",
+		path,
+		fmt.Sprintf(
+			`{"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":31}]}`,
+			port(vxlan),
+		),
+	)
 }
 
-// The subports in one request must differ in their ports and in their segmentations. If they do not, the type of Neutron's error depends on
-// whether the request creates the trunk or adds the subports to a trunk.
+// The subports in one request must differ in their ports and in their segmentations. If they do not, the type
+// of Neutron's error depends on whether the request creates the trunk or adds the subports to a trunk.
 func TestTrunk_SubportsOfOneRequest(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -265,14 +341,19 @@ func TestTrunk_SubportsOfOneRequest(t *testing.T) {
 	}
 }
 
-// A port with a host and no device is not in use, as long as no server has the port. The trunk gives the subport the host of its parent.
+// A port with a host and no device is not in use, as long as no server has the port. The trunk gives the
+// subport the host of its parent.
 func TestTrunk_SubportsMayHaveAHost(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net, _ := c.createNetwork("10.0.0.0/24")
 	port := func(more string) string { return c.port(net, more)["id"].(string) }
 	subport := func(id string, vlan int) string {
-		return fmt.Sprintf(`"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":%d}]`, id, vlan)
+		return fmt.Sprintf(
+			`"sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":%d}]`,
+			id,
+			vlan,
+		)
 	}
 	parent, first, second := port(""), port(`,"binding:host_id":"cmp-1"`), port(`,"binding:host_id":"cmp-1"`)
 	path := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,%s}}`, parent, subport(first, 7)))["trunk"].(object)["id"].(string)
@@ -280,7 +361,12 @@ func TestTrunk_SubportsMayHaveAHost(t *testing.T) {
 	for _, id := range []string{first, second} {
 		p := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
 		if p["device_owner"] != network.DeviceOwnerSubport || p["binding:host_id"] != "" {
-			t.Errorf("subport of a parent without a host: got device owner %v and host %v, want %s and none", p["device_owner"], p["binding:host_id"], network.DeviceOwnerSubport)
+			t.Errorf(
+				"subport of a parent without a host: got device owner %v and host %v, want %s and none",
+				p["device_owner"],
+				p["binding:host_id"],
+				network.DeviceOwnerSubport,
+			)
 		}
 	}
 	c.must(200, "PUT", path+"/remove_subports", fmt.Sprintf(`{"sub_ports":[{"port_id":%q}]}`, second))
