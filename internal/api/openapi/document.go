@@ -13,7 +13,8 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// componentKey marks a schema that the document contains below components/schemas. The key does not occur in the document.
+// componentKey marks a schema that the document contains below components/schemas. The key does not occur in
+// the document.
 const componentKey = "x-component"
 
 // API describes an API.
@@ -59,8 +60,9 @@ func Returns(status int, body Schema) map[int]Response {
 	return map[int]Response{status: {Body: body}}
 }
 
-// Build returns the OpenAPI document of an API as JSON. Build returns an error unless the description has exactly the routes of the API. A
-// second path that ends in .json is left out: the description of the API names this form.
+// Build returns the OpenAPI document of an API as JSON. Build returns an error unless the description has
+// exactly the routes of the API. A second path that ends in .json is left out: the description of the API
+// names this form.
 func Build(a API, routes *osapi.API) ([]byte, error) {
 	components := map[string]any{}
 	paths := map[string]map[string]any{}
@@ -75,7 +77,11 @@ func Build(a API, routes *osapi.API) ([]byte, error) {
 	for _, o := range a.Operations {
 		key := o.Method + " " + o.Path
 		if !missing[key] {
-			return nil, fmt.Errorf("openapi: the API %s has no route %s, or its description names the route twice", a.Name, key)
+			return nil, fmt.Errorf(
+				"openapi: the API %s has no route %s, or its description names the route twice",
+				a.Name,
+				key,
+			)
 		}
 		delete(missing, key)
 		path := routes.Prefix + o.Path
@@ -94,18 +100,30 @@ func Build(a API, routes *osapi.API) ([]byte, error) {
 	err := e.Encode(map[string]any{
 		"openapi":           "3.1.0",
 		"jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-		"info":              map[string]any{"title": a.Title, "version": a.Version, "description": a.Description},
-		"servers":           []any{map[string]any{"url": "/"}},
-		"security":          []any{map[string]any{"token": []any{}}},
-		"paths":             paths,
+		"info": map[string]any{
+			"title":       a.Title,
+			"version":     a.Version,
+			"description": a.Description,
+		},
+		"servers":  []any{map[string]any{"url": "/"}},
+		"security": []any{map[string]any{"token": []any{}}},
+		"paths":    paths,
 		"components": map[string]any{
 			"schemas": components,
-			"securitySchemes": map[string]any{"token": map[string]any{"type": "apiKey", "in": "header", "name": "X-Auth-Token",
-				"description": "A token of Keystone; with BERTH_AUTH=noauth, any text."}},
+			"securitySchemes": map[string]any{
+				"token": map[string]any{
+					"type":        "apiKey",
+					"in":          "header",
+					"name":        "X-Auth-Token",
+					"description": "A token of Keystone; with BERTH_AUTH=noauth, any text.",
+				},
+			},
 			"headers": map[string]any{"RequestID": map[string]any{"required": true, "schema": requestID,
 				"description": "The ID of the request. The log has the same ID."}},
 			"responses": map[string]any{"Error": map[string]any{"description": "An error.",
-				"headers": requestIDHeader(nil), "content": content(Schema{"$ref": "#/components/schemas/Error"})}},
+				"headers": requestIDHeader(
+					nil,
+				), "content": content(Schema{"$ref": "#/components/schemas/Error"})}},
 		},
 	})
 	return out.Bytes(), err
@@ -126,7 +144,12 @@ func operation(a API, o Operation, open bool) Schema {
 		}
 		responses[strconv.Itoa(status)] = described
 	}
-	v := Schema{"operationId": operationID(o), "tags": []string{tag(a, o)}, "summary": o.Summary, "responses": responses}
+	v := Schema{
+		"operationId": operationID(o),
+		"tags":        []string{tag(a, o)},
+		"summary":     o.Summary,
+		"responses":   responses,
+	}
 	if all := parameters(a, o); len(all) > 0 {
 		v["parameters"] = all
 	}
@@ -149,14 +172,25 @@ func operation(a API, o Operation, open bool) Schema {
 
 var pathVariable = regexp.MustCompile(`\{([^}]+)\}`)
 
-// parameters returns the Parameter Objects of an operation: the variables of the path, the query parameters and the headers.
+// parameters returns the Parameter Objects of an operation: the variables of the path, the query parameters
+// and the headers.
 func parameters(a API, o Operation) (all []any) {
 	for _, m := range pathVariable.FindAllStringSubmatch(o.Path, -1) {
-		all = append(all, map[string]any{"name": m[1], "in": "path", "required": true, "schema": Name(255)})
+		all = append(all, map[string]any{
+			"name":     m[1],
+			"in":       "path",
+			"required": true,
+			"schema":   Name(255),
+		})
 	}
 	add := func(in string, list []Parameter) {
 		for _, p := range list {
-			described := map[string]any{"name": p.Name, "in": in, "required": p.Required, "schema": p.Schema}
+			described := map[string]any{
+				"name":     p.Name,
+				"in":       in,
+				"required": p.Required,
+				"schema":   p.Schema,
+			}
 			if p.Description != "" {
 				described["description"] = p.Description
 			}

@@ -18,8 +18,8 @@ type Document struct {
 	JSON        []byte
 }
 
-// Handlers returns a handler for each document, and one for the list of the documents, by path. The handlers answer every caller, as the
-// discovery documents of the APIs do.
+// Handlers returns a handler for each document, and one for the list of the documents, by path. The handlers
+// answer every caller, as the discovery documents of the APIs do.
 func Handlers(documents []Document) map[string]http.HandlerFunc {
 	type entry struct {
 		Name  string `json:"name"`
@@ -36,14 +36,17 @@ func Handlers(documents []Document) map[string]http.HandlerFunc {
 	slices.SortFunc(index, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
 	raw, err := json.Marshal(map[string]any{"documents": index})
 	if err != nil {
-		panic("openapi: encode the list of documents: " + err.Error()) // impossible: the list has only strings
+		panic(
+			"openapi: encode the list of documents: " + err.Error(),
+		) // impossible: the list has only strings
 	}
 	handlers[Path] = serve(raw)
 	handlers[strings.TrimSuffix(Path, "/")] = handlers[Path]
 	return handlers
 }
 
-// serve returns a handler that sends a JSON text with an ETag, so that a client with the same text gets a 304.
+// serve returns a handler that sends a JSON text with an ETag, so that a client with the same text gets a
+// 304.
 func serve(raw []byte) http.HandlerFunc {
 	sum := sha256.Sum256(raw)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`

@@ -10,12 +10,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Of returns the schema of the JSON of a Go type in a response. Every field of a struct is required unless its JSON tag has omitempty; a
-// pointer may be null.
+// Of returns the schema of the JSON of a Go type in a response. Every field of a struct is required unless
+// its JSON tag has omitempty; a pointer may be null.
 func Of[T any]() Schema { return schemaOf(reflect.TypeFor[T]()) }
 
-// InputOf returns the schema of the JSON of a struct in a request: the fields that the parameter `required` names are required, and no other
-// fields than those of the struct are allowed.
+// InputOf returns the schema of the JSON of a struct in a request: the fields that the parameter `required`
+// names are required, and no other fields than those of the struct are allowed.
 func InputOf[T any](required ...string) Schema {
 	fields := Fields{}
 	addFields(reflect.TypeFor[T](), fields, nil)
@@ -59,7 +59,16 @@ func schemaOf(t reflect.Type) Schema {
 		return schemaOf(t.Elem()).Nullable()
 	case reflect.Bool:
 		return Boolean()
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int,
+		reflect.Int8,
+		reflect.Int16,
+		reflect.Int32,
+		reflect.Int64,
+		reflect.Uint,
+		reflect.Uint8,
+		reflect.Uint16,
+		reflect.Uint32,
+		reflect.Uint64:
 		return Integer()
 	case reflect.Float32, reflect.Float64:
 		return Number()
@@ -78,7 +87,8 @@ func schemaOf(t reflect.Type) Schema {
 	}
 }
 
-// addFields adds the fields of a struct, including those of embedded structs, and the names of the optional fields.
+// addFields adds the fields of a struct, including those of embedded structs, and the names of the optional
+// fields.
 func addFields(t reflect.Type, fields Fields, optional *[]string) {
 	for f := range reflectFields(t) {
 		tag := f.Tag.Get("json")
@@ -93,7 +103,8 @@ func addFields(t reflect.Type, fields Fields, optional *[]string) {
 			name = f.Name
 		}
 		fields[name] = schemaOf(f.Type)
-		if omitted := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"); omitted && optional != nil {
+		if omitted := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"); omitted &&
+			optional != nil {
 			*optional = append(*optional, name)
 			if f.Type.Kind() == reflect.Pointer { // a nil pointer is omitted, so null never occurs
 				fields[name] = schemaOf(f.Type.Elem())

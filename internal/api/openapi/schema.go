@@ -1,6 +1,7 @@
-// Package openapi builds the OpenAPI 3.1 documents of berth's APIs. Each API describes its operations in Go: the requests and the responses
-// of an operation come from the same tables and types that the API uses. Package openapi joins the descriptions with the routes of the API,
-// so that a document has exactly the routes that the API has.
+// Package openapi builds the OpenAPI 3.1 documents of berth's APIs. Each API describes its operations in Go:
+// the requests and the responses of an operation come from the same tables and types that the API uses.
+// Package openapi joins the descriptions with the routes of the API, so that a document has exactly the
+// routes that the API has.
 package openapi
 
 import (
@@ -14,14 +15,15 @@ type Schema map[string]any
 // Fields contains the schemas of the fields of an object.
 type Fields map[string]Schema
 
-// Named returns the schema with a name. The document contains a schema with a name once, below components/schemas, and refers to it.
+// Named returns the schema with a name. The document contains a schema with a name once, below
+// components/schemas, and refers to it.
 func (s Schema) Named(name string) Schema { return s.with(componentKey, name) }
 
 // Describe returns the schema with a description.
 func (s Schema) Describe(text string) Schema { return s.with("description", text) }
 
-// With returns an object's schema with another schema of one of its fields. With panics if the object has no such field, because this is a
-// mistake in the description of an API.
+// With returns an object's schema with another schema of one of its fields. With panics if the object has no
+// such field, because this is a mistake in the description of an API.
 func (s Schema) With(name string, field Schema) Schema {
 	fields, ok := s["properties"].(Fields)
 	if _, known := fields[name]; !ok || !known {
@@ -99,8 +101,8 @@ func OneOf(schemas ...Schema) Schema { return Schema{"oneOf": schemas} }
 // AnyOf returns the schema of a value for which at least one of the schemas is valid.
 func AnyOf(schemas ...Schema) Schema { return Schema{"anyOf": schemas} }
 
-// Object returns the schema of an object in a response: the object has all fields except those that the parameter `optional` names, which
-// may be missing. A later version may add fields.
+// Object returns the schema of an object in a response: the object has all fields except those that the
+// parameter `optional` names, which may be missing. A later version may add fields.
 func Object(fields Fields, optional ...string) Schema {
 	required := []string{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -115,8 +117,8 @@ func Object(fields Fields, optional ...string) Schema {
 	return s
 }
 
-// Input returns the schema of an object in a request: the object must have the fields that the parameter `required` names, and it may have
-// no other fields than `fields`.
+// Input returns the schema of an object in a request: the object must have the fields that the parameter
+// `required` names, and it may have no other fields than `fields`.
 func Input(fields Fields, required ...string) Schema {
 	s := Schema{"type": "object", "properties": fields, "additionalProperties": false}
 	if len(required) > 0 {
