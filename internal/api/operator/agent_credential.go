@@ -22,19 +22,25 @@ import (
 // maxHost is the maximum length of the name of a host, of a virtual host or of a type of agents, in bytes.
 const maxHost = 255
 
-// adminRoleOnly refuses callers without the role admin. The role service does not suffice: a service that could create credentials for any
-// host could still report as any agent after the service's own credentials have been withdrawn.
+// adminRoleOnly refuses callers without the role admin. The role service does not suffice: a service that
+// could create credentials for any host could still report as any agent after the service's own credentials
+// have been withdrawn.
 func adminRoleOnly(next osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Has("admin") {
-			return 0, nil, osapi.Fault(http.StatusForbidden, "", "Only callers with the role admin may handle the credentials of agents.")
+			return 0, nil, osapi.Fault(
+				http.StatusForbidden,
+				"",
+				"Only callers with the role admin may handle the credentials of agents.",
+			)
 		}
 		return next(r)
 	}
 }
 
-// agentCredentials handles the requests about the credentials of one kind: tokens, with which the agents of a host use the HTTP gateway, or
-// public keys, which verify the reports that the agents of a host send to workflows.
+// agentCredentials handles the requests about the credentials of one kind: tokens, with which the agents of a
+// host use the HTTP gateway, or public keys, which verify the reports that the agents of a host send to
+// workflows.
 type agentCredentials struct {
 	store *agentstore.Store
 	kind  agentstore.Kind
@@ -49,13 +55,15 @@ func (a agentCredentials) routes(path string, create osapi.Handler) []osapi.Rout
 	}
 }
 
-// agentCredential is the JSON format of a credential. Token is empty except in the answer to the request that created the token.
+// agentCredential is the JSON format of a credential. Token is empty except in the answer to the request that
+// created the token.
 type agentCredential struct {
-	ID         string    `json:"id"`
-	Host       string    `json:"host"`
-	CreatedAt  time.Time `json:"created_at"`
-	LastUsedOn *string   `json:"last_used_on,omitempty"` // a day in UTC, such as 2030-01-31; only for tokens that were used
-	Token      string    `json:"token,omitempty"`
+	ID        string    `json:"id"`
+	Host      string    `json:"host"`
+	CreatedAt time.Time `json:"created_at"`
+	// a day in UTC, such as 2030-01-31; only for tokens that were used
+	LastUsedOn *string `json:"last_used_on,omitempty"`
+	Token      string  `json:"token,omitempty"`
 }
 
 func viewCredential(c agentstore.Credential) agentCredential {
@@ -84,7 +92,8 @@ func (a agentCredentials) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"agent_" + string(a.kind) + "s": credentials}, nil
 }
 
-// hostQuery returns the host of the query ?host=HOST, or "" without a query. hostQuery returns a 400 for any other query.
+// hostQuery returns the host of the query ?host=HOST, or "" without a query. hostQuery returns a 400 for any
+// other query.
 func hostQuery(r *http.Request) (string, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -140,10 +149,18 @@ func (a agentCredentials) addKey(r *http.Request) (int, any, error) {
 	}
 	key, ok := parsePublicKey(body.PublicKey)
 	if !ok {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'public_key' must be an Ed25519 public key in the PEM format (BEGIN PUBLIC KEY).")
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'public_key' must be an Ed25519 public key in the PEM format (BEGIN PUBLIC KEY).",
+		)
 	}
 	if contract.IsLowOrder(key) {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'public_key' is a point of low order: no private key belongs to it, and berth accepts no report signed with it. Make a new pair of keys.")
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'public_key' is a point of low order: no private key belongs to it, and berth accepts no report signed with it. Make a new pair of keys.",
+		)
 	}
 	c, err := a.store.AddKey(r.Context(), body.Host, key)
 	if err != nil {
@@ -169,7 +186,13 @@ func checkHost(host string) error { return checkName("host", host) }
 // checkName returns a 400 for a text that is no name of a host, of a virtual host or of a type of agents.
 func checkName(field, text string) error {
 	if text == "" || len(text) > maxHost || strings.ContainsFunc(text, unicode.IsControl) {
-		return osapi.Fault(http.StatusBadRequest, "", "'%s' must have 1 to %d bytes and no control characters.", field, maxHost)
+		return osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'%s' must have 1 to %d bytes and no control characters.",
+			field,
+			maxHost,
+		)
 	}
 	return nil
 }
@@ -178,7 +201,13 @@ func checkName(field, text string) error {
 func (a agentCredentials) revoke(r *http.Request) (int, any, error) {
 	id, ok := osapi.UUID(r.PathValue("id"))
 	if !ok {
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "'%s' is not the ID of a %s of agents.", r.PathValue("id"), a.kind)
+		return 0, nil, osapi.Fault(
+			http.StatusNotFound,
+			"",
+			"'%s' is not the ID of a %s of agents.",
+			r.PathValue("id"),
+			a.kind,
+		)
 	}
 	host, err := a.store.Revoke(r.Context(), a.kind, id)
 	if err != nil {

@@ -74,7 +74,14 @@ func TestAgentCredentials_NeedTheRoleAdmin(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != http.StatusForbidden {
-				t.Errorf("%s %s with the role %s: got %d %s, want 403", c.method, c.path, role, w.Code, w.Body)
+				t.Errorf(
+					"%s %s with the role %s: got %d %s, want 403",
+					c.method,
+					c.path,
+					role,
+					w.Code,
+					w.Body,
+				)
 			}
 		}
 	}
@@ -129,7 +136,8 @@ func TestAgentKeys_RegisterEd25519PublicKeysOnly(t *testing.T) {
 	if err != nil || len(keys["cmp-1"]) != 1 || !keys["cmp-1"][0].Equal(public) {
 		t.Errorf("keys of cmp-1: got %v, error %v, want the registered key", keys, err)
 	}
-	if status, answer := send(t, h, "ann:demo", "GET", "/operator/v1/agent-keys", ""); status != 200 || len(answer["agent_keys"].([]any)) != 1 {
+	if status, answer := send(t, h, "ann:demo", "GET", "/operator/v1/agent-keys", ""); status != 200 ||
+		len(answer["agent_keys"].([]any)) != 1 {
 		t.Errorf("list the keys: got %d %v, want one key", status, answer)
 	}
 	if status, answer := send(t, h, "ann:demo", "DELETE", "/operator/v1/agent-keys/"+id, ""); status != 204 {
@@ -151,7 +159,14 @@ func TestAgentKeys_RefuseKeysOfLowOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			status, answer := send(t, h, "ann:demo", "POST", "/operator/v1/agent-keys", keyBody(t, ed25519.PublicKey(key)))
+			status, answer := send(
+				t,
+				h,
+				"ann:demo",
+				"POST",
+				"/operator/v1/agent-keys",
+				keyBody(t, ed25519.PublicKey(key)),
+			)
 			if status != http.StatusBadRequest || !strings.Contains(fmt.Sprint(answer), "low order") {
 				t.Errorf("register the key %s: got %d %v, want 400 with the reason", text, status, answer)
 			}
@@ -169,7 +184,12 @@ func keyBody(t *testing.T, key any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(map[string]string{"host": "cmp-1", "public_key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+	text, err := json.Marshal(
+		map[string]string{
+			"host":       "cmp-1",
+			"public_key": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

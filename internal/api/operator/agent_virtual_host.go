@@ -14,7 +14,8 @@ import (
 // maxAgentTypes is the maximum number of types of agents that a host may report.
 const maxAgentTypes = 20
 
-// agentVirtualHosts handles the requests about the virtual hosts of RabbitMQ that only the agents of one host use.
+// agentVirtualHosts handles the requests about the virtual hosts of RabbitMQ that only the agents of one host
+// use.
 type agentVirtualHosts struct{ store *agentstore.Store }
 
 // routes returns the routes below the path of the virtual hosts.
@@ -36,7 +37,13 @@ type agentVirtualHost struct {
 }
 
 func viewVirtualHost(v agentstore.VirtualHost) agentVirtualHost {
-	return agentVirtualHost{ID: v.ID.String(), Host: v.Host, Name: v.Name, AgentTypes: v.AgentTypes, CreatedAt: v.CreatedAt}
+	return agentVirtualHost{
+		ID:         v.ID.String(),
+		Host:       v.Host,
+		Name:       v.Name,
+		AgentTypes: v.AgentTypes,
+		CreatedAt:  v.CreatedAt,
+	}
 }
 
 // list lists the virtual hosts. The query ?host=HOST selects the virtual host of one host.
@@ -79,7 +86,12 @@ func (a agentVirtualHosts) add(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(body.AgentTypes) > maxAgentTypes {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'agent_types' must have at most %d items.", maxAgentTypes)
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'agent_types' must have at most %d items.",
+			maxAgentTypes,
+		)
 	}
 	for _, t := range body.AgentTypes {
 		if err := checkName("agent_types", t); err != nil {
@@ -98,7 +110,12 @@ func (a agentVirtualHosts) add(r *http.Request) (int, any, error) {
 func (a agentVirtualHosts) remove(r *http.Request) (int, any, error) {
 	id, ok := osapi.UUID(r.PathValue("id"))
 	if !ok {
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "'%s' is not the ID of a virtual host of agents.", r.PathValue("id"))
+		return 0, nil, osapi.Fault(
+			http.StatusNotFound,
+			"",
+			"'%s' is not the ID of a virtual host of agents.",
+			r.PathValue("id"),
+		)
 	}
 	host, err := a.store.RemoveVirtualHost(r.Context(), id)
 	if err != nil {

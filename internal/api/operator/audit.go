@@ -32,8 +32,9 @@ func (a auditRecords) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, page, err
 }
 
-// export writes the records as JSON lines, the oldest first. Only one page of records is in memory at a time. If berth cannot read the next
-// page, it breaks the connection, so that the client does not take a part of the log for the whole log.
+// export writes the records as JSON lines, the oldest first. Only one page of records is in memory at a time.
+// If berth cannot read the next page, it breaks the connection, so that the client does not take a part of
+// the log for the whole log.
 func (a auditRecords) export(r *http.Request) (int, any, error) {
 	q, err := auditQuery(r.URL.RawQuery, false)
 	if err != nil {
@@ -76,7 +77,8 @@ func writeLines(w http.ResponseWriter, r *http.Request, page auditlog.Page) erro
 	return http.NewResponseController(w).Flush()
 }
 
-// auditQuery reads the query parameters of a request for records. Only a list has the parameters `paged`: order, marker and limit.
+// auditQuery reads the query parameters of a request for records. Only a list has the parameters `paged`:
+// order, marker and limit.
 func auditQuery(query string, paged bool) (auditstore.Query, error) {
 	q := auditstore.Query{Limit: defaultLimit, Newest: paged}
 	values, err := url.ParseQuery(query)
@@ -91,13 +93,20 @@ func auditQuery(query string, paged bool) (auditstore.Query, error) {
 		case len(given) > 1:
 			return q, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
 		case !ok:
-			return q, osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.", given[0], name)
+			return q, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"'%s' is not a valid value of '%s'.",
+				given[0],
+				name,
+			)
 		}
 	}
 	return q, nil
 }
 
-// setAuditParameter sets one parameter of a query. The results say whether the parameter is known, and whether its value is valid.
+// setAuditParameter sets one parameter of a query. The results say whether the parameter is known, and
+// whether its value is valid.
 func setAuditParameter(q *auditstore.Query, name, value string, paged bool) (known, ok bool) {
 	ok = true
 	switch {

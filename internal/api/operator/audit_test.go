@@ -68,7 +68,10 @@ func TestAudit_ExportWithoutAllRecordsBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	ctx := db.WithRecorder(t.Context(), &auditstore.Request{Record: func() auditlog.Record { return auditlog.Record{At: time.Now()} }})
+	ctx := db.WithRecorder(
+		t.Context(),
+		&auditstore.Request{Record: func() auditlog.Record { return auditlog.Record{At: time.Now()} }},
+	)
 	if err := s.DB.InTx(ctx, func(tx db.Tx) error {
 		for range 1500 {
 			tx.Changed(db.Change{Type: "port", ID: "p"})
@@ -86,10 +89,21 @@ func TestAudit_ExportWithoutAllRecordsBreaksTheConnection(t *testing.T) {
 	api := operator.New(operator.Options{Audit: s.Audit, Identity: identity.Noauth{}})
 	var once sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.ServeHTTP(flushHook{w, func() { once.Do(func() { storetest.Exec(t, url, `alter table audit_record rename to elsewhere`) }) }}, r)
+		api.ServeHTTP(
+			flushHook{
+				w,
+				func() { once.Do(func() { storetest.Exec(t, url, `alter table audit_record rename to elsewhere`) }) },
+			},
+			r,
+		)
 	}))
 	t.Cleanup(server.Close)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/operator/v1/audit/export", nil)
+	r, err := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodGet,
+		server.URL+"/operator/v1/audit/export",
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +117,10 @@ func TestAudit_ExportWithoutAllRecordsBreaksTheConnection(t *testing.T) {
 	body, err := io.ReadAll(answer.Body)
 
 	if lines := bytes.Count(body, []byte("\n")); !errors.Is(err, io.ErrUnexpectedEOF) || lines != 1000 {
-		t.Errorf("export that cannot read the second page: got %d lines and the error %v, want 1000 lines and a broken connection", lines, err)
+		t.Errorf(
+			"export that cannot read the second page: got %d lines and the error %v, want 1000 lines and a broken connection",
+			lines,
+			err,
+		)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// blocks handles the requests about the provisioning blocks of ports and trunks. The blocks of the entities DHCP and L2 follow from berth's
-// rules; a client can add and remove blocks of all other entities.
+// blocks handles the requests about the provisioning blocks of ports and trunks. The blocks of the entities
+// DHCP and L2 follow from berth's rules; a client can add and remove blocks of all other entities.
 type blocks struct{ store *networkstore.Store }
 
 // block is the JSON format of a provisioning block.
@@ -59,7 +59,8 @@ type completionBody struct {
 	Host string `json:"host"`
 }
 
-// add adds a block, and answers 201, or 200 if the object already waits for the entity, or 409 if the object can have no more blocks.
+// add adds a block, and answers 201, or 200 if the object already waits for the entity, or 409 if the object
+// can have no more blocks.
 func (b blocks) add(r *http.Request) (int, any, error) {
 	var body blockBody
 	if err := osapi.Decode(r, &body); err != nil {
@@ -69,8 +70,14 @@ func (b blocks) add(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	report := network.Report{Entity: entity, Host: body.Host, Event: network.ReportBlock, Owner: cmp.Or(body.Owner, identity.From(r.Context()).User),
-		TimeoutSeconds: body.Timeout, Fatal: body.Fatal}
+	report := network.Report{
+		Entity:         entity,
+		Host:           body.Host,
+		Event:          network.ReportBlock,
+		Owner:          cmp.Or(body.Owner, identity.From(r.Context()).User),
+		TimeoutSeconds: body.Timeout,
+		Fatal:          body.Fatal,
+	}
 	if err := network.CheckOwnedBlock(report); err != nil {
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "Invalid input: %v.", err)
 	}
@@ -85,13 +92,21 @@ func (b blocks) add(r *http.Request) (int, any, error) {
 	case added:
 		return http.StatusCreated, a, nil
 	case !slices.ContainsFunc(a.Blocks, func(b block) bool { return b.Entity == entity }):
-		return 0, nil, osapi.Fault(http.StatusConflict, "", "The %s %s already has %d blocks.", o.Type, o.ID, len(a.Blocks))
+		return 0, nil, osapi.Fault(
+			http.StatusConflict,
+			"",
+			"The %s %s already has %d blocks.",
+			o.Type,
+			o.ID,
+			len(a.Blocks),
+		)
 	default:
 		return http.StatusOK, a, nil
 	}
 }
 
-// complete records that the entity has done its part for the object. The answer to a repeated request is the same.
+// complete records that the entity has done its part for the object. The answer to a repeated request is the
+// same.
 func (b blocks) complete(r *http.Request) (int, any, error) {
 	var body completionBody
 	if err := osapi.Decode(r, &body); err != nil {
@@ -116,7 +131,14 @@ func (b blocks) remove(r *http.Request) (int, any, error) {
 	}
 	removed, err := b.store.RemoveBlock(r.Context(), o, entity)
 	if err == nil && !removed {
-		err = osapi.Fault(http.StatusNotFound, "", "The %s %s has no block of the entity %s.", o.Type, o.ID, entity)
+		err = osapi.Fault(
+			http.StatusNotFound,
+			"",
+			"The %s %s has no block of the entity %s.",
+			o.Type,
+			o.ID,
+			entity,
+		)
 	}
 	return http.StatusNoContent, nil, err
 }
@@ -127,7 +149,12 @@ func (b blocks) answer(r *http.Request, o networkstore.Object) (blocksAnswer, er
 	if errors.Is(err, db.ErrNotFound) {
 		return blocksAnswer{}, osapi.Fault(http.StatusNotFound, "", "There is no %s %s.", o.Type, o.ID)
 	}
-	a := blocksAnswer{Type: o.Type, ID: o.ID.String(), Blocked: len(found) > 0, Blocks: make([]block, len(found))}
+	a := blocksAnswer{
+		Type:    o.Type,
+		ID:      o.ID.String(),
+		Blocked: len(found) > 0,
+		Blocks:  make([]block, len(found)),
+	}
 	for i, f := range found {
 		a.Blocks[i] = block{f.Entity, f.Host, f.Owner, f.Since, f.Deadline, f.Fatal, f.Sentence(time.Now())}
 	}
@@ -144,7 +171,8 @@ func blockedObject(r *http.Request) (networkstore.Object, error) {
 	return o, nil
 }
 
-// blockedByEntity returns the object and the entity that the path names. It refuses the entities whose blocks follow from berth's rules.
+// blockedByEntity returns the object and the entity that the path names. It refuses the entities whose blocks
+// follow from berth's rules.
 func blockedByEntity(r *http.Request) (networkstore.Object, string, error) {
 	o, err := blockedObject(r)
 	entity := r.PathValue("entity")

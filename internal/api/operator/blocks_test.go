@@ -17,7 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// createTrunk creates a port on the host cmp-1 without addresses, and a trunk with this parent port. The L2 agent of the port has reported.
+// createTrunk creates a port on the host cmp-1 without addresses, and a trunk with this parent port. The L2
+// agent of the port has reported.
 func createTrunk(t *testing.T, s *store.Store) (port network.Port, trunk network.Trunk) {
 	t.Helper()
 	ctx, project, host := t.Context(), "p", "cmp-1"
@@ -28,7 +29,10 @@ func createTrunk(t *testing.T, s *store.Store) (port network.Port, trunk network
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := s.Network.CreatePorts(ctx, []network.PortChange{{Project: &project, Network: &networks[0].ID}})
+	ports, err := s.Network.CreatePorts(
+		ctx,
+		[]network.PortChange{{Project: &project, Network: &networks[0].ID}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +52,19 @@ func createTrunk(t *testing.T, s *store.Store) (port network.Port, trunk network
 func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(operator.Options{Inventory: s.Inventory, Network: s.Network, Agents: s.Agents, Outbox: s.Outbox, Mirror: s.Mirror,
-		Identity: identity.Noauth{}, Incomplete: incompleteOwner}))
+	h := http.Handler(
+		operator.New(
+			operator.Options{
+				Inventory:  s.Inventory,
+				Network:    s.Network,
+				Agents:     s.Agents,
+				Outbox:     s.Outbox,
+				Mirror:     s.Mirror,
+				Identity:   identity.Noauth{},
+				Incomplete: incompleteOwner,
+			},
+		),
+	)
 	port, trunk := createTrunk(t, s)
 	status := map[string]func() (string, error){
 		"port": func() (string, error) { p, err := s.Network.Port(t.Context(), port.ID); return p.Status, err },
@@ -65,8 +80,18 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 			t.Helper()
 			list, _ := answer["blocks"].([]any)
 			got, err := status[kind]()
-			if err != nil || got != want || code >= 300 || len(list) != wantBlocks || answer["blocked"] != (wantBlocks > 0) {
-				t.Errorf("%s: got status %s, error %v, answer %d %v; want %s and %d blocks", when, got, err, code, answer, want, wantBlocks)
+			if err != nil || got != want || code >= 300 || len(list) != wantBlocks ||
+				answer["blocked"] != (wantBlocks > 0) {
+				t.Errorf(
+					"%s: got status %s, error %v, answer %d %v; want %s and %d blocks",
+					when,
+					got,
+					err,
+					code,
+					answer,
+					want,
+					wantBlocks,
+				)
 			}
 		}
 		code, answer := send(t, h, "admin", "GET", path, "")
@@ -77,7 +102,9 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 		}
 		check("a blocked "+kind, blocked, code, answer, 1)
 		first, _ := answer["blocks"].([]any)[0].(map[string]any)
-		if first["entity"] != "firewall" || first["owner"] != "security team" || first["host"] != "fw-1" || first["fatal"] != true || first["deadline"] == nil {
+		if first["entity"] != "firewall" || first["owner"] != "security team" || first["host"] != "fw-1" ||
+			first["fatal"] != true ||
+			first["deadline"] == nil {
 			t.Errorf("the block: got %v, want the values of the request", first)
 		}
 		if code, answer = send(t, h, "admin", "PUT", path+"/firewall", `{}`); code != 200 {
@@ -99,8 +126,19 @@ func TestBlocks_AnyEntityBlocksPortsAndTrunks(t *testing.T) {
 func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(operator.Options{Inventory: s.Inventory, Network: s.Network, Agents: s.Agents, Outbox: s.Outbox, Mirror: s.Mirror,
-		Identity: identity.Noauth{}, Incomplete: incompleteOwner}))
+	h := http.Handler(
+		operator.New(
+			operator.Options{
+				Inventory:  s.Inventory,
+				Network:    s.Network,
+				Agents:     s.Agents,
+				Outbox:     s.Outbox,
+				Mirror:     s.Mirror,
+				Identity:   identity.Noauth{},
+				Incomplete: incompleteOwner,
+			},
+		),
+	)
 	port, trunk := createTrunk(t, s)
 	for _, object := range []string{"port/" + port.ID.String(), "trunk/" + trunk.ID.String()} {
 		for i := range network.MaxBlocks + 1 {
@@ -112,8 +150,15 @@ func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 				t.Fatalf("add block %d of %s: got %d %v, want %d", i+1, object, code, answer, want)
 			}
 		}
-		if code, answer := send(t, h, "admin", "PUT", "/operator/v1/blocks/"+object+"/service-0", `{}`); code != 200 || len(answer["blocks"].([]any)) != network.MaxBlocks {
-			t.Errorf("add an existing block of %s, which has all blocks that it can have: got %d %v, want 200 and %d blocks", object, code, answer, network.MaxBlocks)
+		if code, answer := send(t, h, "admin", "PUT", "/operator/v1/blocks/"+object+"/service-0", `{}`); code != 200 ||
+			len(answer["blocks"].([]any)) != network.MaxBlocks {
+			t.Errorf(
+				"add an existing block of %s, which has all blocks that it can have: got %d %v, want 200 and %d blocks",
+				object,
+				code,
+				answer,
+				network.MaxBlocks,
+			)
 		}
 	}
 }
@@ -121,8 +166,19 @@ func TestBlocks_NumberOfBlocksIsLimited(t *testing.T) {
 func TestBlocks_RefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	h := http.Handler(operator.New(operator.Options{Inventory: s.Inventory, Network: s.Network, Agents: s.Agents, Outbox: s.Outbox, Mirror: s.Mirror,
-		Identity: identity.Noauth{}, Incomplete: incompleteOwner}))
+	h := http.Handler(
+		operator.New(
+			operator.Options{
+				Inventory:  s.Inventory,
+				Network:    s.Network,
+				Agents:     s.Agents,
+				Outbox:     s.Outbox,
+				Mirror:     s.Mirror,
+				Identity:   identity.Noauth{},
+				Incomplete: incompleteOwner,
+			},
+		),
+	)
 	port, _ := createTrunk(t, s)
 	path := "/operator/v1/blocks/port/" + port.ID.String()
 	for i, c := range []struct {

@@ -22,9 +22,10 @@ type migrationBody struct {
 	Limit int `json:"limit"`
 }
 
-// migrate sets the project and the user of consumers that have no project and user, at most n consumers for the body {"limit": n}.
-// migrate returns how many consumers without a project and user remain. A client repeats the request until migrate returns that no
-// consumer remains. A client may also stop earlier, because each request is complete in itself.
+// migrate sets the project and the user of consumers that have no project and user, at most n consumers for
+// the body {"limit": n}. migrate returns how many consumers without a project and user remain. A client
+// repeats the request until migrate returns that no consumer remains. A client may also stop earlier, because
+// each request is complete in itself.
 func (c consumers) migrate(r *http.Request) (int, any, error) {
 	body := migrationBody{Limit: 1000}
 	if err := osapi.Decode(r, &body); err != nil {

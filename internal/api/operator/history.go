@@ -30,7 +30,12 @@ type change struct {
 }
 
 func changeOf(c inventory.GenerationChange) change {
-	out := change{ID: c.ID, At: c.At, Actor: c.Actor, Cause: c.Cause}
+	out := change{
+		ID:    c.ID,
+		At:    c.At,
+		Actor: c.Actor,
+		Cause: c.Cause,
+	}
 	if s := c.Consumer; s != nil {
 		out.Consumer, out.ConsumerFrom, out.ConsumerTo = &s.UUID, s.From, s.To
 	}
@@ -40,14 +45,22 @@ func changeOf(c inventory.GenerationChange) change {
 	return out
 }
 
-// history lists the changes of a consumer's or a provider's generation. If no consumer or provider has the UUID, the list is empty.
-func history(read func(ctx context.Context, uuid string, before int64, limit int) ([]inventory.GenerationChange, error)) osapi.Handler {
+// history lists the changes of a consumer's or a provider's generation. If no consumer or provider has the
+// UUID, the list is empty.
+func history(
+	read func(ctx context.Context, uuid string, before int64, limit int) ([]inventory.GenerationChange, error),
+) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		query, err := positiveNumbers(r.URL.RawQuery, map[string]int64{"before": 0, "limit": defaultLimit})
 		if err != nil {
 			return 0, nil, err
 		}
-		found, err := read(r.Context(), r.PathValue("uuid"), query["before"], int(min(query["limit"], maxLimit)))
+		found, err := read(
+			r.Context(),
+			r.PathValue("uuid"),
+			query["before"],
+			int(min(query["limit"], maxLimit)),
+		)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -10,7 +10,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// The states of a note, a row of the outbox: the note waits for its delivery to Temporal, or it is set aside because Temporal refuses it.
+// The states of a note, a row of the outbox: the note waits for its delivery to Temporal, or it is set aside
+// because Temporal refuses it.
 const (
 	stateWaiting  = "waiting"
 	stateSetAside = "set-aside"
@@ -31,8 +32,8 @@ type note struct {
 	NextAttempt time.Time  `json:"next_attempt"`
 }
 
-// list lists notes, oldest first. The query ?state=set-aside selects the notes that are set aside; the query ?state=waiting selects all
-// other notes.
+// list lists notes, oldest first. The query ?state=set-aside selects the notes that are set aside; the query
+// ?state=waiting selects all other notes.
 func (n notes) list(r *http.Request) (int, any, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -42,7 +43,13 @@ func (n notes) list(r *http.Request) (int, any, error) {
 	if states, ok := query["state"]; ok {
 		only := states[0] == stateSetAside
 		if len(states) > 1 || !only && states[0] != stateWaiting {
-			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'state' must be '%s' or '%s'.", stateSetAside, stateWaiting)
+			return 0, nil, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"'state' must be '%s' or '%s'.",
+				stateSetAside,
+				stateWaiting,
+			)
 		}
 		setAside = &only
 		delete(query, "state")
@@ -61,7 +68,16 @@ func (n notes) list(r *http.Request) (int, any, error) {
 	}
 	out := make([]note, len(found))
 	for i, s := range found {
-		out[i] = note{s.WorkflowID, s.Workflow, stateWaiting, s.Attempts, s.LastError, s.CreatedAt, s.SetAsideAt, s.DueAt}
+		out[i] = note{
+			s.WorkflowID,
+			s.Workflow,
+			stateWaiting,
+			s.Attempts,
+			s.LastError,
+			s.CreatedAt,
+			s.SetAsideAt,
+			s.DueAt,
+		}
 		if s.SetAsideAt != nil {
 			out[i].State = stateSetAside
 		}
@@ -77,15 +93,21 @@ type retryBody struct {
 	WorkflowIDs []string `json:"workflow_ids"`
 }
 
-// retry makes relays deliver, without further delay, notes that are set aside: the notes of the workflow IDs in the body
-// or, if the body names no workflow IDs, all notes that are set aside. The answer contains the number of these notes.
+// retry makes relays deliver, without further delay, notes that are set aside: the notes of the workflow IDs
+// in the body or, if the body names no workflow IDs, all notes that are set aside. The answer contains the
+// number of these notes.
 func (n notes) retry(r *http.Request) (int, any, error) {
 	var body retryBody
 	if err := osapi.Decode(r, &body); err != nil {
 		return 0, nil, err
 	}
 	if len(body.WorkflowIDs) > maxRetried {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'workflow_ids' must have at most %s elements.", strconv.Itoa(maxRetried))
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"'workflow_ids' must have at most %s elements.",
+			strconv.Itoa(maxRetried),
+		)
 	}
 	retried, err := n.store.RetrySetAside(r.Context(), body.WorkflowIDs)
 	if err != nil {

@@ -31,7 +31,8 @@ func serve(t *testing.T) http.Handler {
 	return h
 }
 
-// serveWithURL serves the same APIs as the function serve, and returns the URL of their database in addition to the handler.
+// serveWithURL serves the same APIs as the function serve, and returns the URL of their database in addition
+// to the handler.
 func serveWithURL(t *testing.T) (http.Handler, string) {
 	t.Helper()
 	url := storetest.URL(t)
@@ -41,9 +42,32 @@ func serveWithURL(t *testing.T) (http.Handler, string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/operator/", operator.New(operator.Options{Inventory: s.Inventory, Network: s.Network, Agents: s.Agents, Outbox: s.Outbox, Mirror: s.Mirror, Audit: s.Audit,
-		Identity: identity.Noauth{}, Incomplete: incompleteOwner}))
-	mux.Handle("/placement/", placement.New(placement.Options{Store: s.Inventory, Identity: identity.Noauth{}, Policy: rules, Incomplete: incompleteOwner}))
+	mux.Handle(
+		"/operator/",
+		operator.New(
+			operator.Options{
+				Inventory:  s.Inventory,
+				Network:    s.Network,
+				Agents:     s.Agents,
+				Outbox:     s.Outbox,
+				Mirror:     s.Mirror,
+				Audit:      s.Audit,
+				Identity:   identity.Noauth{},
+				Incomplete: incompleteOwner,
+			},
+		),
+	)
+	mux.Handle(
+		"/placement/",
+		placement.New(
+			placement.Options{
+				Store:      s.Inventory,
+				Identity:   identity.Noauth{},
+				Policy:     rules,
+				Incomplete: incompleteOwner,
+			},
+		),
+	)
 	return mux, url
 }
 
@@ -66,7 +90,14 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	var answer map[string]any
 	if w.Body.Len() > 0 {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			t.Fatalf("decode the answer to %s %s: status %d, body %q, error %v; want JSON", method, path, w.Code, w.Body, err)
+			t.Fatalf(
+				"decode the answer to %s %s: status %d, body %q, error %v; want JSON",
+				method,
+				path,
+				w.Code,
+				w.Body,
+				err,
+			)
 		}
 	}
 	return w.Code, answer
@@ -90,14 +121,38 @@ func TestHistory_NamesTheCaller(t *testing.T) {
 		})
 	}
 	none, one, two := any(nil), any(1.0), any(2.0)
-	taken := map[string]any{"actor": "nova/service", "cause": "allocations", "consumer": consumer, "consumer_from": none, "consumer_to": one,
-		"provider": p, "provider_from": one, "provider_to": two}
-	moved := func(actor, cause string, from, to any) map[string]any {
-		return map[string]any{"actor": actor, "cause": cause, "consumer": none, "consumer_from": none, "consumer_to": none,
-			"provider": p, "provider_from": from, "provider_to": to}
+	taken := map[string]any{
+		"actor":         "nova/service",
+		"cause":         "allocations",
+		"consumer":      consumer,
+		"consumer_from": none,
+		"consumer_to":   one,
+		"provider":      p,
+		"provider_from": one,
+		"provider_to":   two,
 	}
-	released := map[string]any{"actor": "bob/demo", "cause": "allocations", "consumer": consumer, "consumer_from": one, "consumer_to": none,
-		"provider": none, "provider_from": none, "provider_to": none}
+	moved := func(actor, cause string, from, to any) map[string]any {
+		return map[string]any{
+			"actor":         actor,
+			"cause":         cause,
+			"consumer":      none,
+			"consumer_from": none,
+			"consumer_to":   none,
+			"provider":      p,
+			"provider_from": from,
+			"provider_to":   to,
+		}
+	}
+	released := map[string]any{
+		"actor":         "bob/demo",
+		"cause":         "allocations",
+		"consumer":      consumer,
+		"consumer_from": one,
+		"consumer_to":   none,
+		"provider":      none,
+		"provider_from": none,
+		"provider_to":   none,
+	}
 	for path, want := range map[string][]any{
 		"/providers/" + p + "/history":                {taken, moved("ann/demo", "inventories", 0.0, one), moved("ann/demo", "created", none, 0.0)},
 		"/providers/" + p + "/history?limit=1":        {taken},
@@ -159,7 +214,12 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 	} {
 		t.Run(step.method+" "+step.path, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", step.method, "/placement"+step.path, step.body); status >= 300 {
-				t.Fatalf("send the request %s of the preparation: got %d %v, want success", step.path, status, answer)
+				t.Fatalf(
+					"send the request %s of the preparation: got %d %v, want success",
+					step.path,
+					status,
+					answer,
+				)
 			}
 		})
 	}
@@ -186,7 +246,12 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 	migrated, first := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{}`)
 	again, second := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{"limit":10}`)
 
-	incomplete := map[string]any{"project_id": "no-project", "user_id": "no-user", "consumer_generation": 1.0, "consumer_type": "unknown"}
+	incomplete := map[string]any{
+		"project_id":          "no-project",
+		"user_id":             "no-user",
+		"consumer_generation": 1.0,
+		"consumer_type":       "unknown",
+	}
 	want := map[string]map[string]any{"old": incomplete, "imported": incomplete,
 		"usage": {"usages": map[string]any{"unknown": map[string]any{"VCPU": 3.0, "consumer_count": 2.0}}}}
 	if d := cmp.Diff(want, before); d != "" {
@@ -195,7 +260,9 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 	if d := cmp.Diff(want, readConsumers()); d != "" {
 		t.Errorf("consumers after the migration (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]any{map[string]any{"migrated": 1.0, "remaining": 0.0}, map[string]any{"migrated": 0.0, "remaining": 0.0}}, []any{first, second}); d != "" || migrated != 200 || again != 200 {
+	if d := cmp.Diff([]any{map[string]any{"migrated": 1.0, "remaining": 0.0}, map[string]any{"migrated": 0.0, "remaining": 0.0}}, []any{first, second}); d != "" ||
+		migrated != 200 ||
+		again != 200 {
 		t.Error(migrated, again, d)
 	}
 }
@@ -204,8 +271,18 @@ func TestMigrate_AdminOnlyAndBodyIsChecked(t *testing.T) {
 	t.Parallel()
 	h := serve(t)
 	for body, want := range map[string]int{
-		`{"limit":10000}`: 200, `{"limit":0}`: 400, `{"limit":-1}`: 400, `{"limit":10001}`: 400, `{"limit":1e99}`: 400, `{"limit":"1"}`: 400,
-		`{"limt":1}`: 400, `[]`: 400, `{`: 400, ``: 400, `{"limit":1,"limit":2}`: 400, `{"limit":null}`: 200,
+		`{"limit":10000}`:       200,
+		`{"limit":0}`:           400,
+		`{"limit":-1}`:          400,
+		`{"limit":10001}`:       400,
+		`{"limit":1e99}`:        400,
+		`{"limit":"1"}`:         400,
+		`{"limt":1}`:            400,
+		`[]`:                    400,
+		`{`:                     400,
+		``:                      400,
+		`{"limit":1,"limit":2}`: 400,
+		`{"limit":null}`:        200,
 	} {
 		t.Run(body, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", body); status != want {
@@ -244,16 +321,50 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 		t.Errorf("namespace after a relay has bound the database: got %v, want the ID 4711", got)
 	}
 	want := []any{
-		map[string]any{"name": "executions", "compared_at": nil, "rows": 0.0, "unattended": 0.0, "orphans": 0.0, "late_seconds": 0.0, "examples": []any{}},
-		map[string]any{"name": "search attributes", "compared_at": nil, "rows": 0.0, "different": 0.0, "examples": []any{}},
-		map[string]any{"name": "usage", "compared_at": nil, "rows": 0.0, "different": 0.0, "examples": []any{}},
-		map[string]any{"name": "controller", "compared_at": nil, "rows": 0.0, "missing": 0.0, "extra": 0.0, "different": 0.0, "examples": []any{}},
+		map[string]any{
+			"name":         "executions",
+			"compared_at":  nil,
+			"rows":         0.0,
+			"unattended":   0.0,
+			"orphans":      0.0,
+			"late_seconds": 0.0,
+			"examples":     []any{},
+		},
+		map[string]any{
+			"name":        "search attributes",
+			"compared_at": nil,
+			"rows":        0.0,
+			"different":   0.0,
+			"examples":    []any{},
+		},
+		map[string]any{
+			"name":        "usage",
+			"compared_at": nil,
+			"rows":        0.0,
+			"different":   0.0,
+			"examples":    []any{},
+		},
+		map[string]any{
+			"name":        "controller",
+			"compared_at": nil,
+			"rows":        0.0,
+			"missing":     0.0,
+			"extra":       0.0,
+			"different":   0.0,
+			"examples":    []any{},
+		},
 	}
 	if d := cmp.Diff(want, read()); d != "" {
 		t.Errorf("projections before the first comparison (-want +got):\n%s", d)
 	}
 
-	if err := s.Outbox.SaveComparison(t.Context(), outbox.Projection{Name: outbox.Executions, Compared: 9, Unattended: 2, Orphans: 1, Examples: []string{"port/1"}}); err != nil {
+	if err := s.Outbox.SaveComparison(t.Context(), outbox.Projection{
+		Name:       outbox.Executions,
+		Compared:   9,
+		Unattended: 2,
+		Orphans:    1,
+		Examples:   []string{"port/1"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -262,7 +373,14 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 		t.Error("compared_at after a comparison: got null, want a time")
 	}
 	delete(first, "compared_at")
-	if d := cmp.Diff(map[string]any{"name": "executions", "rows": 9.0, "unattended": 2.0, "orphans": 1.0, "late_seconds": 0.0, "examples": []any{"port/1"}}, first); d != "" {
+	if d := cmp.Diff(map[string]any{
+		"name":         "executions",
+		"rows":         9.0,
+		"unattended":   2.0,
+		"orphans":      1.0,
+		"late_seconds": 0.0,
+		"examples":     []any{"port/1"},
+	}, first); d != "" {
 		t.Errorf("executions after a comparison (-want +got):\n%s", d)
 	}
 	storetest.Exec(t, url, `
@@ -277,7 +395,14 @@ func TestProjections_ListTheLastComparison(t *testing.T) {
 		t.Error("compared_at after an audit: got null, want a time")
 	}
 	delete(audited, "compared_at")
-	if d := cmp.Diff(map[string]any{"name": "controller", "rows": 8.0, "missing": 1.0, "extra": 2.0, "different": 1.0, "examples": []any{"missing network/n", "extra port/p"}}, audited); d != "" {
+	if d := cmp.Diff(map[string]any{
+		"name":      "controller",
+		"rows":      8.0,
+		"missing":   1.0,
+		"extra":     2.0,
+		"different": 1.0,
+		"examples":  []any{"missing network/n", "extra port/p"},
+	}, audited); d != "" {
 		t.Errorf("controller after an audit (-want +got):\n%s", d)
 	}
 	if status, _ := send(t, h, "eve:demo", "GET", "/operator/v1/projections", ""); status != 403 {

@@ -10,10 +10,12 @@ import (
 
 // overdueKind is the JSON format of the overdue objects of one kind.
 type overdueKind struct {
-	Kind    string          `json:"kind"`
-	Count   int64           `json:"count"`
-	AtLeast bool            `json:"at_least"` // more objects may be overdue, because berth counts only so many of each kind
-	Worst   []overdueObject `json:"worst"`    // the objects that are overdue for the longest time, the worst first
+	Kind  string `json:"kind"`
+	Count int64  `json:"count"`
+	// more objects may be overdue, because berth counts only so many of each kind
+	AtLeast bool `json:"at_least"`
+	// the objects that are overdue for the longest time, the worst first
+	Worst []overdueObject `json:"worst"`
 }
 
 // overdueObject is the JSON format of an object that should have made progress by now.
@@ -34,7 +36,10 @@ func overdue(s *reportstore.Store) osapi.Handler {
 		kinds := []overdueKind{}
 		for _, o := range found {
 			if n := len(kinds); n == 0 || kinds[n-1].Kind != o.Kind {
-				kinds = append(kinds, overdueKind{Kind: o.Kind, Count: o.Count, AtLeast: o.Count >= reportstore.MaxCounted})
+				kinds = append(
+					kinds,
+					overdueKind{Kind: o.Kind, Count: o.Count, AtLeast: o.Count >= reportstore.MaxCounted},
+				)
 			}
 			last := &kinds[len(kinds)-1]
 			last.Worst = append(last.Worst, overdueObject{o.Object, o.Reason, o.DueAt, o.For.Seconds()})

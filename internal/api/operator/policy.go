@@ -15,7 +15,8 @@ import (
 // maxPolicyItems is the maximum number of roles, and of attributes of the target, in one question.
 const maxPolicyItems = 100
 
-// policies handles the requests about the policy rules. It maps the name of each API that decides with rules to the rules of this API.
+// policies handles the requests about the policy rules. It maps the name of each API that decides with rules
+// to the rules of this API.
 type policies struct {
 	byAPI    map[string]*policy.Policy
 	identity identity.Authenticator
@@ -36,7 +37,13 @@ func (p policies) list(*http.Request) (int, any, error) {
 	rules := []policyRule{}
 	for _, api := range slices.Sorted(maps.Keys(p.byAPI)) {
 		for _, e := range p.byAPI[api].Entries() {
-			rule := policyRule{API: api, Name: e.Name, Check: e.Present, FromFile: e.FromFile, Guards: append([]string{}, e.Guards...)}
+			rule := policyRule{
+				API:      api,
+				Name:     e.Name,
+				Check:    e.Present,
+				FromFile: e.FromFile,
+				Guards:   append([]string{}, e.Guards...),
+			}
 			if !e.OnlyInFile {
 				rule.Default = &e.Check
 			}
@@ -46,8 +53,8 @@ func (p policies) list(*http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"rules": rules}, nil
 }
 
-// policyQuestion is the body of a request that asks for the decision of a rule. The caller is the owner of Token, or has the other
-// attributes.
+// policyQuestion is the body of a request that asks for the decision of a rule. The caller is the owner of
+// Token, or has the other attributes.
 type policyQuestion struct {
 	API     string         `json:"api"`
 	Rule    string         `json:"rule"`
@@ -83,12 +90,23 @@ func (p policies) check(r *http.Request) (int, any, error) {
 	}
 	for name, length := range map[string]int{"roles": len(q.Roles), "target": len(q.Target)} {
 		if length > maxPolicyItems {
-			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'%s' must have at most %d items.", name, maxPolicyItems)
+			return 0, nil, osapi.Fault(
+				http.StatusBadRequest,
+				"",
+				"'%s' must have at most %d items.",
+				name,
+				maxPolicyItems,
+			)
 		}
 	}
 	rules, known := p.byAPI[q.API]
 	if !known {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "No API with the name '%s' has policy rules.", q.API)
+		return 0, nil, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"No API with the name '%s' has policy rules.",
+			q.API,
+		)
 	}
 	for name, value := range q.Target {
 		switch value.(type) {
@@ -103,13 +121,20 @@ func (p policies) check(r *http.Request) (int, any, error) {
 	}
 	e, known := rules.Explain(q.Rule, caller, withTenants(q.Target))
 	if !known {
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "The API %s has no policy rule '%s'.", q.API, q.Rule)
+		return 0, nil, osapi.Fault(
+			http.StatusNotFound,
+			"",
+			"The API %s has no policy rule '%s'.",
+			q.API,
+			q.Rule,
+		)
 	}
 	return http.StatusOK, policyAnswer{q.API, q.Rule, e.Allowed,
 		policyCaller{caller.User, caller.Project, append([]string{}, caller.Roles...), caller.System}, e}, nil
 }
 
-// withTenants returns the target in which each project_id also has Neutron's older name tenant_id, and each tenant_id the name project_id.
+// withTenants returns the target in which each project_id also has Neutron's older name tenant_id, and each
+// tenant_id the name project_id.
 func withTenants(target map[string]any) policy.Target {
 	full := maps.Clone(target)
 	for name, value := range target {
@@ -126,10 +151,19 @@ func withTenants(target map[string]any) policy.Target {
 // caller returns the caller for whom the rule is decided.
 func (p policies) caller(r *http.Request, q policyQuestion) (identity.Caller, error) {
 	if q.Token == "" {
-		return identity.Caller{User: q.User, Project: q.Project, Roles: q.Roles, System: q.System}, nil
+		return identity.Caller{
+			User:    q.User,
+			Project: q.Project,
+			Roles:   q.Roles,
+			System:  q.System,
+		}, nil
 	}
 	if q.User != "" || q.Project != "" || q.System || len(q.Roles) > 0 {
-		return identity.Caller{}, osapi.Fault(http.StatusBadRequest, "", "A token has its own user, project, roles and scope; leave them out.")
+		return identity.Caller{}, osapi.Fault(
+			http.StatusBadRequest,
+			"",
+			"A token has its own user, project, roles and scope; leave them out.",
+		)
 	}
 	subject := r.Clone(r.Context())
 	subject.Header = http.Header{"X-Auth-Token": {q.Token}}

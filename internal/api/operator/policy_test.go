@@ -30,7 +30,12 @@ func servePolicy(t *testing.T, file string) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return operator.New(operator.Options{Identity: identity.Noauth{}, Policies: map[string]*policy.Policy{"placement": rules}})
+	return operator.New(
+		operator.Options{
+			Identity: identity.Noauth{},
+			Policies: map[string]*policy.Policy{"placement": rules},
+		},
+	)
 }
 
 func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {
@@ -53,7 +58,13 @@ func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status, answer := send(t, h, "admin", http.MethodPost, "/operator/v1/policy/check", c.question)
 			if status != 200 || answer["allowed"] != c.allowed {
-				t.Errorf("check %s: got %d %v, want 200 and allowed=%v", c.question, status, answer, c.allowed)
+				t.Errorf(
+					"check %s: got %d %v, want 200 and allowed=%v",
+					c.question,
+					status,
+					answer,
+					c.allowed,
+				)
 			}
 			caller, _ := answer["caller"].(map[string]any)
 			if got := fmt.Sprintf("{%v %v}", caller["project"], caller["roles"]); got != c.caller {
@@ -65,7 +76,12 @@ func TestPolicyCheck_ExplainsTheDecision(t *testing.T) {
 				part = parts[len(parts)-1].(map[string]any)
 			}
 			if got := fmt.Sprintf("%v: %v, %v", part["check"], part["allowed"], part["reason"]); got != c.decided {
-				t.Errorf("check %s: the last part of the explanation is %q, want %q", c.question, got, c.decided)
+				t.Errorf(
+					"check %s: the last part of the explanation is %q, want %q",
+					c.question,
+					got,
+					c.decided,
+				)
 			}
 		})
 	}
@@ -122,16 +138,20 @@ func TestPolicyCheck_RefusesWrongQuestions(t *testing.T) {
 	}
 }
 
-// A token that the identity service refuses is an error in the body of the request, not in the credentials of the administrator.
+// A token that the identity service refuses is an error in the body of the request, not in the credentials of
+// the administrator.
 func TestPolicyCheck_RefusesAnInvalidToken(t *testing.T) {
 	t.Parallel()
-	h := operator.New(operator.Options{Identity: onlyAdmin{}, Policies: map[string]*policy.Policy{"placement": nil}})
+	h := operator.New(
+		operator.Options{Identity: onlyAdmin{}, Policies: map[string]*policy.Policy{"placement": nil}},
+	)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/operator/v1/policy/check",
 		strings.NewReader(`{"api":"placement","rule":"placement:usages","token":"stolen"}`))
 	r.Header.Set("X-Auth-Token", "admin")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	if w.Code != 400 || !strings.Contains(w.Body.String(), "token of the caller is not valid") || strings.Contains(w.Body.String(), "stolen") {
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "token of the caller is not valid") ||
+		strings.Contains(w.Body.String(), "stolen") {
 		t.Errorf("check a rule for an invalid token: got %d %s, want 400 without the token", w.Code, w.Body)
 	}
 }
@@ -156,10 +176,30 @@ func TestPolicyRules_ShowDefaultsAndTheFile(t *testing.T) {
 		got[rule["name"].(string)] = rule
 	}
 	want := map[string]any{
-		"placement:usages": map[string]any{"api": "placement", "name": "placement:usages", "check": "rule:auditors", "from_file": true,
-			"default": "rule:admin_or_project_reader_or_service_api", "guards": []any{"GET /usages"}},
-		"auditors":  map[string]any{"api": "placement", "name": "auditors", "check": "role:auditor", "from_file": true, "default": nil, "guards": []any{}},
-		"admin_api": map[string]any{"api": "placement", "name": "admin_api", "check": "role:admin", "from_file": false, "default": "role:admin", "guards": []any{}},
+		"placement:usages": map[string]any{
+			"api":       "placement",
+			"name":      "placement:usages",
+			"check":     "rule:auditors",
+			"from_file": true,
+			"default":   "rule:admin_or_project_reader_or_service_api",
+			"guards":    []any{"GET /usages"},
+		},
+		"auditors": map[string]any{
+			"api":       "placement",
+			"name":      "auditors",
+			"check":     "role:auditor",
+			"from_file": true,
+			"default":   nil,
+			"guards":    []any{},
+		},
+		"admin_api": map[string]any{
+			"api":       "placement",
+			"name":      "admin_api",
+			"check":     "role:admin",
+			"from_file": false,
+			"default":   "role:admin",
+			"guards":    []any{},
+		},
 	}
 	for name, rule := range want {
 		if d := cmp.Diff(rule, got[name]); d != "" || status != 200 {
@@ -167,6 +207,10 @@ func TestPolicyRules_ShowDefaultsAndTheFile(t *testing.T) {
 		}
 	}
 	if len(got) != len(placement.Policy)+1 {
-		t.Errorf("list the rules: got %d, want the %d defaults and the rule of the file", len(got), len(placement.Policy))
+		t.Errorf(
+			"list the rules: got %d, want the %d defaults and the rule of the file",
+			len(got),
+			len(placement.Policy),
+		)
 	}
 }

@@ -13,9 +13,10 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// projection is the JSON format of the last comparison of a projection with the rows of the database. A projection is what berth makes from
-// these rows outside the database: workflow executions and search attributes in Temporal, and objects at the controller. The JSON of a
-// projection omits the counts that do not apply to the projection.
+// projection is the JSON format of the last comparison of a projection with the rows of the database. A
+// projection is what berth makes from these rows outside the database: workflow executions and search
+// attributes in Temporal, and objects at the controller. The JSON of a projection omits the counts that do
+// not apply to the projection.
 type projection struct {
 	Name        string     `json:"name"`
 	ComparedAt  *time.Time `json:"compared_at"` // null: no comparison has ended yet
@@ -42,7 +43,8 @@ type boundNamespace struct {
 	BoundAt time.Time `json:"bound_at"`
 }
 
-// projections lists the projections in Temporal and at the controller, each with the result of its last comparison.
+// projections lists the projections in Temporal and at the controller, each with the result of its last
+// comparison.
 func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		found, err := s.Projections(r.Context())
@@ -59,7 +61,12 @@ func projections(s *outbox.Store, m *mirrorstore.Store) osapi.Handler {
 		}
 		list := make([]projection, len(found), len(found)+1)
 		for i, p := range found {
-			list[i] = projection{Name: p.Name, ComparedAt: p.ComparedAt, Rows: p.Compared, Examples: p.Examples}
+			list[i] = projection{
+				Name:       p.Name,
+				ComparedAt: p.ComparedAt,
+				Rows:       p.Compared,
+				Examples:   p.Examples,
+			}
 			if p.Name == outbox.Executions {
 				seconds := late.Seconds()
 				list[i].Unattended, list[i].Orphans, list[i].LateSeconds = &p.Unattended, &p.Orphans, &seconds
@@ -90,9 +97,25 @@ func controllerProjection(ctx context.Context, m *mirrorstore.Store) (projection
 	}
 	var rows, missing, different, extra int64
 	for _, t := range audit.Progress {
-		rows, missing, different, extra = rows+int64(t.Total), missing+int64(t.Missing), different+int64(t.Different), extra+int64(t.Extra)
+		rows, missing, different, extra = rows+int64(
+			t.Total,
+		), missing+int64(
+			t.Missing,
+		), different+int64(
+			t.Different,
+		), extra+int64(
+			t.Extra,
+		)
 	}
-	p := projection{Name: "controller", ComparedAt: audit.FinishedAt, Rows: rows, Missing: &missing, Extra: &extra, Different: &different, Examples: []string{}}
+	p := projection{
+		Name:       "controller",
+		ComparedAt: audit.FinishedAt,
+		Rows:       rows,
+		Missing:    &missing,
+		Extra:      &extra,
+		Different:  &different,
+		Examples:   []string{},
+	}
 	found, err := m.Findings(ctx, audit.ID, journal.Ref{}, maxExamples)
 	for _, f := range found {
 		p.Examples = append(p.Examples, fmt.Sprintf("%s %s/%s", f.Kind, f.Object.Type, f.Object.ID))
