@@ -6,7 +6,8 @@ import (
 	"berth/internal/identity"
 )
 
-// AdminOnly refuses callers who are not administrators. AdminOnly is for APIs that show the objects of all projects.
+// AdminOnly refuses callers who are not administrators. AdminOnly is for APIs that show the objects of all
+// projects.
 func AdminOnly(next Handler) Handler {
 	return only(identity.Caller.Admin, "This API is for administrators.", next)
 }

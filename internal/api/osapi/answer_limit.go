@@ -10,21 +10,24 @@ import (
 )
 
 const (
-	// maxAnswerBytes is the memory, in bytes, that the large answers of the process may use together until their clients have read them.
+	// maxAnswerBytes is the memory, in bytes, that the large answers of the process may use together until
+	// their clients have read them.
 	maxAnswerBytes = 128 << 20
-	// maxClientAnswers is the part of maxAnswerBytes for the answers of a project, or of the agents of one host.
+	// maxClientAnswers is the part of maxAnswerBytes for the answers of a project, or of the agents of one
+	// host.
 	maxClientAnswers = 16 << 20
-	// smallAnswer is the size up to which an answer does not count. An answer that a connection accepts at once needs its memory only for a
-	// moment.
+	// smallAnswer is the size up to which an answer does not count. An answer that a connection accepts at
+	// once needs its memory only for a moment.
 	smallAnswer = 16 << 10
 )
 
 var answerMemory = semaphore.NewWeighted(maxAnswerBytes)
 
-// encodeAnswer encodes the body of an answer. If the answer is large, encodeAnswer counts its memory until the caller calls `release`,
-// because a client can have many answers that it does not read. If too much memory is in use, by all answers or by those of the client,
-// encodeAnswer returns a 503 or a 429. A request that may have changed something is never refused; and answers without credentials are small, or
-// share their memory.
+// encodeAnswer encodes the body of an answer. If the answer is large, encodeAnswer counts its memory until
+// the caller calls `release`, because a client can have many answers that it does not read. If too much
+// memory is in use, by all answers or by those of the client, encodeAnswer returns a 503 or a 429. A request
+// that may have changed something is never refused; and answers without credentials are small, or share their
+// memory.
 func encodeAnswer(r *http.Request, body any) (encoded any, release func(), err error) {
 	raw, ok := body.([]byte)
 	if _, stream := body.(Stream); body == nil || stream {
@@ -42,12 +45,20 @@ func encodeAnswer(r *http.Request, body any) (encoded any, release func(), err e
 	of := answerSharesOf(r)
 	switch {
 	case !shares.tryAcquire(of, n):
-		e := Fault(http.StatusTooManyRequests, "", "This client does not read other answers. Read them, and try again.")
+		e := Fault(
+			http.StatusTooManyRequests,
+			"",
+			"This client does not read other answers. Read them, and try again.",
+		)
 		e.RetryAfter = 1
 		return nil, func() {}, e
 	case !answerMemory.TryAcquire(n):
 		shares.release(of, n)
-		e := Fault(http.StatusServiceUnavailable, "", "The server sends too many large answers at the same time. Try again later.")
+		e := Fault(
+			http.StatusServiceUnavailable,
+			"",
+			"The server sends too many large answers at the same time. Try again later.",
+		)
 		e.RetryAfter = 1
 		return nil, func() {}, e
 	}

@@ -21,15 +21,34 @@ func (u unread) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAnswers_UnreadOnesOfAClientAreLimited does not run in parallel with other tests, because all answers of the process share the memory.
+// TestAnswers_UnreadOnesOfAClientAreLimited does not run in parallel with other tests, because all answers of
+// the process share the memory.
 func TestAnswers_UnreadOnesOfAClientAreLimited(t *testing.T) {
 	const size = 1 << 20
 	list := func(*http.Request) (int, any, error) { return 200, strings.Repeat("x", size-2), nil }
-	api := &API{Prefix: "/a", Identity: callers{}, Fail: WriteError, Routes: []Route{{Method: "GET", Path: "/x", Handle: list},
-		{Method: "GET", Path: "/open", Handle: list, Open: true},
-		{Method: "POST", Path: "/x", Handle: list},
-		{Method: "GET", Path: "/huge", Handle: func(*http.Request) (int, any, error) { return 200, make([]byte, maxClientAnswers+1), nil }},
-		{Method: "GET", Path: "/small", Handle: func(*http.Request) (int, any, error) { return 200, "x", nil }}}}
+	api := &API{
+		Prefix:   "/a",
+		Identity: callers{},
+		Fail:     WriteError,
+		Routes: []Route{{Method: "GET", Path: "/x", Handle: list},
+			{
+				Method: "GET",
+				Path:   "/open",
+				Handle: list,
+				Open:   true,
+			},
+			{Method: "POST", Path: "/x", Handle: list},
+			{
+				Method: "GET",
+				Path:   "/huge",
+				Handle: func(*http.Request) (int, any, error) { return 200, make([]byte, maxClientAnswers+1), nil },
+			},
+			{
+				Method: "GET",
+				Path:   "/small",
+				Handle: func(*http.Request) (int, any, error) { return 200, "x", nil },
+			}},
+	}
 	ask := func(w http.ResponseWriter, method, path, token string) {
 		r := httptest.NewRequestWithContext(t.Context(), method, "/a"+path, nil)
 		r.Header.Set("X-Auth-Token", token)
@@ -50,13 +69,25 @@ func TestAnswers_UnreadOnesOfAClientAreLimited(t *testing.T) {
 		w := httptest.NewRecorder()
 		ask(w, c.method, c.path, c.token)
 		if after := w.Header().Get("Retry-After"); w.Code != c.want || (after == "1") != (c.want == 429) {
-			t.Errorf("%s %s of %s while eve:red reads none of its answers: got %d with Retry-After %q, want %d", c.method, c.path, c.token, w.Code, after, c.want)
+			t.Errorf(
+				"%s %s of %s while eve:red reads none of its answers: got %d with Retry-After %q, want %d",
+				c.method,
+				c.path,
+				c.token,
+				w.Code,
+				after,
+				c.want,
+			)
 		}
 	}
 	close(end)
 	ended.Wait()
 	w := httptest.NewRecorder()
 	if ask(w, "GET", "/huge", "eve:red"); w.Code != 200 || len(shares.used) != 0 {
-		t.Errorf("GET of the client after its answers have ended: got %d and %d shares in use, want 200 and none", w.Code, len(shares.used))
+		t.Errorf(
+			"GET of the client after its answers have ended: got %d and %d shares in use, want 200 and none",
+			w.Code,
+			len(shares.used),
+		)
 	}
 }

@@ -19,16 +19,29 @@ func (a *API) withAudit(r *http.Request, route *Route) *http.Request {
 	if a.Audit == nil || route.Unaudited {
 		return r
 	}
-	audited := &auditstore.Request{OnlyNamed: r.Method == http.MethodGet, Record: func() auditlog.Record { return a.auditRecord(r, route) }}
+	audited := &auditstore.Request{
+		OnlyNamed: r.Method == http.MethodGet,
+		Record:    func() auditlog.Record { return a.auditRecord(r, route) },
+	}
 	return r.WithContext(db.WithRecorder(r.Context(), audited))
 }
 
-// auditRecord returns an audit record of a request that succeeds. The object is the one that the path names; for a request that creates an
-// object, the store names the object.
+// auditRecord returns an audit record of a request that succeeds. The object is the one that the path names;
+// for a request that creates an object, the store names the object.
 func (a *API) auditRecord(r *http.Request, route *Route) auditlog.Record {
 	caller := identity.From(r.Context())
-	record := auditlog.Record{At: time.Now(), Outcome: auditlog.Success, User: caller.User, Project: caller.Project, Roles: caller.Roles,
-		AgentHost: caller.AgentHost, RequestID: RequestID(r.Context()), Address: a.clientAddress(r), API: strings.TrimPrefix(a.Prefix, "/"), Method: r.Method}
+	record := auditlog.Record{
+		At:        time.Now(),
+		Outcome:   auditlog.Success,
+		User:      caller.User,
+		Project:   caller.Project,
+		Roles:     caller.Roles,
+		AgentHost: caller.AgentHost,
+		RequestID: RequestID(r.Context()),
+		Address:   a.clientAddress(r),
+		API:       strings.TrimPrefix(a.Prefix, "/"),
+		Method:    r.Method,
+	}
 	if route != nil {
 		record.Route = a.Prefix + route.Path
 		record.ObjectType, record.ObjectID = routeObject(route.Path, r.PathValue)
@@ -36,7 +49,8 @@ func (a *API) auditRecord(r *http.Request, route *Route) auditlog.Record {
 	return record
 }
 
-// auditDenial records a request that was refused with the status 403. A 401 has no known caller, so only the metrics count it.
+// auditDenial records a request that was refused with the status 403. A 401 has no known caller, so only the
+// metrics count it.
 func (a *API) auditDenial(r *http.Request, e *Error) {
 	if a.Audit == nil || e.Status != http.StatusForbidden {
 		return
@@ -60,11 +74,19 @@ func (a *API) clientAddress(r *http.Request) string {
 }
 
 // objectTypes are the types of the objects whose collections have another name than the type and an s.
-var objectTypes = map[string]string{"entries": "journal_entry", "pause": "journal", "resume": "journal", "properties": "resource_property",
-	"os-hosts": "host", "resource_classes": "resource_class", "allocations": "consumer", "reshaper": "resource_provider"}
+var objectTypes = map[string]string{
+	"entries":          "journal_entry",
+	"pause":            "journal",
+	"resume":           "journal",
+	"properties":       "resource_property",
+	"os-hosts":         "host",
+	"resource_classes": "resource_class",
+	"allocations":      "consumer",
+	"reshaper":         "resource_provider",
+}
 
-// routeObject returns the type and the ID of the object that a path names: /v2.0/ports/{id}/bindings/{host} names a port. The ID is empty if
-// the path names a whole collection.
+// routeObject returns the type and the ID of the object that a path names: /v2.0/ports/{id}/bindings/{host}
+// names a port. The ID is empty if the path names a whole collection.
 func routeObject(path string, value func(name string) string) (typ, id string) {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	if segments[0] == "v1" || segments[0] == "v2.0" {

@@ -14,8 +14,16 @@ func TestAuthentication_401HasKeystoneChallenge(t *testing.T) {
 	t.Parallel()
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")
-	k, err := identity.NewKeystone(identity.Service{AuthURL: keystone.URL, Username: "berth", Password: "secret", Project: "service",
-		UserDomain: "Default", ProjectDomain: "Default"})
+	k, err := identity.NewKeystone(
+		identity.Service{
+			AuthURL:       keystone.URL,
+			Username:      "berth",
+			Password:      "secret",
+			Project:       "service",
+			UserDomain:    "Default",
+			ProjectDomain: "Default",
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,9 +39,18 @@ func TestAuthentication_401HasKeystoneChallenge(t *testing.T) {
 		"noauth, no token":    {identity.Noauth{}, "", 401, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := &osapi.API{Prefix: "/x", Identity: c.id,
-				Routes: []osapi.Route{{Method: "GET", Path: "/", Handle: func(*http.Request) (int, any, error) { return 204, nil, nil }}},
-				Fail:   func(w http.ResponseWriter, _ *http.Request, e *osapi.Error) { osapi.WriteJSON(w, e.Status, nil) }}
+			api := &osapi.API{
+				Prefix:   "/x",
+				Identity: c.id,
+				Routes: []osapi.Route{
+					{
+						Method: "GET",
+						Path:   "/",
+						Handle: func(*http.Request) (int, any, error) { return 204, nil, nil },
+					},
+				},
+				Fail: func(w http.ResponseWriter, _ *http.Request, e *osapi.Error) { osapi.WriteJSON(w, e.Status, nil) },
+			}
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil)
 			if c.token != "" {
 				r.Header.Set("X-Auth-Token", c.token)
@@ -43,7 +60,14 @@ func TestAuthentication_401HasKeystoneChallenge(t *testing.T) {
 			api.ServeHTTP(w, r)
 
 			if got := w.Header().Get("WWW-Authenticate"); w.Code != c.status || got != c.ask {
-				t.Errorf("case %s: got %d with the challenge %q, want %d with %q", name, w.Code, got, c.status, c.ask)
+				t.Errorf(
+					"case %s: got %d with the challenge %q, want %d with %q",
+					name,
+					w.Code,
+					got,
+					c.status,
+					c.ask,
+				)
 			}
 		})
 	}

@@ -18,15 +18,17 @@ const (
 	MaxBatch = 8 << 20
 )
 
-// maxDepth is the maximum nesting of a JSON body. No schema of berth's APIs needs 64 levels, and parsing 64 levels needs only a small
-// part of the goroutine's stack.
+// maxDepth is the maximum nesting of a JSON body. No schema of berth's APIs needs 64 levels, and parsing 64
+// levels needs only a small part of the goroutine's stack.
 const maxDepth = 64
 
-// maxTokens is the maximum number of keys and values in each MaxBody bytes of a JSON body. Parsing takes time for each of them, however short
-// they are. In the largest bodies of real clients, which contain names and UUIDs, a key or value has at least 11 bytes on average.
+// maxTokens is the maximum number of keys and values in each MaxBody bytes of a JSON body. Parsing takes time
+// for each of them, however short they are. In the largest bodies of real clients, which contain names and
+// UUIDs, a key or value has at least 11 bytes on average.
 const maxTokens = 100_000
 
-// maxItems is the maximum number of items in any array of a JSON body. It protects arrays for which the API has no lower limit of its own.
+// maxItems is the maximum number of items in any array of a JSON body. It protects arrays for which the API
+// has no lower limit of its own.
 const maxItems = 10_000
 
 // Body reads the request's body. If the body cannot be read, Body returns the error of BodyError.
@@ -38,19 +40,32 @@ func Body(r *http.Request) ([]byte, error) {
 	return raw, nil
 }
 
-// BodyError returns the error response for an error of reading the request's body: a 413 if the body is too large, a 503 while the bodies of
-// other requests use the whole memory limit, a 429 while those of the same client use its part of the memory limit, and otherwise a 400 with
-// the given message.
+// BodyError returns the error response for an error of reading the request's body: a 413 if the body is too
+// large, a 503 while the bodies of other requests use the whole memory limit, a 429 while those of the same
+// client use its part of the memory limit, and otherwise a 400 with the given message.
 func BodyError(err error, message string) *Error {
 	var tooLarge *http.MaxBytesError
 	var e *Error
 	switch {
 	case errors.As(err, &tooLarge):
-		return Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.", tooLarge.Limit)
+		return Fault(
+			http.StatusRequestEntityTooLarge,
+			"",
+			"The request body is larger than %d bytes.",
+			tooLarge.Limit,
+		)
 	case errors.Is(err, errBodiesFull):
-		e = Fault(http.StatusServiceUnavailable, "", "The server reads too many requests at the same time. Try again later.")
+		e = Fault(
+			http.StatusServiceUnavailable,
+			"",
+			"The server reads too many requests at the same time. Try again later.",
+		)
 	case errors.Is(err, errShareFull):
-		e = Fault(http.StatusTooManyRequests, "", "The server already reads other large requests of this client. Try again later.")
+		e = Fault(
+			http.StatusTooManyRequests,
+			"",
+			"The server already reads other large requests of this client. Try again later.",
+		)
 	default:
 		return Fault(http.StatusBadRequest, "", "%s", message)
 	}
@@ -58,8 +73,9 @@ func BodyError(err error, message string) *Error {
 	return e
 }
 
-// Decode reads the request's body as one JSON value into v, a struct or a map. If the body contains malformed JSON, duplicate keys, deep
-// nesting, data after the value, unknown fields or wrong types, Decode returns a 400 that describes the error.
+// Decode reads the request's body as one JSON value into v, a struct or a map. If the body contains malformed
+// JSON, duplicate keys, deep nesting, data after the value, unknown fields or wrong types, Decode returns a
+// 400 that describes the error.
 func Decode(r *http.Request, v any) error {
 	raw, err := Body(r)
 	if err != nil {
@@ -84,7 +100,13 @@ func DecodeStrict(raw []byte, v any) error {
 	case errors.As(err, &fault):
 		return fault
 	case errors.As(err, &typ):
-		return Fault(http.StatusBadRequest, "", "Invalid input: %s is not of type %s.", fieldOr(typ.Field, "the body"), typ.Type)
+		return Fault(
+			http.StatusBadRequest,
+			"",
+			"Invalid input: %s is not of type %s.",
+			fieldOr(typ.Field, "the body"),
+			typ.Type,
+		)
 	default:
 		return Fault(http.StatusBadRequest, "", "Invalid input: %s.", trimJSONPrefix(err))
 	}
@@ -107,9 +129,10 @@ func CheckJSON(raw []byte) error {
 	return err
 }
 
-// ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. ParseJSON returns an error
-// for duplicate keys, for strings that contain NUL or only one half of a UTF-16 surrogate pair, for values that are nested deeper than
-// maxDepth, for more keys and values than maxTokens, and for arrays with more than maxItems items.
+// ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any.
+// ParseJSON returns an error for duplicate keys, for strings that contain NUL or only one half of a UTF-16
+// surrogate pair, for values that are nested deeper than maxDepth, for more keys and values than maxTokens,
+// and for arrays with more than maxItems items.
 func ParseJSON(raw []byte) (any, error) {
 	if err := checkCost(raw); err != nil {
 		return nil, err
@@ -135,8 +158,9 @@ func ParseJSON(raw []byte) (any, error) {
 	return v, nil
 }
 
-// checkCost returns an error if a JSON text has too many levels, or too many keys and values. It looks at each byte once and decodes nothing,
-// so it costs far less than what it refuses. Up to the first error of the syntax, it counts exactly what the decoder finds.
+// checkCost returns an error if a JSON text has too many levels, or too many keys and values. It looks at
+// each byte once and decodes nothing, so it costs far less than what it refuses. Up to the first error of the
+// syntax, it counts exactly what the decoder finds.
 func checkCost(raw []byte) error {
 	depth, tokens, inString := 0, 1, false
 	limit := maxTokens * (1 + (len(raw)-1)/MaxBody)
@@ -165,8 +189,9 @@ func checkCost(raw []byte) error {
 	return nil
 }
 
-// hasLoneSurrogate reports whether a JSON text contains an escape such as \ud800 for one half of a UTF-16 surrogate pair without the
-// other half. Package encoding/json would silently replace a lone half of a surrogate pair by U+FFFD.
+// hasLoneSurrogate reports whether a JSON text contains an escape such as \ud800 for one half of a UTF-16
+// surrogate pair without the other half. Package encoding/json would silently replace a lone half of a
+// surrogate pair by U+FFFD.
 func hasLoneSurrogate(raw []byte) bool {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -196,7 +221,8 @@ func codeUnit(escape []byte) rune {
 	return rune(n)
 }
 
-// parseValue reads one value. The parameter `name` is the key of the value, or of the nearest object around it that has one.
+// parseValue reads one value. The parameter `name` is the key of the value, or of the nearest object around
+// it that has one.
 func parseValue(d *json.Decoder, name string) (any, error) {
 	token, err := d.Token()
 	if err != nil {

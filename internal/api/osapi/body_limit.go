@@ -11,8 +11,8 @@ import (
 	"berth/internal/identity"
 )
 
-// maxBodyBytes is the memory, in bytes, that all request bodies of the process may use together. maxBodyBytes is small, because the
-// values decoded from a JSON body can need twenty times the memory of the body.
+// maxBodyBytes is the memory, in bytes, that all request bodies of the process may use together. maxBodyBytes
+// is small, because the values decoded from a JSON body can need twenty times the memory of the body.
 const maxBodyBytes = 32 << 20
 
 var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
@@ -20,7 +20,8 @@ var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
 // errBodiesFull means that the bodies of other requests already use maxBodyBytes of memory.
 var errBodiesFull = errors.New("the bodies of other requests use the whole memory limit")
 
-// Parts of maxBodyBytes. They are small enough that a client that does not end its bodies leaves memory for others.
+// Parts of maxBodyBytes. They are small enough that a client that does not end its bodies leaves memory for
+// others.
 const (
 	maxClientBytes  = 4 << 20   // for all bodies of a project, or of the agents of a host
 	maxOpenBytes    = 1 << 20   // for all bodies of requests without credentials
@@ -28,7 +29,8 @@ const (
 	maxOpenBody     = 16 << 10  // for one body of a request without credentials: the form with a token
 )
 
-// errShareFull means that the bodies of other requests of the same client already use the client's part of the memory.
+// errShareFull means that the bodies of other requests of the same client already use the client's part of
+// the memory.
 var errShareFull = errors.New("the bodies of other requests of the client use its part of the memory limit")
 
 // share is a part of the memory of all bodies that one client, or one group of clients, may use.
@@ -70,8 +72,8 @@ func (t *shareTable) release(of []share, n int64) {
 	}
 }
 
-// bodySharesOf returns the shares of a request, and the maximum size of its body. Administrators and services have no share, because a
-// service sends the requests of many projects.
+// bodySharesOf returns the shares of a request, and the maximum size of its body. Administrators and services
+// have no share, because a service sends the requests of many projects.
 func (a *API) bodySharesOf(r *http.Request, route *Route) (of []share, limit int64) {
 	limit = MaxBody
 	if route.LargeBody {
@@ -92,9 +94,9 @@ func (a *API) bodySharesOf(r *http.Request, route *Route) (of []share, limit int
 	}
 }
 
-// limitedBody counts the bytes of a request body against maxBodyBytes and against the shares of its client while the handler reads the body,
-// and releases the bytes when the request is answered. If a client sends a body slowly, limitedBody counts only the bytes that the client has
-// already sent.
+// limitedBody counts the bytes of a request body against maxBodyBytes and against the shares of its client
+// while the handler reads the body, and releases the bytes when the request is answered. If a client sends a
+// body slowly, limitedBody counts only the bytes that the client has already sent.
 type limitedBody struct {
 	io.ReadCloser
 	shares []share
@@ -122,8 +124,8 @@ func (b *limitedBody) release() {
 	shares.release(b.shares, b.used)
 }
 
-// limitBody limits the size of the request's body, of all bodies of its client and of all bodies together. The caller of limitBody must call
-// release when the request is answered.
+// limitBody limits the size of the request's body, of all bodies of its client and of all bodies together.
+// The caller of limitBody must call release when the request is answered.
 func (a *API) limitBody(w http.ResponseWriter, r *http.Request, route *Route) (release func()) {
 	of, limit := a.bodySharesOf(r, route)
 	b := &limitedBody{ReadCloser: http.MaxBytesReader(w, r.Body, limit), shares: of}

@@ -16,7 +16,8 @@ import (
 func post(t *testing.T, body string, meanwhile func()) *httptest.ResponseRecorder {
 	t.Helper()
 	api := &API{
-		Prefix: "/a", Identity: identity.Noauth{},
+		Prefix:   "/a",
+		Identity: identity.Noauth{},
 		Routes: []Route{{Method: "POST", Path: "/", Handle: func(r *http.Request) (int, any, error) {
 			_, err := Body(r)
 			meanwhile()
@@ -31,8 +32,8 @@ func post(t *testing.T, body string, meanwhile func()) *httptest.ResponseRecorde
 	return w
 }
 
-// TestBody_MemoryOfAllBodiesIsLimited does not run in parallel with other tests, because it uses up maxBodyBytes, which all requests of
-// the process share.
+// TestBody_MemoryOfAllBodiesIsLimited does not run in parallel with other tests, because it uses up
+// maxBodyBytes, which all requests of the process share.
 func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 	free := func() int64 {
 		n := int64(0)
@@ -48,7 +49,10 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 
 	w := post(t, body, func() {
 		if n := free(); n != maxBodyBytes-100 {
-			t.Errorf("memory limit during a request with a body of 100 bytes: %d bytes are free, want all but 100", n)
+			t.Errorf(
+				"memory limit during a request with a body of 100 bytes: %d bytes are free, want all but 100",
+				n,
+			)
 		}
 	})
 	if w.Code != 204 {
@@ -61,8 +65,14 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 	bodyMemory.TryAcquire(maxBodyBytes - 99)
 	w = post(t, body, func() {})
 	bodyMemory.Release(maxBodyBytes - 99)
-	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many requests at the same time") {
-		t.Errorf("POST while the memory limit is used up: got %d, headers %v, body %s; want 503 with Retry-After 1", w.Code, w.Header(), w.Body)
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" ||
+		!strings.Contains(w.Body.String(), "too many requests at the same time") {
+		t.Errorf(
+			"POST while the memory limit is used up: got %d, headers %v, body %s; want 503 with Retry-After 1",
+			w.Code,
+			w.Header(),
+			w.Body,
+		)
 	}
 	if n := free(); n != maxBodyBytes {
 		t.Errorf("memory limit after all requests: %d of %d bytes are free, want all", n, maxBodyBytes)
@@ -86,8 +96,20 @@ func bodyReader() *API {
 		_, err := Body(r)
 		return 204, nil, err
 	}
-	return &API{Prefix: "/a", Identity: callers{}, Fail: WriteError,
-		Routes: []Route{{Method: "POST", Path: "/x", Handle: read}, {Method: "POST", Path: "/open", Handle: read, Open: true}}}
+	return &API{
+		Prefix:   "/a",
+		Identity: callers{},
+		Fail:     WriteError,
+		Routes: []Route{
+			{Method: "POST", Path: "/x", Handle: read},
+			{
+				Method: "POST",
+				Path:   "/open",
+				Handle: read,
+				Open:   true,
+			},
+		},
+	}
 }
 
 // stall is the end of a body that the client does not send.
@@ -100,7 +122,12 @@ func (s stall) Read([]byte) (int, error) {
 }
 
 // send sends a body and returns the status of the answer.
-func send(ctx context.Context, api *API, path, token, address string, body io.Reader) (status int, retryAfter string) {
+func send(
+	ctx context.Context,
+	api *API,
+	path, token, address string,
+	body io.Reader,
+) (status int, retryAfter string) {
 	r := httptest.NewRequestWithContext(ctx, "POST", "/a"+path, body)
 	r.RemoteAddr = address + ":4711"
 	r.Header.Set("X-Auth-Token", token)
@@ -109,7 +136,8 @@ func send(ctx context.Context, api *API, path, token, address string, body io.Re
 	return w.Code, w.Header().Get("Retry-After")
 }
 
-// TestBody_OneClientLeavesMemoryForOthers does not run in parallel with other tests, because all requests of the process share the memory.
+// TestBody_OneClientLeavesMemoryForOthers does not run in parallel with other tests, because all requests of
+// the process share the memory.
 func TestBody_OneClientLeavesMemoryForOthers(t *testing.T) {
 	const other, elsewhere = "bob:blue", "192.0.2.9"
 	small := strings.Repeat("x", 1000)
@@ -129,18 +157,29 @@ func TestBody_OneClientLeavesMemoryForOthers(t *testing.T) {
 				once := sync.OnceFunc(func() { close(begun) })
 				ended.Go(func() {
 					defer once()
-					body := io.MultiReader(strings.NewReader(strings.Repeat("x", MaxBody-1)), stall{once, func() { <-end }})
+					body := io.MultiReader(
+						strings.NewReader(strings.Repeat("x", MaxBody-1)),
+						stall{once, func() { <-end }},
+					)
 					_, _ = send(t.Context(), api, c.path, c.token, address, body)
 				})
 				<-begun
 			}
 			for _, path := range []string{"/x", "/open"} {
 				if status, _ := send(t.Context(), api, path, other, elsewhere, strings.NewReader(small)); status != 204 {
-					t.Errorf("POST %s of another client while a client does not end its bodies: got status %d, want 204", path, status)
+					t.Errorf(
+						"POST %s of another client while a client does not end its bodies: got status %d, want 204",
+						path,
+						status,
+					)
 				}
 			}
 			if status, after := send(t.Context(), api, "/x", "admin", address, strings.NewReader(small)); status != 204 {
-				t.Errorf("POST of an administrator from the same address: got status %d, Retry-After %q, want 204", status, after)
+				t.Errorf(
+					"POST of an administrator from the same address: got status %d, Retry-After %q, want 204",
+					status,
+					after,
+				)
 			}
 			close(end)
 			ended.Wait()
@@ -151,7 +190,8 @@ func TestBody_OneClientLeavesMemoryForOthers(t *testing.T) {
 	}
 }
 
-// TestBody_ShareOfAClient does not run in parallel with other tests, because all requests of the process share the memory.
+// TestBody_ShareOfAClient does not run in parallel with other tests, because all requests of the process
+// share the memory.
 func TestBody_ShareOfAClient(t *testing.T) {
 	api, end := bodyReader(), make(chan struct{})
 	var begun, ended sync.WaitGroup
@@ -160,15 +200,23 @@ func TestBody_ShareOfAClient(t *testing.T) {
 		once := sync.OnceFunc(begun.Done)
 		ended.Go(func() {
 			defer once()
-			body := io.MultiReader(strings.NewReader(strings.Repeat("x", MaxBody)), stall{once, func() { <-end }})
+			body := io.MultiReader(
+				strings.NewReader(strings.Repeat("x", MaxBody)),
+				stall{once, func() { <-end }},
+			)
 			if status, _ := send(t.Context(), api, "/x", "eve:red", "192.0.2.1", body); status != 204 {
 				t.Errorf("POST of a client within its share: got status %d, want 204", status)
 			}
 		})
 	}
 	begun.Wait()
-	if status, after := send(t.Context(), api, "/x", "ann:red", "192.0.2.2", strings.NewReader("{}")); status != 429 || after != "1" {
-		t.Errorf("POST of a project that uses its share: got status %d and Retry-After %q, want 429 and 1", status, after)
+	if status, after := send(t.Context(), api, "/x", "ann:red", "192.0.2.2", strings.NewReader("{}")); status != 429 ||
+		after != "1" {
+		t.Errorf(
+			"POST of a project that uses its share: got status %d and Retry-After %q, want 429 and 1",
+			status,
+			after,
+		)
 	}
 	close(end)
 	ended.Wait()

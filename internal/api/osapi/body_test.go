@@ -11,14 +11,33 @@ import (
 func TestParseJSON_RefusesInvalidUTF8AndLoneSurrogates(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]bool{
-		`"\ud83d\ude00"`: true, `"\uD83D\uDE00x"`: true, `"\\ud83d"`: true, `"\\\\ud83d"`: true, `"\ufffd"`: true, "\"\ufffd\"": true, `"\n\u00e9"`: true,
-		`"\ud83d"`: false, `"\ude00"`: false, `"\ud83dx"`: false, `"\ud83d\n"`: false, `"\ud83d\u0041"`: false, `"\ude00\ud83d"`: false,
-		`"\ud83d\ud83d\ude00"`: false, `{"\udfff":1}`: false, `"\\\ud83d"`: false,
-		"\"\xff\"": false, "{\"\xed\xa0\x80\":1}": false, "\xef\xbb\xbf{}": false,
+		`"\ud83d\ude00"`:       true,
+		`"\uD83D\uDE00x"`:      true,
+		`"\\ud83d"`:            true,
+		`"\\\\ud83d"`:          true,
+		`"\ufffd"`:             true,
+		"\"\ufffd\"":           true,
+		`"\n\u00e9"`:           true,
+		`"\ud83d"`:             false,
+		`"\ude00"`:             false,
+		`"\ud83dx"`:            false,
+		`"\ud83d\n"`:           false,
+		`"\ud83d\u0041"`:       false,
+		`"\ude00\ud83d"`:       false,
+		`"\ud83d\ud83d\ude00"`: false,
+		`{"\udfff":1}`:         false,
+		`"\\\ud83d"`:           false,
+		"\"\xff\"":             false,
+		"{\"\xed\xa0\x80\":1}": false,
+		"\xef\xbb\xbf{}":       false,
 	} {
 		t.Run(raw, func(t *testing.T) {
 			if err := CheckJSON([]byte(raw)); (err == nil) != want {
-				t.Errorf("check the JSON text %s: got error %v, want an error if and only if the text is invalid", raw, err)
+				t.Errorf(
+					"check the JSON text %s: got error %v, want an error if and only if the text is invalid",
+					raw,
+					err,
+				)
 			}
 		})
 	}
@@ -34,15 +53,24 @@ func FuzzCheckJSON(f *testing.F) {
 		}
 		var v any
 		if err := json.Unmarshal(raw, &v); err != nil {
-			t.Fatalf("ParseJSON accepted %q: want that encoding/json accepts the same text, got error %v", raw, err)
+			t.Fatalf(
+				"ParseJSON accepted %q: want that encoding/json accepts the same text, got error %v",
+				raw,
+				err,
+			)
 		}
 		again, err := json.Marshal(v)
 		if err != nil {
 			return // a number that no float64 holds
 		}
 		const replacement = "\ufffd"
-		if bytes.Contains(again, []byte(replacement)) && !bytes.Contains(raw, []byte(replacement)) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
-			t.Errorf("ParseJSON accepted %q, which encoding/json decodes as %q: want an error, because the decoder replaced characters", raw, again)
+		if bytes.Contains(again, []byte(replacement)) && !bytes.Contains(raw, []byte(replacement)) &&
+			!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+			t.Errorf(
+				"ParseJSON accepted %q, which encoding/json decodes as %q: want an error, because the decoder replaced characters",
+				raw,
+				again,
+			)
 		}
 		if bytes.Contains(again, []byte(`\u0000`)) && !bytes.Contains(raw, []byte(`\\u0000`)) {
 			t.Errorf("ParseJSON accepted %q, want an error because of the NUL character", raw)
@@ -66,17 +94,26 @@ func TestParseJSON_RefusesLongArrays(t *testing.T) {
 func TestParseJSON_RefusesNUL(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]bool{
-		`{"a":"b"}`: true, `"\\u0000"`: true, `{"a":"\u0000"}`: false, `{"\u0000":1}`: false, `["\u0000"]`: false,
+		`{"a":"b"}`:      true,
+		`"\\u0000"`:      true,
+		`{"a":"\u0000"}`: false,
+		`{"\u0000":1}`:   false,
+		`["\u0000"]`:     false,
 	} {
 		t.Run(raw, func(t *testing.T) {
 			if err := CheckJSON([]byte(raw)); (err == nil) != want {
-				t.Errorf("check the JSON text %s: got error %v, want an error if and only if the text is invalid", raw, err)
+				t.Errorf(
+					"check the JSON text %s: got error %v, want an error if and only if the text is invalid",
+					raw,
+					err,
+				)
 			}
 		})
 	}
 }
 
-// TestParseJSON_RefusesCostlyTextsBeforeDecoding puts a duplicate key at the beginning of each text, which the decoder would find first.
+// TestParseJSON_RefusesCostlyTextsBeforeDecoding puts a duplicate key at the beginning of each text, which
+// the decoder would find first.
 func TestParseJSON_RefusesCostlyTextsBeforeDecoding(t *testing.T) {
 	t.Parallel()
 	const many, deep, duplicate = "more than 100000 keys and values", "nested deeper than 64 levels", `duplicate key "a"`
@@ -96,7 +133,13 @@ func TestParseJSON_RefusesCostlyTextsBeforeDecoding(t *testing.T) {
 			t.Parallel()
 			raw := `{"a":1,"a":` + c.rest
 			if err := CheckJSON([]byte(raw)); err == nil || err.Error() != c.want || len(raw) > MaxBody {
-				t.Errorf("check a text of %d bytes: got error %v, want %q for a text of at most %d bytes", len(raw), err, c.want, MaxBody)
+				t.Errorf(
+					"check a text of %d bytes: got error %v, want %q for a text of at most %d bytes",
+					len(raw),
+					err,
+					c.want,
+					MaxBody,
+				)
 			}
 		})
 	}
@@ -116,9 +159,11 @@ func TestParseJSON_LimitsAreExact(t *testing.T) {
 		raw   string
 		valid bool
 	}{
-		"64 levels": {nested(maxDepth), true}, "65 levels": {nested(maxDepth + 1), false},
-		"most keys": {keys(maxTokens/2 - 1), true}, "too many keys": {keys(maxTokens / 2), false},
-		"more bytes": {keys(maxTokens/2) + strings.Repeat(" ", MaxBody), true},
+		"64 levels":     {nested(maxDepth), true},
+		"65 levels":     {nested(maxDepth + 1), false},
+		"most keys":     {keys(maxTokens/2 - 1), true},
+		"too many keys": {keys(maxTokens / 2), false},
+		"more bytes":    {keys(maxTokens/2) + strings.Repeat(" ", MaxBody), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +174,8 @@ func TestParseJSON_LimitsAreExact(t *testing.T) {
 	}
 }
 
-// TestParseJSON_AcceptsTheLargestBodiesOfRealClients fills bodies up to their limit with what clients of OpenStack send.
+// TestParseJSON_AcceptsTheLargestBodiesOfRealClients fills bodies up to their limit with what clients of
+// OpenStack send.
 func TestParseJSON_AcceptsTheLargestBodiesOfRealClients(t *testing.T) {
 	t.Parallel()
 	const id = "7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02"

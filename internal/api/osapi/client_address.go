@@ -10,7 +10,8 @@ import (
 // clientPrefixIPv6 is the length of the prefix that one client gets with IPv6.
 const clientPrefixIPv6 = 64
 
-// ClientOf returns the address under which a client counts for limits: with IPv6, all addresses of one /64 network count together.
+// ClientOf returns the address under which a client counts for limits: with IPv6, all addresses of one /64
+// network count together.
 func ClientOf(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	if !ip.Is6() {
@@ -23,9 +24,9 @@ func ClientOf(ip netip.Addr) netip.Addr {
 	return network.Addr()
 }
 
-// clientIP returns the address of the client of a request: the peer of the connection or, behind trusted proxies, the last address in
-// X-Forwarded-For that is not a trusted proxy itself. If the proxies have named no address, clientIP returns the zero address, because the
-// requests of all clients come from the proxy.
+// clientIP returns the address of the client of a request: the peer of the connection or, behind trusted
+// proxies, the last address in X-Forwarded-For that is not a trusted proxy itself. If the proxies have named
+// no address, clientIP returns the zero address, because the requests of all clients come from the proxy.
 func (a *API) clientIP(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -9,7 +9,12 @@ import (
 
 func TestClientAddress_IsTheForwardedOneBehindTrustedProxies(t *testing.T) {
 	t.Parallel()
-	api := &API{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:1::1/128")}}
+	api := &API{
+		TrustedProxies: []netip.Prefix{
+			netip.MustParsePrefix("192.0.2.0/24"),
+			netip.MustParsePrefix("2001:db8:1::1/128"),
+		},
+	}
 	for _, c := range []struct {
 		peer      string
 		forwarded []string
@@ -22,7 +27,8 @@ func TestClientAddress_IsTheForwardedOneBehindTrustedProxies(t *testing.T) {
 		{"@", nil, ""},
 		{"192.0.2.1:9", nil, ""},
 		{"192.0.2.1:9", []string{"203.0.113.7"}, "203.0.113.7"},
-		{"192.0.2.1:9", []string{"10.0.0.1, 203.0.113.7"}, "203.0.113.7"}, // the client has sent the first address
+		// the client has sent the first address
+		{"192.0.2.1:9", []string{"10.0.0.1, 203.0.113.7"}, "203.0.113.7"},
 		{"192.0.2.1:9", []string{"10.0.0.1", "203.0.113.7,192.0.2.2"}, "203.0.113.7"},
 		{"192.0.2.1:9", []string{"203.0.113.7:4711"}, "203.0.113.7"},
 		{"192.0.2.1:9", []string{"[2001:db8:9::5]:4711"}, "2001:db8:9::"},
@@ -40,7 +46,13 @@ func TestClientAddress_IsTheForwardedOneBehindTrustedProxies(t *testing.T) {
 			want = netip.MustParseAddr(c.want)
 		}
 		if got := ClientOf(api.clientIP(r)); got != want {
-			t.Errorf("client of a request from %s with X-Forwarded-For %q: got %s, want %s", c.peer, c.forwarded, got, want)
+			t.Errorf(
+				"client of a request from %s with X-Forwarded-For %q: got %s, want %s",
+				c.peer,
+				c.forwarded,
+				got,
+				want,
+			)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// CORS lets web pages of other origins call the APIs, as oslo.middleware's CORS filter does. If the list of allowed origins is empty,
-// CORS adds no headers and does not answer OPTIONS requests itself.
+// CORS lets web pages of other origins call the APIs, as oslo.middleware's CORS filter does. If the list of
+// allowed origins is empty, CORS adds no headers and does not answer OPTIONS requests itself.
 type CORS struct {
 	Origins     []string // allowed origins, scheme://host[:port] each; "*" allows any
 	Credentials bool     // pages may send credentials; has no effect on origins that only "*" allows
@@ -20,10 +20,19 @@ type CORS struct {
 }
 
 // simpleHeaders are request headers that pages may always send.
-var simpleHeaders = []string{"Accept", "Accept-Language", "Cache-Control", "Content-Language", "Content-Type", "Expires", "Last-Modified", "Pragma"}
+var simpleHeaders = []string{
+	"Accept",
+	"Accept-Language",
+	"Cache-Control",
+	"Content-Language",
+	"Content-Type",
+	"Expires",
+	"Last-Modified",
+	"Pragma",
+}
 
-// Wrap adds the CORS headers to the responses of h. Wrap answers OPTIONS requests without calling h, because browsers send preflight
-// requests without credentials and h would refuse them.
+// Wrap adds the CORS headers to the responses of h. Wrap answers OPTIONS requests without calling h, because
+// browsers send preflight requests without credentials and h would refuse them.
 func (c CORS) Wrap(h http.Handler) http.Handler {
 	if len(c.Origins) == 0 {
 		return h
@@ -45,8 +54,8 @@ func (c CORS) Wrap(h http.Handler) http.Handler {
 	})
 }
 
-// origin returns the value of the header Access-Control-Allow-Origin. If the origin of the request is not allowed, origin returns the
-// empty string.
+// origin returns the value of the header Access-Control-Allow-Origin. If the origin of the request is not
+// allowed, origin returns the empty string.
 func (c CORS) origin(r *http.Request) string {
 	switch origin := r.Header.Get("Origin"); {
 	case origin == "":
@@ -69,8 +78,8 @@ func (c CORS) allow(header http.Header, origin string) {
 	}
 }
 
-// preflight answers a preflight request, by which a browser asks whether a page may send a request. If the page may not send the request,
-// the answer to the preflight request has no CORS headers.
+// preflight answers a preflight request, by which a browser asks whether a page may send a request. If the
+// page may not send the request, the answer to the preflight request has no CORS headers.
 func (c CORS) preflight(header http.Header, r *http.Request, origin string) {
 	method, wanted := r.Header.Get("Access-Control-Request-Method"), requestedHeaders(r)
 	if origin == "" || !slices.Contains(c.Methods, method) {

@@ -14,8 +14,8 @@ import (
 
 const page = "https://horizon.example.com"
 
-// sendCORS sends a request and returns the status and the CORS headers of the response. sendCORS returns the names of the CORS headers
-// without the prefix Access-Control-.
+// sendCORS sends a request and returns the status and the CORS headers of the response. sendCORS returns the
+// names of the CORS headers without the prefix Access-Control-.
 func sendCORS(t *testing.T, c osapi.CORS, method string, headers map[string]string) (int, map[string]string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/placement/traits", nil)
@@ -38,13 +38,25 @@ func sendCORS(t *testing.T, c osapi.CORS, method string, headers map[string]stri
 
 func TestCORS_OnlyAllowedOrigins(t *testing.T) {
 	t.Parallel()
-	c := osapi.CORS{Origins: []string{page, "http://localhost:3000"}, Credentials: true, Expose: []string{"openstack-api-version", "Location"},
-		MaxAge: time.Hour, Methods: []string{"GET", "PUT"}, Headers: []string{"X-Auth-Token", "openstack-api-version"}}
+	c := osapi.CORS{
+		Origins:     []string{page, "http://localhost:3000"},
+		Credentials: true,
+		Expose:      []string{"openstack-api-version", "Location"},
+		MaxAge:      time.Hour,
+		Methods:     []string{"GET", "PUT"},
+		Headers:     []string{"X-Auth-Token", "openstack-api-version"},
+	}
 	anyOrigin := c
 	anyOrigin.Origins = []string{"*", page}
 	noHeaders := map[string]string{"Vary": ""}
 	plain := map[string]string{"Vary": "openstack-api-version"}
-	allowed := map[string]string{"Vary": "Origin", "Allow-Origin": page, "Allow-Credentials": "true", "Max-Age": "3600", "Allow-Methods": "PUT"}
+	allowed := map[string]string{
+		"Vary":              "Origin",
+		"Allow-Origin":      page,
+		"Allow-Credentials": "true",
+		"Max-Age":           "3600",
+		"Allow-Methods":     "PUT",
+	}
 	preflight := map[string]string{"Origin": page, "Access-Control-Request-Method": "PUT"}
 	with := func(m map[string]string, name, value string) map[string]string {
 		more := map[string]string{name: value}
@@ -67,8 +79,12 @@ func TestCORS_OnlyAllowedOrigins(t *testing.T) {
 		"not configured, OPTIONS": {osapi.CORS{}, "OPTIONS", preflight, 418, plain},
 		"no origin":               {c, "GET", nil, 418, plain},
 		"unknown origin":          {c, "GET", map[string]string{"Origin": page + ".evil.org"}, 418, plain},
-		"known origin": {c, "GET", map[string]string{"Origin": page}, 418, map[string]string{"Vary": "Origin, openstack-api-version",
-			"Allow-Origin": page, "Allow-Credentials": "true", "Expose-Headers": "openstack-api-version,Location"}},
+		"known origin": {c, "GET", map[string]string{"Origin": page}, 418, map[string]string{
+			"Vary":              "Origin, openstack-api-version",
+			"Allow-Origin":      page,
+			"Allow-Credentials": "true",
+			"Expose-Headers":    "openstack-api-version,Location",
+		}},
 		"any origin": {anyOrigin, "GET", map[string]string{"Origin": "null"}, 418, map[string]string{"Vary": "Origin, openstack-api-version",
 			"Allow-Origin": "*", "Expose-Headers": "openstack-api-version,Location"}},
 		"preflight":                   {c, "OPTIONS", preflight, 200, allowed},

@@ -15,8 +15,9 @@ import (
 
 // Error holds the values of an error response. Each API encodes an Error in its own JSON format.
 type Error struct {
-	Status  int    // HTTP status
-	Type    string // the API's own name for the error, such as Neutron's type or Placement's code; may be empty
+	Status int // HTTP status
+	// the API's own name for the error, such as Neutron's type or Placement's code; may be empty
+	Type    string
 	Message string // for the client, without internal details
 	Allow   string // the Allow header of a 405
 	// RetryAfter is the value of the header Retry-After, in seconds; 0: no header.
@@ -30,12 +31,12 @@ func Fault(status int, typ, format string, args ...any) *Error {
 	return &Error{Status: status, Type: typ, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxMessage is the maximum length of an error message, in characters. It is necessary because some error messages repeat client input of any
-// length.
+// maxMessage is the maximum length of an error message, in characters. It is necessary because some error
+// messages repeat client input of any length.
 const maxMessage = 2048
 
-// shorten removes the middle of a message that is too long. shorten keeps the beginning and the end of the message, because both describe
-// the error.
+// shorten removes the middle of a message that is too long. shorten keeps the beginning and the end of the
+// message, because both describe the error.
 func shorten(e *Error) *Error {
 	short := *e
 	short.Message = text.WithoutMiddle(e.Message, maxMessage)
@@ -46,11 +47,12 @@ func shorten(e *Error) *Error {
 // client sees this status; the metrics count it. nginx uses the same number for such requests.
 const statusClientClosedRequest = 499
 
-// retryAfter is the number of seconds after which a client should repeat a request that failed because a service did not work.
+// retryAfter is the number of seconds after which a client should repeat a request that failed because a
+// service did not work.
 const retryAfter = 5
 
-// statusOf returns the error response for any error. For an error of an unknown type, statusOf returns a 500 with the request's ID, and
-// writes the text of the error only to the log.
+// statusOf returns the error response for any error. For an error of an unknown type, statusOf returns a 500
+// with the request's ID, and writes the text of the error only to the log.
 func statusOf(r *http.Request, repeatable bool, err error) *Error {
 	ctx := r.Context()
 	var e *Error
@@ -63,12 +65,20 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 	case errors.Is(err, identity.ErrUnauthenticated):
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrTooManyAttempts):
-		e := Fault(http.StatusTooManyRequests, "", "Too many tokens from your address are invalid or wait for their validation. Try again later.")
+		e := Fault(
+			http.StatusTooManyRequests,
+			"",
+			"Too many tokens from your address are invalid or wait for their validation. Try again later.",
+		)
 		e.RetryAfter = int(math.Ceil(identity.RetryAfter(err).Seconds()))
 		return e
 	case errors.Is(err, identity.ErrUnavailable):
 		slog.WarnContext(ctx, "Identity service is unavailable", "error", err)
-		e := Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")
+		e := Fault(
+			http.StatusServiceUnavailable,
+			"",
+			"The identity service cannot be reached. Try again later.",
+		)
 		if e.RetryAfter = retryAfter; identity.RetryAfter(err) > 0 {
 			e.RetryAfter = int(math.Ceil(identity.RetryAfter(err).Seconds()))
 		}
@@ -85,12 +95,18 @@ func statusOf(r *http.Request, repeatable bool, err error) *Error {
 		return Fault(http.StatusConflict, "", "%s", err)
 	default:
 		slog.ErrorContext(ctx, "Request failed", "error", err)
-		return Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", RequestID(ctx))
+		return Fault(
+			http.StatusInternalServerError,
+			"",
+			"The server failed to perform the requested operation (%s).",
+			RequestID(ctx),
+		)
 	}
 }
 
-// unavailable returns a 503. If the client may repeat the request without a risk, the 503 has the header Retry-After. The header
-// is missing if the first execution may have succeeded, so that clients that retry automatically do not execute the request twice.
+// unavailable returns a 503. If the client may repeat the request without a risk, the 503 has the header
+// Retry-After. The header is missing if the first execution may have succeeded, so that clients that retry
+// automatically do not execute the request twice.
 func unavailable(mayRepeat bool, reason string) *Error {
 	e := Fault(http.StatusServiceUnavailable, "", "%s Try again later.", reason)
 	if e.RetryAfter = retryAfter; !mayRepeat {

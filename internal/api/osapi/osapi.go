@@ -1,6 +1,6 @@
-// Package osapi is the HTTP layer that all of berth's APIs share. The HTTP layer routes requests (with the 404 and 405 responses of
-// OpenStack), assigns request IDs, authenticates callers, limits the size of bodies, parses JSON strictly, and writes errors in the
-// format of each API.
+// Package osapi is the HTTP layer that all of berth's APIs share. The HTTP layer routes requests (with the
+// 404 and 405 responses of OpenStack), assigns request IDs, authenticates callers, limits the size of bodies,
+// parses JSON strictly, and writes errors in the format of each API.
 package osapi
 
 import (
@@ -29,25 +29,28 @@ import (
 	"berth/internal/tracing"
 )
 
-// Handler answers one request with a status and a body, or with an error. The API encodes the returned body as JSON. If the returned body
-// is nil, the response has no body; if it is a []byte, the API sends it unchanged; if it is a Stream, the Stream writes the response. A
-// Handler sets the headers of the response with Header(r.Context()).
+// Handler answers one request with a status and a body, or with an error. The API encodes the returned body
+// as JSON. If the returned body is nil, the response has no body; if it is a []byte, the API sends it
+// unchanged; if it is a Stream, the Stream writes the response. A Handler sets the headers of the response
+// with Header(r.Context()).
 type Handler func(r *http.Request) (int, any, error)
 
-// Route is one HTTP method of one path. A path segment in braces, such as {id}, matches any text without a slash; the handler reads this
-// text with r.PathValue.
+// Route is one HTTP method of one path. A path segment in braces, such as {id}, matches any text without a
+// slash; the handler reads this text with r.PathValue.
 type Route struct {
 	Method string
 	Path   string // below the API's prefix; "/" is the prefix itself
 	Handle Handler
-	// Open means that no request to the path needs credentials, not even one that gets 405 because of its method. The body of a request to
-	// an open path may have maxOpenBody bytes.
+	// Open means that no request to the path needs credentials, not even one that gets 405 because of its
+	// method. The body of a request to an open path may have maxOpenBody bytes.
 	Open      bool
 	LargeBody bool // the body may have MaxBatch instead of MaxBody bytes
-	// Repeatable means that a client may repeat the request although the outcome of the first request is unknown. Methods that are
-	// idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every route.
+	// Repeatable means that a client may repeat the request although the outcome of the first request is
+	// unknown. Methods that are idempotent in HTTP (GET, PUT, DELETE and so on) are repeatable on every
+	// route.
 	Repeatable bool
-	// Unaudited means that the audit log has no records of the route's requests. It is for requests that many programs send all the time.
+	// Unaudited means that the audit log has no records of the route's requests. It is for requests that many
+	// programs send all the time.
 	Unaudited bool
 }
 
@@ -58,17 +61,19 @@ type API struct {
 	Routes   []Route
 	// Fail writes the error e in the JSON format of the API, with the HTTP status e.Status.
 	Fail func(w http.ResponseWriter, r *http.Request, e *Error)
-	// Before, if set, runs before routing. The purpose of Before is to negotiate the microversion for the whole API. Before may return a
-	// request with another context, which then replaces the original request.
+	// Before, if set, runs before routing. The purpose of Before is to negotiate the microversion for the
+	// whole API. Before may return a request with another context, which then replaces the original request.
 	Before func(r *http.Request) (*http.Request, error)
-	// Timeout is the maximum duration of a request; 0: no limit. A request that takes longer is answered with a 503.
+	// Timeout is the maximum duration of a request; 0: no limit. A request that takes longer is answered with
+	// a 503.
 	Timeout time.Duration
-	// Reserved means that the API uses the reserved connections to the database, because operators need the API even when requests of other
-	// APIs use all other connections.
+	// Reserved means that the API uses the reserved connections to the database, because operators need the
+	// API even when requests of other APIs use all other connections.
 	Reserved bool
-	Rate     *ProjectRate      // limits the requests of each project; nil: no limit
-	HostRate *HostRate         // limits the requests of the agents of each host; nil: no limit
-	Audit    *auditstore.Store // records what the requests change, and which requests are refused; nil: nothing is recorded
+	Rate     *ProjectRate // limits the requests of each project; nil: no limit
+	HostRate *HostRate    // limits the requests of the agents of each host; nil: no limit
+	// records what the requests change, and which requests are refused; nil: nothing is recorded
+	Audit *auditstore.Store
 	// TrustedProxies are the networks of the reverse proxies whose X-Forwarded headers count; see BaseURL.
 	TrustedProxies []netip.Prefix
 	// MissingRoute, if set, returns the error for an unknown path.
@@ -82,8 +87,9 @@ const (
 	proxyKey
 )
 
-// RouteRecorder is a http.ResponseWriter that measures requests. The API tells it the path of the route of each request, with the names of
-// path segments such as {id} and not their values, and the type of each error response.
+// RouteRecorder is a http.ResponseWriter that measures requests. The API tells it the path of the route of
+// each request, with the names of path segments such as {id} and not their values, and the type of each error
+// response.
 type RouteRecorder interface {
 	RecordRoute(path string)
 	RecordError(e *Error)
@@ -98,14 +104,20 @@ func Header(ctx context.Context) http.Header {
 	return h
 }
 
-// ServeHTTP routes a request and writes its response. If a handler panics, ServeHTTP answers the request with a 500, and the process
-// continues.
+// ServeHTTP routes a request and writes its response. If a handler panics, ServeHTTP answers the request with
+// a 500, and the process continues.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := "req-" + uuid.NewString()
 	w.Header().Set("X-Openstack-Request-Id", id)
 	client := r.Context()
-	ctx := tracing.WithRequestIDs(client, tracing.RequestIDs{ID: id, Global: tracing.ValidRequestID(r.Header.Get("X-Openstack-Request-Id"))})
-	ctx = identity.WithAddress(a.withProxy(context.WithValue(ctx, headerKey, w.Header()), r), ClientOf(a.clientIP(r)))
+	ctx := tracing.WithRequestIDs(
+		client,
+		tracing.RequestIDs{ID: id, Global: tracing.ValidRequestID(r.Header.Get("X-Openstack-Request-Id"))},
+	)
+	ctx = identity.WithAddress(
+		a.withProxy(context.WithValue(ctx, headerKey, w.Header()), r),
+		ClientOf(a.clientIP(r)),
+	)
 	if a.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.Timeout)
@@ -118,7 +130,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
 			slog.ErrorContext(ctx, "Handler panicked", "panic", p, "stack", string(debug.Stack()))
-			a.Fail(w, r, Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", id))
+			a.Fail(
+				w,
+				r,
+				Fault(
+					http.StatusInternalServerError,
+					"",
+					"The server failed to perform the requested operation (%s).",
+					id,
+				),
+			)
 		}
 	}()
 	status, body, err := a.handle(w, &r)
@@ -157,8 +178,8 @@ func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	a.Fail(w, r, shorten(e))
 }
 
-// handle authenticates the request, finds its route and calls the handler. handle replaces *rp by a request whose context contains the
-// caller and the negotiated microversion.
+// handle authenticates the request, finds its route and calls the handler. handle replaces *rp by a request
+// whose context contains the caller and the negotiated microversion.
 func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
@@ -171,7 +192,10 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 			return 0, nil, err
 		}
 		if !validName(caller.User) || !validName(caller.Project) {
-			return 0, nil, fmt.Errorf("%w: the token's user or project is not a valid name", identity.ErrUnauthenticated)
+			return 0, nil, fmt.Errorf(
+				"%w: the token's user or project is not a valid name",
+				identity.ErrUnauthenticated,
+			)
 		}
 		r = r.WithContext(db.WithActor(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
 		*rp = r
@@ -210,7 +234,8 @@ func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	}
 }
 
-// isRepeatable reports whether a client may repeat the request although the outcome of the first request is unknown.
+// isRepeatable reports whether a client may repeat the request although the outcome of the first request is
+// unknown.
 func (a *API) isRepeatable(r *http.Request) bool {
 	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
 		return true
@@ -219,7 +244,8 @@ func (a *API) isRepeatable(r *http.Request) bool {
 	return route != nil && route.Repeatable
 }
 
-// classOf returns the class of database work to which the requests of a route belong: the reads or the writes of one kind of resource.
+// classOf returns the class of database work to which the requests of a route belong: the reads or the writes
+// of one kind of resource.
 func (a *API) classOf(route *Route) string {
 	kind, _, _ := strings.Cut(route.Path, "/{")
 	if route.Method == http.MethodGet {
@@ -228,12 +254,12 @@ func (a *API) classOf(route *Route) string {
 	return "write " + a.Prefix + kind
 }
 
-// ValidText reports whether s is UTF-8 without NUL. ValidText exists because PostgreSQL cannot store text that contains NUL or is not
-// UTF-8.
+// ValidText reports whether s is UTF-8 without NUL. ValidText exists because PostgreSQL cannot store text
+// that contains NUL or is not UTF-8.
 func ValidText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// maxName is the maximum length of the names of users and projects, in bytes. Names that are longer than maxName do not fit into database
-// indexes and Temporal's search attributes.
+// maxName is the maximum length of the names of users and projects, in bytes. Names that are longer than
+// maxName do not fit into database indexes and Temporal's search attributes.
 const maxName = 255
 
 func validName(s string) bool { return ValidText(s) && len(s) <= maxName }
@@ -241,8 +267,8 @@ func validName(s string) bool { return ValidText(s) && len(s) <= maxName }
 // maxQueryValues is the maximum number of values of one query parameter.
 const maxQueryValues = 1000
 
-// checkQuery refuses a query that is malformed or not valid text, and a query parameter with too many values. A value that contains commas
-// counts as a list of values.
+// checkQuery refuses a query that is malformed or not valid text, and a query parameter with too many values.
+// A value that contains commas counts as a list of values.
 func checkQuery(r *http.Request) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -254,7 +280,14 @@ func checkQuery(r *http.Request) error {
 			count += strings.Count(v, ",")
 		}
 		if count > maxQueryValues {
-			return Fault(http.StatusBadRequest, "", "Invalid query string: '%s' has %d values, more than %d.", name, count, maxQueryValues)
+			return Fault(
+				http.StatusBadRequest,
+				"",
+				"Invalid query string: '%s' has %d values, more than %d.",
+				name,
+				count,
+				maxQueryValues,
+			)
 		}
 		for _, v := range append(values, name) {
 			if !ValidText(v) {
@@ -265,9 +298,9 @@ func checkQuery(r *http.Request) error {
 	return nil
 }
 
-// match finds the route of a request and sets the path values of the request. If no route matches the path and the method, match returns
-// the methods that the path allows; for an unknown path, match returns no methods. The result `open` is true if requests to the path need
-// no credentials.
+// match finds the route of a request and sets the path values of the request. If no route matches the path
+// and the method, match returns the methods that the path allows; for an unknown path, match returns no
+// methods. The result `open` is true if requests to the path need no credentials.
 func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	path := strings.TrimPrefix(r.URL.Path, a.Prefix)
 	if path == "" {
@@ -292,9 +325,10 @@ func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	return nil, allow, open
 }
 
-// matchPath compares the segments of a path with a route's pattern. If the function `set` is not nil, matchPath calls `set` with the name
-// and the value of each segment in braces. The API tries its routes in the order of its table, so in the table a literal path must stand
-// before a pattern that also matches this path.
+// matchPath compares the segments of a path with a route's pattern. If the function `set` is not nil,
+// matchPath calls `set` with the name and the value of each segment in braces. The API tries its routes in
+// the order of its table, so in the table a literal path must stand before a pattern that also matches this
+// path.
 func matchPath(pattern string, segments []string, set func(name, value string)) bool {
 	i := 0
 	for part := range strings.SplitSeq(pattern, "/") {
@@ -333,7 +367,8 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(raw)
 }
 
-// encode encodes a body as JSON, without escaping `<`, `>` and `&`, as in the answers of OpenStack's services.
+// encode encodes a body as JSON, without escaping `<`, `>` and `&`, as in the answers of OpenStack's
+// services.
 func encode(body any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -342,7 +377,8 @@ func encode(body any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// WriteJSON writes an HTTP status and a JSON body. The error writers of the APIs (the field API.Fail) call WriteJSON.
+// WriteJSON writes an HTTP status and a JSON body. The error writers of the APIs (the field API.Fail) call
+// WriteJSON.
 func WriteJSON(w http.ResponseWriter, status int, body any) { write(w, status, body) }
 
 var canonicalUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)

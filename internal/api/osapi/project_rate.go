@@ -6,8 +6,8 @@ import (
 	"berth/internal/identity"
 )
 
-// ProjectRate limits the number of requests of each project with a token bucket. All APIs of a process share one ProjectRate. A nil
-// ProjectRate limits nothing.
+// ProjectRate limits the number of requests of each project with a token bucket. All APIs of a process share
+// one ProjectRate. A nil ProjectRate limits nothing.
 type ProjectRate struct {
 	PerSecond float64             // requests per second of one project, in the long run
 	Burst     int                 // requests that a project may send at once
@@ -17,8 +17,8 @@ type ProjectRate struct {
 	buckets tokenBuckets
 }
 
-// check returns a 429 if the project of the caller has no request left. Administrators and services are exempt, and so are agents with a
-// token of their host, for which there is HostRate.
+// check returns a 429 if the project of the caller has no request left. Administrators and services are
+// exempt, and so are agents with a token of their host, for which there is HostRate.
 func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	if l == nil || c.AdminOrService() || c.AgentHost != "" {
 		return nil
@@ -31,8 +31,8 @@ func (l *ProjectRate) check(c identity.Caller, prefix string) error {
 	return tooFast("The project sends", l.PerSecond, wait)
 }
 
-// projectName returns the name under which the project of a caller counts for limits. A caller without a project counts as a project of its
-// own.
+// projectName returns the name under which the project of a caller counts for limits. A caller without a
+// project counts as a project of its own.
 func projectName(c identity.Caller) string {
 	if c.Project == "" {
 		return "user " + c.User
@@ -40,8 +40,8 @@ func projectName(c identity.Caller) string {
 	return "project " + c.Project
 }
 
-// HostRate limits the number of requests of the agents of each host with a token bucket. It concerns only callers with a token of their
-// host. A nil HostRate limits nothing.
+// HostRate limits the number of requests of the agents of each host with a token bucket. It concerns only
+// callers with a token of their host. A nil HostRate limits nothing.
 type HostRate struct {
 	PerSecond float64             // requests per second of one host, in the long run
 	Burst     int                 // requests that the agents of a host may send at once

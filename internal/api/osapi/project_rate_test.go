@@ -22,11 +22,30 @@ type limitedAPI struct {
 
 func newLimitedAPI(t *testing.T, perSecond float64, burst int) *limitedAPI {
 	a := &limitedAPI{t: t, now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	a.API = &osapi.API{Prefix: "/a", Identity: identity.Noauth{}, Fail: osapi.WriteError,
-		Routes: []osapi.Route{{Method: "GET", Path: "/x", Handle: func(*http.Request) (int, any, error) { return 200, nil, nil }},
-			{Method: "GET", Path: "/open", Open: true, Handle: func(*http.Request) (int, any, error) { return 200, nil, nil }}},
-		Rate: &osapi.ProjectRate{PerSecond: perSecond, Burst: burst, Now: func() time.Time { return a.now },
-			Refused: func(prefix string) { a.refused = append(a.refused, prefix) }}}
+	a.API = &osapi.API{
+		Prefix:   "/a",
+		Identity: identity.Noauth{},
+		Fail:     osapi.WriteError,
+		Routes: []osapi.Route{
+			{
+				Method: "GET",
+				Path:   "/x",
+				Handle: func(*http.Request) (int, any, error) { return 200, nil, nil },
+			},
+			{
+				Method: "GET",
+				Path:   "/open",
+				Open:   true,
+				Handle: func(*http.Request) (int, any, error) { return 200, nil, nil },
+			},
+		},
+		Rate: &osapi.ProjectRate{
+			PerSecond: perSecond,
+			Burst:     burst,
+			Now:       func() time.Time { return a.now },
+			Refused:   func(prefix string) { a.refused = append(a.refused, prefix) },
+		},
+	}
 	return a
 }
 
@@ -84,7 +103,13 @@ func TestProjectRate_AdministratorsServicesAndOpenRoutesAreExempt(t *testing.T) 
 				last = a.get(tc.path, "ann:demo", tc.roles)
 			}
 			if last != tc.want {
-				t.Errorf("the third request to %s with the roles %s: got %s, want %s", tc.path, tc.roles, last, tc.want)
+				t.Errorf(
+					"the third request to %s with the roles %s: got %s, want %s",
+					tc.path,
+					tc.roles,
+					last,
+					tc.want,
+				)
 			}
 		})
 	}
@@ -99,7 +124,10 @@ func TestProjectRate_ForgetsIdleProjects(t *testing.T) {
 	a.now = a.now.Add(2 * time.Second)
 	a.get("/a/x", "ann:busy", "member")
 	if got := a.Rate.Projects(); got != 1 {
-		t.Errorf("projects after two seconds without a request: got %d, want only the project that sent one", got)
+		t.Errorf(
+			"projects after two seconds without a request: got %d, want only the project that sent one",
+			got,
+		)
 	}
 }
 
@@ -117,7 +145,12 @@ func TestHostRate_RefusesOneHostWithTheTimeToWait(t *testing.T) {
 	t.Parallel()
 	a := newLimitedAPI(t, 0.4, 1)
 	a.Identity = agents{}
-	a.HostRate = &osapi.HostRate{PerSecond: 0.5, Burst: 2, Now: a.Rate.Now, Refused: a.Rate.Refused}
+	a.HostRate = &osapi.HostRate{
+		PerSecond: 0.5,
+		Burst:     2,
+		Now:       a.Rate.Now,
+		Refused:   a.Rate.Refused,
+	}
 	for i, step := range []struct {
 		after       time.Duration
 		token, want string

@@ -20,7 +20,8 @@ func (a *API) trusts(ip netip.Addr) bool {
 	return slices.ContainsFunc(a.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
 }
 
-// withProxy returns a context with the mark that the client of the request is a trusted proxy. For any other client, it returns ctx.
+// withProxy returns a context with the mark that the client of the request is a trusted proxy. For any other
+// client, it returns ctx.
 func (a *API) withProxy(ctx context.Context, r *http.Request) context.Context {
 	if len(a.TrustedProxies) == 0 || !a.isTrustedProxy(r) {
 		return ctx
@@ -28,8 +29,9 @@ func (a *API) withProxy(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, proxyKey, true)
 }
 
-// BaseURL returns the URL of berth as the client of the request knows it, without a slash at the end. The headers X-Forwarded-Proto,
-// X-Forwarded-Host and X-Forwarded-Prefix count only if they come from a trusted proxy, because any client can send these headers.
+// BaseURL returns the URL of berth as the client of the request knows it, without a slash at the end. The
+// headers X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Prefix count only if they come from a trusted
+// proxy, because any client can send these headers.
 func BaseURL(r *http.Request) string {
 	u := url.URL{Scheme: "http", Host: r.Host}
 	if r.TLS != nil {

@@ -12,10 +12,24 @@ import (
 
 func TestBaseURL_FollowsTrustedProxiesOnly(t *testing.T) {
 	t.Parallel()
-	api := &osapi.API{Prefix: "/x", Identity: identity.Noauth{}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::1/128")},
-		Routes: []osapi.Route{{Method: http.MethodGet, Path: "/", Open: true, Handle: func(r *http.Request) (int, any, error) {
-			return http.StatusOK, []byte(osapi.BaseURL(r)), nil
-		}}}}
+	api := &osapi.API{
+		Prefix:   "/x",
+		Identity: identity.Noauth{},
+		TrustedProxies: []netip.Prefix{
+			netip.MustParsePrefix("192.0.2.0/24"),
+			netip.MustParsePrefix("2001:db8::1/128"),
+		},
+		Routes: []osapi.Route{
+			{
+				Method: http.MethodGet,
+				Path:   "/",
+				Open:   true,
+				Handle: func(r *http.Request) (int, any, error) {
+					return http.StatusOK, []byte(osapi.BaseURL(r)), nil
+				},
+			},
+		},
+	}
 	for _, c := range []struct {
 		peer, want string
 		headers    map[string]string
@@ -38,7 +52,13 @@ func TestBaseURL_FollowsTrustedProxiesOnly(t *testing.T) {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, r)
 		if w.Body.String() != c.want {
-			t.Errorf("base URL of a request from %s with the headers X-Forwarded-%v: got %s, want %s", c.peer, c.headers, w.Body, c.want)
+			t.Errorf(
+				"base URL of a request from %s with the headers X-Forwarded-%v: got %s, want %s",
+				c.peer,
+				c.headers,
+				w.Body,
+				c.want,
+			)
 		}
 	}
 }

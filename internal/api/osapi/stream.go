@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// Stream is the body of a response that has no fixed end. The Stream writes the status, the headers and the body of the response. The
-// context of r has the values of the request's context, but no deadline: it ends when the client disconnects. The Stream must itself set
-// the deadlines of the connection, with BeginPage or http.NewResponseController.
+// Stream is the body of a response that has no fixed end. The Stream writes the status, the headers and the
+// body of the response. The context of r has the values of the request's context, but no deadline: it ends
+// when the client disconnects. The Stream must itself set the deadlines of the connection, with BeginPage or
+// http.NewResponseController.
 type Stream func(w http.ResponseWriter, r *http.Request)
 
 // endless is a context with the values of one context, and with the deadline and the cancellation of another.
@@ -25,13 +26,18 @@ type endless struct {
 // Value implements context.Context.
 func (c endless) Value(key any) any { return c.values.Value(key) }
 
-// StreamList returns a response with a list: a JSON object whose only field has the given name. StreamList gets the items page by page from
-// the function `next`, whose result `last` is true if no page follows. If the first page cannot be read, StreamList returns the error. If a
-// later page cannot be read, the Stream breaks the connection, so that the client does not take a part of the list for the whole list.
+// StreamList returns a response with a list: a JSON object whose only field has the given name. StreamList
+// gets the items page by page from the function `next`, whose result `last` is true if no page follows. If
+// the first page cannot be read, StreamList returns the error. If a later page cannot be read, the Stream
+// breaks the connection, so that the client does not take a part of the list for the whole list.
 //
-// A page is read and encoded before it is written. Therefore a slow client uses the memory of one encoded page, and no connection to the
-// database.
-func StreamList(r *http.Request, name string, next func(ctx context.Context) (items []any, last bool, err error)) (int, any, error) {
+// A page is read and encoded before it is written. Therefore a slow client uses the memory of one encoded
+// page, and no connection to the database.
+func StreamList(
+	r *http.Request,
+	name string,
+	next func(ctx context.Context) (items []any, last bool, err error),
+) (int, any, error) {
 	request := r.Context()
 	l := &listEncoder{}
 	fmt.Fprintf(&l.page, `{%q:[`, name)
@@ -54,7 +60,14 @@ func StreamList(r *http.Request, name string, next func(ctx context.Context) (it
 			}
 			l.page.Reset()
 			if last, err = l.encodePage(next(ctx)); err != nil {
-				slog.WarnContext(ctx, "a list could not be read to its end; the connection is broken", "list", name, "error", err)
+				slog.WarnContext(
+					ctx,
+					"a list could not be read to its end; the connection is broken",
+					"list",
+					name,
+					"error",
+					err,
+				)
 				BreakConnection(w)
 				return
 			}
@@ -88,8 +101,9 @@ func (l *listEncoder) encodePage(items []any, last bool, err error) (bool, error
 	return last, nil
 }
 
-// BeginPage begins the write timeout of the HTTP server anew for the next page of a Stream, so that a client may read a long response as
-// long as it accepts each page in time. BeginPage also ends the read timeout, because the request has been read.
+// BeginPage begins the write timeout of the HTTP server anew for the next page of a Stream, so that a client
+// may read a long response as long as it accepts each page in time. BeginPage also ends the read timeout,
+// because the request has been read.
 func BeginPage(w http.ResponseWriter, r *http.Request) error {
 	var deadline time.Time
 	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
@@ -103,7 +117,8 @@ func BeginPage(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// BreakConnection ends a response that has begun and cannot be completed, so that the client sees that the response is not complete.
+// BreakConnection ends a response that has begun and cannot be completed, so that the client sees that the
+// response is not complete.
 func BreakConnection(w http.ResponseWriter) {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(-time.Second))

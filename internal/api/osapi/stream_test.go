@@ -24,8 +24,13 @@ type testPage struct {
 	wait  time.Duration // how long the read of the page takes
 }
 
-// serveList serves a list with the given pages. The channel `ended` is closed when the first response has ended.
-func serveList(t *testing.T, writeTimeout time.Duration, pages ...testPage) (server *httptest.Server, ended chan struct{}) {
+// serveList serves a list with the given pages. The channel `ended` is closed when the first response has
+// ended.
+func serveList(
+	t *testing.T,
+	writeTimeout time.Duration,
+	pages ...testPage,
+) (server *httptest.Server, ended chan struct{}) {
 	t.Helper()
 	api := &osapi.API{
 		Prefix:   "/a",
@@ -93,30 +98,68 @@ func TestStreamList_WritesTheItemsOfAllPages(t *testing.T) {
 
 func TestStreamList_ListWithoutItsEndDoesNotLookComplete(t *testing.T) {
 	t.Parallel()
-	server, _ := serveList(t, 0, testPage{err: osapi.Fault(http.StatusServiceUnavailable, "", "Try again later.")})
-	if status, body, err := readList(t, server); status != 503 || body != `{"message":"Try again later."}` || err != nil {
-		t.Errorf("list whose first page cannot be read: got status %d, body %s, error %v; want 503 with the message", status, body, err)
+	server, _ := serveList(
+		t,
+		0,
+		testPage{err: osapi.Fault(http.StatusServiceUnavailable, "", "Try again later.")},
+	)
+	if status, body, err := readList(t, server); status != 503 || body != `{"message":"Try again later."}` ||
+		err != nil {
+		t.Errorf(
+			"list whose first page cannot be read: got status %d, body %s, error %v; want 503 with the message",
+			status,
+			body,
+			err,
+		)
 	}
-	server, _ = serveList(t, 0, testPage{items: []any{1}}, testPage{items: []any{strings.Repeat("x", 1<<20)}}, testPage{err: io.ErrClosedPipe})
-	if status, body, err := readList(t, server); status != 200 || !errors.Is(err, io.ErrUnexpectedEOF) || strings.HasSuffix(body, "]}") {
-		t.Errorf("list whose last page cannot be read: got status %d, a body that ends in %q, error %v; want a broken connection",
-			status, body[max(0, len(body)-10):], err)
+	server, _ = serveList(
+		t,
+		0,
+		testPage{items: []any{1}},
+		testPage{items: []any{strings.Repeat("x", 1<<20)}},
+		testPage{err: io.ErrClosedPipe},
+	)
+	if status, body, err := readList(t, server); status != 200 || !errors.Is(err, io.ErrUnexpectedEOF) ||
+		strings.HasSuffix(body, "]}") {
+		t.Errorf(
+			"list whose last page cannot be read: got status %d, a body that ends in %q, error %v; want a broken connection",
+			status,
+			body[max(0, len(body)-10):],
+			err,
+		)
 	}
 }
 
 func TestStreamList_TimeoutHoldsForEachPage(t *testing.T) {
 	t.Parallel()
 	const timeout = 3 * time.Second
-	server, _ := serveList(t, timeout, testPage{items: []any{1}}, testPage{items: []any{2}, wait: timeout + time.Second}, testPage{items: []any{3}})
+	server, _ := serveList(
+		t,
+		timeout,
+		testPage{items: []any{1}},
+		testPage{items: []any{2}, wait: timeout + time.Second},
+		testPage{items: []any{3}},
+	)
 	if status, body, err := readList(t, server); status != 200 || body != `{"things":[1,2,3]}` || err != nil {
-		t.Errorf("list that takes longer than the timeout, but no page does: got status %d, body %q, error %v; want the whole list", status, body, err)
+		t.Errorf(
+			"list that takes longer than the timeout, but no page does: got status %d, body %q, error %v; want the whole list",
+			status,
+			body,
+			err,
+		)
 	}
 }
 
 func TestStreamList_ClientThatStopsReadingLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 20 // more than all buffers between the server and the client
-	server, ended := serveList(t, 100*time.Millisecond, testPage{items: []any{1}}, testPage{items: []any{strings.Repeat("x", size)}}, testPage{items: []any{2}})
+	server, ended := serveList(
+		t,
+		100*time.Millisecond,
+		testPage{items: []any{1}},
+		testPage{items: []any{strings.Repeat("x", size)}},
+		testPage{items: []any{2}},
+	)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +171,9 @@ func TestStreamList_ClientThatStopsReadingLosesItsConnection(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(5 * time.Minute):
-		t.Fatal("list whose client reads nothing: the response has not ended after five minutes, want its end after the write timeout")
+		t.Fatal(
+			"list whose client reads nothing: the response has not ended after five minutes, want its end after the write timeout",
+		)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -136,6 +181,9 @@ func TestStreamList_ClientThatStopsReadingLosesItsConnection(t *testing.T) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if n, err := io.Copy(io.Discard, answer.Body); err == nil {
-		t.Errorf("list whose client stopped reading: got %d bytes and the end of the list, want a broken connection", n)
+		t.Errorf(
+			"list whose client stopped reading: got %d bytes and the end of the list, want a broken connection",
+			n,
+		)
 	}
 }

@@ -9,14 +9,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// tokenBuckets has a token bucket for each caller that has sent a request lately. The zero value is ready to use.
+// tokenBuckets has a token bucket for each caller that has sent a request lately. The zero value is ready to
+// use.
 type tokenBuckets struct {
 	mutex   sync.Mutex
 	byName  map[string]*rate.Limiter
 	cleaned time.Time // the time of the last removal of full buckets
 }
 
-// take takes a token from the bucket with the given name. If the bucket is empty, take returns the time until the next token.
+// take takes a token from the bucket with the given name. If the bucket is empty, take returns the time until
+// the next token.
 func (b *tokenBuckets) take(name string, perSecond float64, burst int, now time.Time) time.Duration {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -34,8 +36,9 @@ func (b *tokenBuckets) take(name string, perSecond float64, burst int, now time.
 	return wait
 }
 
-// forgetIdle removes the buckets that are full again, because a full bucket is equal to a new one. It does so at most once in the time in
-// which an empty bucket becomes full, so the memory contains only callers that sent a request in twice this time.
+// forgetIdle removes the buckets that are full again, because a full bucket is equal to a new one. It does so
+// at most once in the time in which an empty bucket becomes full, so the memory contains only callers that
+// sent a request in twice this time.
 func (b *tokenBuckets) forgetIdle(perSecond float64, burst int, now time.Time) {
 	refill := time.Duration(float64(burst) / perSecond * float64(time.Second))
 	if b.byName != nil && now.Sub(b.cleaned) < refill {
@@ -54,7 +57,13 @@ func (b *tokenBuckets) forgetIdle(perSecond float64, burst int, now time.Time) {
 
 // tooFast returns a 429 with the time to wait until the next token.
 func tooFast(who string, perSecond float64, wait time.Duration) *Error {
-	e := Fault(http.StatusTooManyRequests, "", "%s more than %g requests per second. Try again later.", who, perSecond)
+	e := Fault(
+		http.StatusTooManyRequests,
+		"",
+		"%s more than %g requests per second. Try again later.",
+		who,
+		perSecond,
+	)
 	e.RetryAfter = int(math.Ceil(wait.Seconds()))
 	return e
 }
