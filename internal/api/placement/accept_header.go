@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// accepts reports whether the request's Accept header admits the media type kind/subtype. If the Accept header is malformed, accepts
-// returns true for every media type.
+// accepts reports whether the request's Accept header admits the media type kind/subtype. If the Accept
+// header is malformed, accepts returns true for every media type.
 func accepts(r *http.Request, kind, subtype string) bool {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
@@ -33,8 +33,8 @@ func isZeroQuality(q string) bool {
 	return q != "" && strings.Trim(q, "0.") == ""
 }
 
-// mediaType returns the media type in the Content-Type header, without parameters such as charset. If the request has no Content-Type
-// header, mediaType returns "None".
+// mediaType returns the media type in the Content-Type header, without parameters such as charset. If the
+// request has no Content-Type header, mediaType returns "None".
 func mediaType(r *http.Request) string {
 	header := r.Header.Get("Content-Type")
 	if header == "" {

@@ -31,8 +31,9 @@ func aggregatesSchema(v int) *schema {
 		fields: map[string]*schema{"aggregates": list, "resource_provider_generation": integer}}
 }
 
-// replaceAggregates replaces the aggregates of a provider. Before microversion 1.19 the request body is a list of aggregates.
-// From microversion 1.19 on, the request body is an object with the list of aggregates and the provider's generation.
+// replaceAggregates replaces the aggregates of a provider. Before microversion 1.19 the request body is a
+// list of aggregates. From microversion 1.19 on, the request body is an object with the list of aggregates
+// and the provider's generation.
 func (h *handler) replaceAggregates(c *call) (int, any, error) {
 	in, err := c.decode(aggregatesSchema(c.v))
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationSchema returns the schema of one consumer's allocations. If a request sends empty allocations, berth deletes the
-// allocations of the consumer. A POST may send empty allocations at any microversion, a PUT only from microversion 1.28 on.
+// allocationSchema returns the schema of one consumer's allocations. If a request sends empty allocations,
+// berth deletes the allocations of the consumer. A POST may send empty allocations at any microversion, a PUT
+// only from microversion 1.28 on.
 func allocationSchema(v int, post bool) *schema {
 	bodySchema := &schema{kind: "object", required: []string{"allocations"}, fields: map[string]*schema{}}
 	require := func(name string, field *schema) {
@@ -26,11 +27,21 @@ func allocationSchema(v int, post bool) *schema {
 		require("consumer_generation", &schema{kind: "integer", nullable: true})
 	}
 	if v >= 34 {
-		bodySchema.fields["mappings"] = &schema{kind: "object", minKeys: 1, open: true, keys: groupPattern,
-			each: &schema{kind: "array", minItems: 1, items: someUUID}}
+		bodySchema.fields["mappings"] = &schema{
+			kind:    "object",
+			minKeys: 1,
+			open:    true,
+			keys:    groupPattern,
+			each:    &schema{kind: "array", minItems: 1, items: someUUID},
+		}
 	}
 	if v >= 38 {
-		require("consumer_type", &schema{kind: "string", minLength: 1, maxLength: 255, pattern: classPattern})
+		require("consumer_type", &schema{
+			kind:      "string",
+			minLength: 1,
+			maxLength: 255,
+			pattern:   classPattern,
+		})
 	}
 	return bodySchema
 }
@@ -38,25 +49,44 @@ func allocationSchema(v int, post bool) *schema {
 // providersSchema returns the schema of the providers in an allocation: a
 // list before microversion 1.12, and an object from microversion 1.12 on.
 func providersSchema(v int, post bool) *schema {
-	resources := &schema{kind: "object", minKeys: 1, keys: classPattern, each: amount}
+	resources := &schema{
+		kind:    "object",
+		minKeys: 1,
+		keys:    classPattern,
+		each:    amount,
+	}
 	if v < 12 {
-		one := &schema{kind: "object", required: []string{"uuid"}, fields: map[string]*schema{"uuid": someUUID}}
+		one := &schema{
+			kind:     "object",
+			required: []string{"uuid"},
+			fields:   map[string]*schema{"uuid": someUUID},
+		}
 		return &schema{kind: "array", minItems: 1, items: &schema{kind: "object",
 			required: []string{"resource_provider", "resources"},
 			fields:   map[string]*schema{"resource_provider": one, "resources": resources}}}
 	}
-	bodySchema := &schema{kind: "object", keys: keyPattern, each: &schema{kind: "object", required: []string{"resources"},
-		fields: map[string]*schema{"resources": resources, "generation": integer}}}
+	bodySchema := &schema{
+		kind: "object",
+		keys: keyPattern,
+		each: &schema{kind: "object", required: []string{"resources"},
+			fields: map[string]*schema{"resources": resources, "generation": integer}},
+	}
 	if !post && v < 28 {
 		bodySchema.minKeys = 1
 	}
 	return bodySchema
 }
 
-// consumerWrite returns the change of one consumer that a request asks for. The parameter `in` is the part of the request body about this
-// consumer, which has passed the schema check; `raw` is the same JSON object, not decoded. Before microversion 1.8 a request contains no
-// project and user, so the consumer gets the project and the user of Options.Incomplete.
-func (h *handler) consumerWrite(v int, consumer string, in map[string]any, raw json.RawMessage) inventory.ConsumerWrite {
+// consumerWrite returns the change of one consumer that a request asks for. The parameter `in` is the part of
+// the request body about this consumer, which has passed the schema check; `raw` is the same JSON object, not
+// decoded. Before microversion 1.8 a request contains no project and user, so the consumer gets the project
+// and the user of Options.Incomplete.
+func (h *handler) consumerWrite(
+	v int,
+	consumer string,
+	in map[string]any,
+	raw json.RawMessage,
+) inventory.ConsumerWrite {
 	w := readConsumerWrite(v, consumer, in)
 	w.Order = allocationOrder(memberOf(raw, "allocations"))
 	if v < 8 {
@@ -65,7 +95,8 @@ func (h *handler) consumerWrite(v int, consumer string, in map[string]any, raw j
 	return w
 }
 
-// readConsumerWrite reads the change of one consumer from the part `in` of a request body that has passed the schema check.
+// readConsumerWrite reads the change of one consumer from the part `in` of a request body that has passed the
+// schema check.
 func readConsumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := inventory.ConsumerWrite{Consumer: consumer, Allocations: readAllocations(in["allocations"])}
 	if v >= 8 {
@@ -83,8 +114,8 @@ func readConsumerWrite(v int, consumer string, in map[string]any) inventory.Cons
 	return w
 }
 
-// readAllocations reads both formats of allocations: the list and the object. If a list of allocations names a provider twice,
-// readAllocations uses the later entry.
+// readAllocations reads both formats of allocations: the list and the object. If a list of allocations names
+// a provider twice, readAllocations uses the later entry.
 func readAllocations(v any) inventory.Allocations {
 	all := inventory.Allocations{}
 	add := func(provider string, in any) {
@@ -118,14 +149,23 @@ func (h *handler) putAllocations(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	if err := h.store.PutAllocations(c.Context(), h.consumerWrite(c.v, consumer, in, c.raw)); err != nil {
-		return 0, nil, prefixMessage(err, "Unable to allocate inventory for consumer "+consumer+": ", inventory.UnknownClass)
+		return 0, nil, prefixMessage(
+			err,
+			"Unable to allocate inventory for consumer "+consumer+": ",
+			inventory.UnknownClass,
+		)
 	}
 	return http.StatusNoContent, nil, nil
 }
 
 // allocationsSchema returns the schema of the allocations of several consumers.
 func allocationsSchema(v int) *schema {
-	return &schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(v, true)}
+	return &schema{
+		kind:    "object",
+		minKeys: 1,
+		keys:    keyPattern,
+		each:    allocationSchema(v, true),
+	}
 }
 
 func (h *handler) postAllocations(c *call) (int, any, error) {
@@ -172,7 +212,10 @@ func (h *handler) showAllocations(c *call) (int, any, error) {
 			share = &providerShare{Generation: found.ProviderGenerations[key.Provider]}
 			allocations = append(allocations, member{key.Provider, share})
 		}
-		share.Resources = append(share.Resources, member{key.Class, found.Allocations[key.Provider][key.Class]})
+		share.Resources = append(
+			share.Resources,
+			member{key.Class, found.Allocations[key.Provider][key.Class]},
+		)
 	}
 	answer := map[string]any{"allocations": allocations}
 	if len(allocations) == 0 {
@@ -206,7 +249,11 @@ type consumerShare struct {
 func (h *handler) listProviderAllocations(c *call) (int, any, error) {
 	found, err := h.store.ProviderAllocations(c.Context(), c.PathValue("uuid"))
 	if err != nil {
-		return 0, nil, notFound(err, "Resource provider '%s' not found: No resource provider with that uuid.", c.PathValue("uuid"))
+		return 0, nil, notFound(
+			err,
+			"Resource provider '%s' not found: No resource provider with that uuid.",
+			c.PathValue("uuid"),
+		)
 	}
 	c.setLastModified(found.ChangedAt)
 	allocations := map[string]consumerShare{}

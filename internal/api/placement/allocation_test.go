@@ -56,7 +56,9 @@ func TestAllocations_FormatOfEveryVersion(t *testing.T) {
 	c.want(204, "", "1.38", "PUT", path, shown.raw) // a client may send back the body of a GET
 	consumer := strings.TrimPrefix(path, "/allocations/")
 	c.same(c.want(200, "", "1.28", "GET", "/resource_providers/"+p+"/allocations", ""), fmt.Sprintf(
-		`{"allocations":{%q:{"resources":{"VCPU":2},"consumer_generation":8}},"resource_provider_generation":9}`, consumer))
+		`{"allocations":{%q:{"resources":{"VCPU":2},"consumer_generation":8}},"resource_provider_generation":9}`,
+		consumer,
+	))
 	c.same(c.want(200, "", "1.27", "GET", "/resource_providers/"+p+"/allocations", ""), fmt.Sprintf(
 		`{"allocations":{%q:{"resources":{"VCPU":2}}},"resource_provider_generation":9}`, consumer))
 
@@ -96,7 +98,14 @@ func TestAllocations_ConsumerGenerationMustMatch(t *testing.T) {
 	path := "/allocations/" + uuid.NewString()
 	put := func(status int, text, generation, allocations string) {
 		t.Helper()
-		got := c.want(status, text, "1.28", "PUT", path, "{"+allocations+`,"project_id":"p","user_id":"u","consumer_generation":`+generation+"}")
+		got := c.want(
+			status,
+			text,
+			"1.28",
+			"PUT",
+			path,
+			"{"+allocations+`,"project_id":"p","user_id":"u","consumer_generation":`+generation+"}",
+		)
 		_ = got
 	}
 
@@ -108,11 +117,24 @@ func TestAllocations_ConsumerGenerationMustMatch(t *testing.T) {
 	put(409, "consumer generation conflict - expected 1 but got 0", "0", `"allocations":{}`)
 	put(204, "", "1", vcpus(b, 1))
 	if ga, gb := c.generation(a), c.generation(b); ga != 2.0 || gb != 2.0 {
-		t.Errorf("move allocations from provider a to b: their generations are %v and %v, want 2 and 2", ga, gb)
+		t.Errorf(
+			"move allocations from provider a to b: their generations are %v and %v, want 2 and 2",
+			ga,
+			gb,
+		)
 	}
-	conflict := c.send("1.39", "PUT", path, "{"+vcpus(b, 1)+`,"project_id":"p","user_id":"u","consumer_generation":1,"consumer_type":"T"}`)
+	conflict := c.send(
+		"1.39",
+		"PUT",
+		path,
+		"{"+vcpus(b, 1)+`,"project_id":"p","user_id":"u","consumer_generation":1,"consumer_type":"T"}`,
+	)
 	if conflict.status != 409 || conflict.code() != "placement.concurrent_update" {
-		t.Errorf("write with an old consumer generation: got %d %v, want 409 placement.concurrent_update", conflict.status, conflict.code())
+		t.Errorf(
+			"write with an old consumer generation: got %d %v, want 409 placement.concurrent_update",
+			conflict.status,
+			conflict.code(),
+		)
 	}
 	put(204, "", "2", `"allocations":{}`)
 	if gb := c.generation(b); gb != 3.0 {
@@ -151,17 +173,48 @@ func TestAllocations_FailedWriteLeavesNothing(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, tc.text, "1.28", "PUT", "/allocations/"+consumer, body(tc.allocations))
 			if a.code() != "placement.undefined_code" {
-				t.Errorf("PUT allocations, refused because of %q: got code %v, want placement.undefined_code", tc.text, a.code())
+				t.Errorf(
+					"PUT allocations, refused because of %q: got code %v, want placement.undefined_code",
+					tc.text,
+					a.code(),
+				)
 			}
-			c.want(tc.status, tc.text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)))
+			c.want(
+				tc.status,
+				tc.text,
+				"1.28",
+				"POST",
+				"/allocations",
+				fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)),
+			)
 			c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), `{"allocations":{}}`)
 		})
 	}
-	c.want(400, "Unable to allocate inventory for consumer "+consumer+": No such", "1.28", "PUT", "/allocations/"+consumer,
-		body(strings.Replace(vcpus(p, 2), "VCPU", "CUSTOM_NO", 1)))
-	c.want(204, "", "1.28", "PUT", "/allocations/"+strings.ToUpper(strings.ReplaceAll(consumer, "-", "")), body(vcpus(p, 6)))
+	c.want(
+		400,
+		"Unable to allocate inventory for consumer "+consumer+": No such",
+		"1.28",
+		"PUT",
+		"/allocations/"+consumer,
+		body(strings.Replace(vcpus(p, 2), "VCPU", "CUSTOM_NO", 1)),
+	)
+	c.want(
+		204,
+		"",
+		"1.28",
+		"PUT",
+		"/allocations/"+strings.ToUpper(strings.ReplaceAll(consumer, "-", "")),
+		body(vcpus(p, 6)),
+	)
 	c.want(200, `"consumer_generation":1`, "1.28", "GET", "/allocations/"+consumer, "")
-	c.want(409, "The requested amount would exceed the capacity.", "1.28", "PUT", "/allocations/"+uuid.NewString(), body(vcpus(p, 6)))
+	c.want(
+		409,
+		"The requested amount would exceed the capacity.",
+		"1.28",
+		"PUT",
+		"/allocations/"+uuid.NewString(),
+		body(vcpus(p, 6)),
+	)
 	c.want(400, "Malformed consumer_uuid: x", "1.28", "PUT", "/allocations/x", "{")
 	if g := c.generation(p); g != 2.0 {
 		t.Errorf("refused writes: the provider's generation is %v, want 2 as before", g)
@@ -180,7 +233,14 @@ func TestAllocations_PostIsOneTransaction(t *testing.T) {
 		one := func(allocations, g string) string {
 			return "{" + allocations + `,"project_id":"p","user_id":"u","consumer_generation":` + g + "}"
 		}
-		return c.want(status, text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s,%q:%s}`, a, one(onA, ga), b, one(onB, gb)))
+		return c.want(
+			status,
+			text,
+			"1.28",
+			"POST",
+			"/allocations",
+			fmt.Sprintf(`{%q:%s,%q:%s}`, a, one(onA, ga), b, one(onB, gb)),
+		)
 	}
 
 	post(204, "", vcpus(p, 4), "null", vcpus(q, 4), "null")
@@ -193,9 +253,26 @@ func TestAllocations_PostIsOneTransaction(t *testing.T) {
 	post(204, "", vcpus(p, 4), "2", `"allocations":{}`, "2")
 	c.same(c.want(200, "", "1.28", "GET", "/allocations/"+b, ""), `{"allocations":{}}`)
 	post(204, "", `"allocations":{}`, "3", `"allocations":{}`, "null")
-	c.same(c.want(200, "", "1.0", "GET", "/resource_providers/"+p+"/usages", ""), `{"resource_provider_generation":5,"usages":{"VCPU":0}}`)
-	c.want(204, "", "1.13", "POST", "/allocations", fmt.Sprintf(`{%q:{"allocations":{},"project_id":"p","user_id":"u"}}`, a))
-	c.want(400, "does not match any of the regexes: '^[0-9a-fA-F-]{36}$'", "1.13", "POST", "/allocations", `{"x":{}}`)
+	c.same(
+		c.want(200, "", "1.0", "GET", "/resource_providers/"+p+"/usages", ""),
+		`{"resource_provider_generation":5,"usages":{"VCPU":0}}`,
+	)
+	c.want(
+		204,
+		"",
+		"1.13",
+		"POST",
+		"/allocations",
+		fmt.Sprintf(`{%q:{"allocations":{},"project_id":"p","user_id":"u"}}`, a),
+	)
+	c.want(
+		400,
+		"does not match any of the regexes: '^[0-9a-fA-F-]{36}$'",
+		"1.13",
+		"POST",
+		"/allocations",
+		`{"x":{}}`,
+	)
 	c.want(400, "enough properties", "1.13", "POST", "/allocations", `{}`)
 }
 
@@ -235,8 +312,14 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 		"PUT " + provider + "/aggregates":       `{"resource_provider_generation":1,"aggregates":[]}`,
 		"PUT " + provider + "/traits":           `{"resource_provider_generation":1,"traits":["x"]}`,
 		"POST /resource_classes":                `{"name":"CUSTOM_X"}`,
-		"PUT /allocations/" + uuid.NewString():  "{" + vcpus(p, 1) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}`,
-		"POST /allocations":                     `{"` + p + `":{` + vcpus(p, 1) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}}`,
+		"PUT /allocations/" + uuid.NewString(): "{" + vcpus(
+			p,
+			1,
+		) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}`,
+		"POST /allocations": `{"` + p + `":{` + vcpus(
+			p,
+			1,
+		) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}}`,
 	}
 	for where, good := range paths {
 		method, path, _ := strings.Cut(where, " ")
@@ -247,7 +330,11 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 			strings.NewReplacer(`"x"`, `"\u0000"`, `:1`, `:1.5`, "[]", `["\u0000"]`, "CUSTOM_", "\\u0000").Replace(good),
 		} {
 			if bad == good {
-				t.Fatalf("test data %s: want an invalid body that differs from the valid body, got the same body: %s", where, bad)
+				t.Fatalf(
+					"test data %s: want an invalid body that differs from the valid body, got the same body: %s",
+					where,
+					bad,
+				)
 			}
 			c.want(400, `"title":"Bad Request"`, "1.39", method, path, bad)
 		}
@@ -267,15 +354,44 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			c := c.in(t)
-			c.want(400, text, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,`+field+`}`)
+			c.want(
+				400,
+				text,
+				"1.39",
+				"PUT",
+				provider+"/inventories/VCPU",
+				`{"resource_provider_generation":1,`+field+`}`,
+			)
 		})
 	}
-	c.want(200, `"total":10`, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,"total":1e1}`)
-	c.want(409, "", "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":99999999999999999999,"total":1}`)
-	c.want(409, "", "1.39", "PUT", provider+"/aggregates", `{"resource_provider_generation":-99999999999999999999,"aggregates":[]}`)
+	c.want(
+		200,
+		`"total":10`,
+		"1.39",
+		"PUT",
+		provider+"/inventories/VCPU",
+		`{"resource_provider_generation":1,"total":1e1}`,
+	)
+	c.want(
+		409,
+		"",
+		"1.39",
+		"PUT",
+		provider+"/inventories/VCPU",
+		`{"resource_provider_generation":99999999999999999999,"total":1}`,
+	)
+	c.want(
+		409,
+		"",
+		"1.39",
+		"PUT",
+		provider+"/aggregates",
+		`{"resource_provider_generation":-99999999999999999999,"aggregates":[]}`,
+	)
 }
 
-// The allocations of a consumer are shown in the order in which the client has written them, whatever their names are.
+// The allocations of a consumer are shown in the order in which the client has written them, whatever their
+// names are.
 func TestAllocations_InWrittenOrder(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -288,7 +404,15 @@ func TestAllocations_InWrittenOrder(t *testing.T) {
 		return `{"resources":{"` + strings.Join(classes, `":1,"`) + `":1}}`
 	}
 	object := func(first, second, third int) string {
-		return fmt.Sprintf(`{%q:%s,%q:%s,%q:%s}`, p[first], share("VCPU", "DISK_GB"), p[second], share("MEMORY_MB"), p[third], share("DISK_GB", "MEMORY_MB", "VCPU"))
+		return fmt.Sprintf(
+			`{%q:%s,%q:%s,%q:%s}`,
+			p[first],
+			share("VCPU", "DISK_GB"),
+			p[second],
+			share("MEMORY_MB"),
+			p[third],
+			share("DISK_GB", "MEMORY_MB", "VCPU"),
+		)
 	}
 	rest := `,"project_id":"p","user_id":"u","consumer_type":"T","consumer_generation":%s}`
 	shows := func(consumer, allocations string) {
@@ -299,23 +423,69 @@ func TestAllocations_InWrittenOrder(t *testing.T) {
 		}
 	}
 	one, other, old := uuid.NewString(), uuid.NewString(), uuid.NewString()
-	c.want(204, "", "1.39", "PUT", "/allocations/"+one, `{"allocations":`+object(2, 0, 1)+fmt.Sprintf(rest, "null"))
+	c.want(
+		204,
+		"",
+		"1.39",
+		"PUT",
+		"/allocations/"+one,
+		`{"allocations":`+object(2, 0, 1)+fmt.Sprintf(rest, "null"),
+	)
 	shows(one, object(2, 0, 1))
-	c.want(204, "", "1.39", "POST", "/allocations", `{"`+one+`":{"allocations":`+object(1, 2, 0)+fmt.Sprintf(rest, "1")+
-		`,"`+other+`":{"allocations":`+object(0, 2, 1)+fmt.Sprintf(rest, "null")+`}`)
+	c.want(
+		204,
+		"",
+		"1.39",
+		"POST",
+		"/allocations",
+		`{"`+one+`":{"allocations":`+object(1, 2, 0)+fmt.Sprintf(rest, "1")+
+			`,"`+other+`":{"allocations":`+object(0, 2, 1)+fmt.Sprintf(rest, "null")+`}`,
+	)
 	shows(one, object(1, 2, 0))
 	shows(other, object(0, 2, 1))
 	g := c.generation(p[0])
-	c.want(204, "", "1.39", "POST", "/reshaper", fmt.Sprintf(`{"inventories":{%q:{"resource_provider_generation":%v,"inventories":`+
-		`{"VCPU":{"total":99},"DISK_GB":{"total":99},"MEMORY_MB":{"total":99}}}},"allocations":{%q:{"allocations":%s`+rest+`}}`, p[0], g, one, object(2, 1, 0), "2"))
+	c.want(
+		204,
+		"",
+		"1.39",
+		"POST",
+		"/reshaper",
+		fmt.Sprintf(`{"inventories":{%q:{"resource_provider_generation":%v,"inventories":`+
+			`{"VCPU":{"total":99},"DISK_GB":{"total":99},"MEMORY_MB":{"total":99}}}},"allocations":{%q:{"allocations":%s`+rest+`}}`, p[0], g, one, object(2, 1, 0), "2"),
+	)
 	shows(one, object(2, 1, 0))
 
 	single := fmt.Sprintf(`{%q:%s}`, p[1], share("VCPU", "DISK_GB", "MEMORY_MB"))
 	c.want(204, "", "1.39", "PUT", "/allocations/"+old, `{"allocations":`+single+fmt.Sprintf(rest, "null"))
 	shows(old, single)
 	list := func(i int, classes ...string) string {
-		return fmt.Sprintf(`{"resource_provider":{"uuid":%q},%s`, p[i], strings.TrimPrefix(share(classes...), "{"))
+		return fmt.Sprintf(
+			`{"resource_provider":{"uuid":%q},%s`,
+			p[i],
+			strings.TrimPrefix(share(classes...), "{"),
+		)
 	}
-	c.want(204, "", "1.0", "PUT", "/allocations/"+old, `{"allocations":[`+list(1, "VCPU")+`,`+list(2, "VCPU", "DISK_GB")+`,`+list(1, "MEMORY_MB", "DISK_GB")+`]}`)
-	shows(old, fmt.Sprintf(`{%q:%s,%q:%s}`, p[2], share("VCPU", "DISK_GB"), p[1], share("MEMORY_MB", "DISK_GB")))
+	c.want(
+		204,
+		"",
+		"1.0",
+		"PUT",
+		"/allocations/"+old,
+		`{"allocations":[`+list(
+			1,
+			"VCPU",
+		)+`,`+list(
+			2,
+			"VCPU",
+			"DISK_GB",
+		)+`,`+list(
+			1,
+			"MEMORY_MB",
+			"DISK_GB",
+		)+`]}`,
+	)
+	shows(
+		old,
+		fmt.Sprintf(`{%q:%s,%q:%s}`, p[2], share("VCPU", "DISK_GB"), p[1], share("MEMORY_MB", "DISK_GB")),
+	)
 }

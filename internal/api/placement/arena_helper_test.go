@@ -20,8 +20,8 @@ const writers = 64
 // rounds returns how many times the writers compete.
 func rounds(t *testing.T) int { return storetest.Rounds(t, 20) }
 
-// arena is a Placement API for tests with competing requests. arena also holds a connection to the API's database, and an HTTP client
-// that keeps one connection for each competing writer.
+// arena is a Placement API for tests with competing requests. arena also holds a connection to the API's
+// database, and an HTTP client that keeps one connection for each competing writer.
 type arena struct {
 	*client
 	db   *pgx.Conn
@@ -34,11 +34,15 @@ func newArena(t *testing.T) *arena {
 	s := storetest.Open(t, url)
 	connections := &http.Transport{MaxIdleConnsPerHost: writers}
 	t.Cleanup(connections.CloseIdleConnections)
-	return &arena{serveOver(t, s, identity.Noauth{}, policy.Options{}), storetest.Connect(t, url), &http.Client{Transport: connections}}
+	return &arena{
+		serveOver(t, s, identity.Noauth{}, policy.Options{}),
+		storetest.Connect(t, url),
+		&http.Client{Transport: connections},
+	}
 }
 
-// request is one competing request. If berth refuses the request because another request was faster, the response must have the status
-// `lost` and the error code `code`.
+// request is one competing request. If berth refuses the request because another request was faster, the
+// response must have the status `lost` and the error code `code`.
 type request struct {
 	version, method, path, body string
 	lost                        int
@@ -59,7 +63,13 @@ func (a *arena) contend(want func(writer int) request) int {
 			start.Wait()
 			status, code := a.do(r)
 			if statuses[i] = status; status >= 300 && (status != r.lost || code != r.code) {
-				a.t.Errorf("%s %s by a competing request: got %d %s, want success or the expected refusal", r.method, r.path, status, code)
+				a.t.Errorf(
+					"%s %s by a competing request: got %d %s, want success or the expected refusal",
+					r.method,
+					r.path,
+					status,
+					code,
+				)
 			}
 		})
 	}
@@ -70,7 +80,12 @@ func (a *arena) contend(want func(writer int) request) int {
 		switch {
 		case status == 0 || status >= 300:
 		case winner >= 0:
-			a.t.Fatalf("the competing requests %d and %d both succeeded, want exactly one success; the request is %+v", winner, i, want(i))
+			a.t.Fatalf(
+				"the competing requests %d and %d both succeeded, want exactly one success; the request is %+v",
+				winner,
+				i,
+				want(i),
+			)
 		default:
 			winner = i
 		}
@@ -112,16 +127,30 @@ func (a *arena) none(what, sql string) {
 		a.t.Fatal(err)
 	}
 	if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
-		a.t.Errorf("rows that violate the invariant %s: got %v, error %v; want no rows and no error", what, found, err)
+		a.t.Errorf(
+			"rows that violate the invariant %s: got %v, error %v; want no rows and no error",
+			what,
+			found,
+			err,
+		)
 	}
 }
 
 // checkInvariants checks the conditions that hold in every database with allocations.
 func (a *arena) checkInvariants() {
 	a.t.Helper()
-	a.none("consumers without allocations", `select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`)
-	a.none("allocations without a consumer", `select consumer_id::text from allocation a where not exists (select from consumer where id = a.consumer_id)`)
-	a.none("inventories whose usage is not the sum of their allocations", `select 'wrong' where (`+storetest.CountWrongUsage+`) > 0`)
+	a.none(
+		"consumers without allocations",
+		`select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`,
+	)
+	a.none(
+		"allocations without a consumer",
+		`select consumer_id::text from allocation a where not exists (select from consumer where id = a.consumer_id)`,
+	)
+	a.none(
+		"inventories whose usage is not the sum of their allocations",
+		`select 'wrong' where (`+storetest.CountWrongUsage+`) > 0`,
+	)
 	a.none("inventories from which too much is taken", `
 		select format('%s of %s', sum(a.amount), i.total)
 		from inventory i

@@ -13,13 +13,16 @@ import (
 
 // Candidates configures the search for allocation candidates.
 type Candidates struct {
-	Max        int  // upper bound of every request's limit; 0 means none
-	DepthFirst bool // list all candidates of a provider tree before the next tree; otherwise list one candidate of each tree in turn
-	Random     bool // return candidates of a random choice of trees, and a random choice of providers in each tree
+	Max int // upper bound of every request's limit; 0 means none
+	// list all candidates of a provider tree before the next tree; otherwise list one candidate of each tree
+	// in turn
+	DepthFirst bool
+	// return candidates of a random choice of trees, and a random choice of providers in each tree
+	Random bool
 }
 
-// searchBounds returns the limits of a search: the configured limits and the limit in the request. The value 0 means that a search has no
-// limit.
+// searchBounds returns the limits of a search: the configured limits and the limit in the request. The value
+// 0 means that a search has no limit.
 func (s Candidates) searchBounds(limit int) inventory.SearchLimits {
 	b := inventory.SearchLimits{Candidates: limit, DepthFirst: s.DepthFirst}
 	if s.Max > 0 && (limit == 0 || limit > s.Max) {
@@ -39,14 +42,18 @@ func (h *handler) listCandidates(c *call) (int, any, error) {
 	query.Limits = h.candidates.searchBounds(query.Limits.Candidates)
 	found, err := h.store.Candidates(c.Context(), query)
 	if err != nil {
-		return 0, nil, prefixMessage(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
+		return 0, nil, prefixMessage(
+			err,
+			"Invalid resource class in resources parameter: ",
+			inventory.UnknownClass,
+		)
 	}
 	c.setLastModified(time.Time{})
 	return http.StatusOK, c.candidates(found), nil
 }
 
-// candidates writes the search result as JSON text. candidates does not use encoding/json, because the response may be large, and because
-// the UUIDs, names, suffixes and numbers in the response need no escaping.
+// candidates writes the search result as JSON text. candidates does not use encoding/json, because the
+// response may be large, and because the UUIDs, names, suffixes and numbers in the response need no escaping.
 func (c *call) candidates(f *inventory.SearchResult) []byte {
 	described := f.SummarizedProviders()
 	b := append([]byte(nil), `{"allocation_requests":[`...)
@@ -66,8 +73,8 @@ func (c *call) candidates(f *inventory.SearchResult) []byte {
 	return append(b, `}}`...)
 }
 
-// grow reserves memory for the other elements of a JSON list after the first element is written. grow assumes that the other elements are
-// about as long as the first element.
+// grow reserves memory for the other elements of a JSON list after the first element is written. grow assumes
+// that the other elements are about as long as the first element.
 func grow(b []byte, i, length, count int) []byte {
 	if i > 0 {
 		return b
@@ -89,7 +96,12 @@ func quoted(b []byte, name string) []byte {
 	return append(b, '"')
 }
 
-func (c *call) request(b []byte, f *inventory.SearchResult, candidate inventory.Candidate, portions []inventory.CandidateAllocation) []byte {
+func (c *call) request(
+	b []byte,
+	f *inventory.SearchResult,
+	candidate inventory.Candidate,
+	portions []inventory.CandidateAllocation,
+) []byte {
 	if c.v < 12 {
 		b = append(b, `{"allocations":[`...)
 		for i, p := range portions {

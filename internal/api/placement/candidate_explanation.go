@@ -22,8 +22,8 @@ type examinedView struct {
 	Cut       bool `json:"cut"` // there are more trees than the search has examined
 }
 
-// groupView explains one part of the query that one provider must serve: a resource class of the group without a suffix, or a group with a
-// suffix.
+// groupView explains one part of the query that one provider must serve: a resource class of the group
+// without a suffix, or a group with a suffix.
 type groupView struct {
 	Suffix        string           `json:"suffix"`
 	Resources     map[string]int64 `json:"resources"`
@@ -54,8 +54,9 @@ type candidatesView struct {
 	Cut      bool `json:"cut"`      // there are more candidates than returned
 }
 
-// ExplainCandidates returns a handler that explains a query of GET /allocation_candidates at the newest microversion: which filter removed
-// how many providers and trees, and whether the list of candidates was cut.
+// ExplainCandidates returns a handler that explains a query of GET /allocation_candidates at the newest
+// microversion: which filter removed how many providers and trees, and whether the list of candidates was
+// cut.
 func ExplainCandidates(s *inventorystore.Store, limits Candidates) osapi.Handler {
 	h := &handler{store: s, candidates: limits}
 	return func(r *http.Request) (int, any, error) {
@@ -74,7 +75,9 @@ func (h *handler) explainCandidates(c *call) (v explanationView, err error) {
 	if err != nil {
 		return v, err
 	}
-	query.AllClasses, query.WithTraits, query.Limits = false, false, h.candidates.searchBounds(query.Limits.Candidates)
+	query.AllClasses, query.WithTraits, query.Limits = false, false, h.candidates.searchBounds(
+		query.Limits.Candidates,
+	)
 	limit := query.Limits.Candidates
 	if limit > 0 {
 		query.Limits.Candidates++ // one more candidate shows whether the list is cut
@@ -83,14 +86,28 @@ func (h *handler) explainCandidates(c *call) (v explanationView, err error) {
 	if err != nil {
 		return v, err
 	}
-	v = explanationView{Examined: examinedView{e.Trees, e.Providers, e.Cut}, Groups: []groupView{}, Trees: removals(e.Combination, names),
-		Candidates: candidatesView{Trees: e.CandidateTrees, Returned: len(found.Candidates), Cut: found.Bounded}}
+	v = explanationView{
+		Examined: examinedView{e.Trees, e.Providers, e.Cut},
+		Groups:   []groupView{},
+		Trees:    removals(e.Combination, names),
+		Candidates: candidatesView{
+			Trees:    e.CandidateTrees,
+			Returned: len(found.Candidates),
+			Cut:      found.Bounded,
+		},
+	}
 	if limit > 0 {
 		v.Candidates.Limit, v.Candidates.Returned = &limit, min(len(found.Candidates), limit)
 		v.Candidates.Cut = found.Bounded || len(found.Candidates) > limit
 	}
 	for _, s := range e.Slots {
-		group := groupView{Suffix: s.Suffix, Resources: map[string]int64{}, Filters: removals(s.Removals, names), ProvidersLeft: s.Providers, TreesLeft: s.Trees}
+		group := groupView{
+			Suffix:        s.Suffix,
+			Resources:     map[string]int64{},
+			Filters:       removals(s.Removals, names),
+			ProvidersLeft: s.Providers,
+			TreesLeft:     s.Trees,
+		}
 		for _, r := range s.Resources {
 			group.Resources[r.Class] = r.Amount
 		}
@@ -102,9 +119,17 @@ func (h *handler) explainCandidates(c *call) (v explanationView, err error) {
 func removals(all []inventory.Removal, names map[string]string) []removalView {
 	views := []removalView{}
 	for _, r := range all {
-		view := removalView{Filter: r.Filter, Providers: r.Providers, Trees: r.Trees, Examples: []exampleView{}}
+		view := removalView{
+			Filter:    r.Filter,
+			Providers: r.Providers,
+			Trees:     r.Trees,
+			Examples:  []exampleView{},
+		}
 		for _, example := range r.Examples {
-			view.Examples = append(view.Examples, exampleView{example.UUID, names[example.UUID], example.Reason})
+			view.Examples = append(
+				view.Examples,
+				exampleView{example.UUID, names[example.UUID], example.Reason},
+			)
 		}
 		views = append(views, view)
 	}

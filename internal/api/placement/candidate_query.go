@@ -21,12 +21,12 @@ const (
 	queryMissingValue = "placement.query.missing_value"
 )
 
-// maxGroups is the maximum number of groups in a query. maxGroups is necessary because the memory of a search grows with the number of
-// groups in the query and the number of providers.
+// maxGroups is the maximum number of groups in a query. maxGroups is necessary because the memory of a search
+// grows with the number of groups in the query and the number of providers.
 const maxGroups = 128
 
-// groupParameters contains the query parameters that may have a group suffix, with the first microversion of each parameter. The
-// parameters stand in the order in which error messages list them.
+// groupParameters contains the query parameters that may have a group suffix, with the first microversion of
+// each parameter. The parameters stand in the order in which error messages list them.
 var groupParameters = []struct {
 	name string
 	from int
@@ -66,15 +66,22 @@ func (c *call) candidateQuery() (q inventory.CandidateQuery, err error) {
 	}
 	named := slices.DeleteFunc(slices.Clone(suffixes), func(suffix string) bool { return suffix == "" })
 	if len(named) > 1 && !values.Has("group_policy") {
-		return q, badQuery(`The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.`)
+		return q, badQuery(
+			`The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.`,
+		)
 	}
 	return q, nil
 }
 
-// checkCandidateParameters checks the names of the parameters, as the schema that Placement has for the microversion does. It returns the
-// suffixes of the groups.
+// checkCandidateParameters checks the names of the parameters, as the schema that Placement has for the
+// microversion does. It returns the suffixes of the groups.
 func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, err error) {
-	known := map[string]int{"limit": 16, "group_policy": 25, "root_required": 35, "same_subtree": 36}
+	known := map[string]int{
+		"limit":         16,
+		"group_policy":  25,
+		"root_required": 35,
+		"same_subtree":  36,
+	}
 	found := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if from, ok := known[name]; ok && c.v >= from {
@@ -87,7 +94,9 @@ func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, e
 		found[suffix] = true
 	}
 	if c.v < 25 && !values.Has("resources") {
-		return nil, badQuery(invalidQuery + "'resources' is a required property Failed validating 'required' in schema")
+		return nil, badQuery(
+			invalidQuery + "'resources' is a required property Failed validating 'required' in schema",
+		)
 	}
 	for _, limit := range values["limit"] {
 		if m := limitForm.check(limit).below("properties", "limit"); m != nil {
@@ -96,14 +105,18 @@ func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, e
 	}
 	for _, policy := range values["group_policy"] {
 		if policy != "none" && policy != "isolate" {
-			return nil, badQuery(invalidQuery+"%s is not one of ['none', 'isolate'] Failed validating 'enum' in schema"+
-				"['properties']['group_policy']", repr(policy))
+			return nil, badQuery(
+				invalidQuery+"%s is not one of ['none', 'isolate'] Failed validating 'enum' in schema"+
+					"['properties']['group_policy']",
+				repr(policy),
+			)
 		}
 	}
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// groupSuffix returns the suffix of a group parameter. For a parameter that is not a group parameter, the result `ok` is false.
+// groupSuffix returns the suffix of a group parameter. For a parameter that is not a group parameter, the
+// result `ok` is false.
 func (c *call) groupSuffix(name string) (suffix string, ok bool) {
 	for _, p := range groupParameters {
 		suffix, ok := strings.CutPrefix(name, p.name)
@@ -136,21 +149,33 @@ func (c *call) unexpected(name string) error {
 			forms = append(forms, "'^"+p.name+suffixPattern+"$'")
 		}
 	}
-	return badQuery(invalidQuery+"%s does not match any of the regexes: %s Failed validating 'additionalProperties' in schema",
-		repr(name), strings.Join(forms, ", "))
+	return badQuery(
+		invalidQuery+"%s does not match any of the regexes: %s Failed validating 'additionalProperties' in schema",
+		repr(name),
+		strings.Join(forms, ", "),
+	)
 }
 
-// readGlobalParameters reads the parameters that apply to all groups. If the query contains the parameter limit or group_policy more than
-// once, berth uses the first value, as Placement does.
+// readGlobalParameters reads the parameters that apply to all groups. If the query contains the parameter
+// limit or group_policy more than once, berth uses the first value, as Placement does.
 func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQuery, err error) {
-	q = inventory.CandidateQuery{SingleProviders: c.v < 29, AllClasses: c.v >= 27, WithTraits: c.v >= 17, GroupPolicyIsolate: values.Get("group_policy") == "isolate"}
+	q = inventory.CandidateQuery{
+		SingleProviders:    c.v < 29,
+		AllClasses:         c.v >= 27,
+		WithTraits:         c.v >= 17,
+		GroupPolicyIsolate: values.Get("group_policy") == "isolate",
+	}
 	if values.Has("limit") {
 		if q.Limits.Candidates, err = strconv.Atoi(values.Get("limit")); err != nil {
 			q.Limits.Candidates = 0 // a limit that does not fit into an int means no limit
 		}
 	}
 	if roots := values["root_required"]; len(roots) > 1 {
-		return q, osapi.Fault(http.StatusBadRequest, queryDuplicateKey, "Query parameter 'root_required' may be specified only once.")
+		return q, osapi.Fault(
+			http.StatusBadRequest,
+			queryDuplicateKey,
+			"Query parameter 'root_required' may be specified only once.",
+		)
 	} else if len(roots) == 1 {
 		if q.RootTraits, err = parseTraits(roots[0], true, false); err != nil {
 			return q, err
@@ -179,7 +204,10 @@ func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQue
 func conflictingTraits(r inventory.Rule) []string {
 	var conflicting []string
 	for _, alternatives := range r.Required {
-		if !slices.ContainsFunc(alternatives, func(name string) bool { return !slices.Contains(r.Forbidden, name) }) {
+		if !slices.ContainsFunc(
+			alternatives,
+			func(name string) bool { return !slices.Contains(r.Forbidden, name) },
+		) {
 			conflicting = append(conflicting, alternatives...)
 		}
 	}
@@ -190,7 +218,8 @@ func conflictingTraits(r inventory.Rule) []string {
 // readGroup reads the parameters of the group with the given suffix.
 func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, err error) {
 	g.Suffix = suffix
-	for _, resources := range values["resources"+suffix] { // the last one counts, but Placement refuses a query with any malformed one
+	// the last one counts, but Placement refuses a query with any malformed one
+	for _, resources := range values["resources"+suffix] {
 		if g.Resources, err = parseResources(resources); err != nil {
 			return g, err
 		}
@@ -205,7 +234,10 @@ func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, e
 	}
 	for _, tree := range values["in_tree"+suffix] {
 		if g.InTree = strings.TrimSpace(tree); !isUUID(g.InTree) {
-			return g, badQuery(invalidQuery+"Expected 'in_tree' parameter to be a format of uuid. Got: %s", g.InTree)
+			return g, badQuery(
+				invalidQuery+"Expected 'in_tree' parameter to be a format of uuid. Got: %s",
+				g.InTree,
+			)
 		}
 	}
 	return g, nil
@@ -227,13 +259,16 @@ func (c *call) checkGroups(q inventory.CandidateQuery) error {
 		}
 	}
 	if len(found) > 0 {
-		return badQuery("Conflicting required and forbidden traits found in the following traits keys: %s", strings.Join(found, ", "))
+		return badQuery(
+			"Conflicting required and forbidden traits found in the following traits keys: %s",
+			strings.Join(found, ", "),
+		)
 	}
 	return nil
 }
 
-// refuseGroupsWithoutResources returns an error if the query has no group, or if a group has no resources. Microversions before 1.36
-// require resources in each group.
+// refuseGroupsWithoutResources returns an error if the query has no group, or if a group has no resources.
+// Microversions before 1.36 require resources in each group.
 func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	var traits, aggregates []string
 	empty := false
@@ -253,19 +288,23 @@ func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	case len(groups) == 0:
 		return badQuery("At least one request group (`resources` or `resources{$S}`) is required.")
 	case len(traits) > 0:
-		return badQuery("All traits parameters must be associated with resources.  Found the following orphaned traits keys: %s",
-			strings.Join(traits, ", "))
+		return badQuery(
+			"All traits parameters must be associated with resources.  Found the following orphaned traits keys: %s",
+			strings.Join(traits, ", "),
+		)
 	case len(aggregates) > 0:
-		return badQuery("All member_of parameters must be associated with resources. Found the following orphaned member_of keys: %s",
-			strings.Join(aggregates, ", "))
+		return badQuery(
+			"All member_of parameters must be associated with resources. Found the following orphaned member_of keys: %s",
+			strings.Join(aggregates, ", "),
+		)
 	case empty:
 		return badQuery("All request groups must specify resources.")
 	}
 	return nil
 }
 
-// checkSubtrees checks three rules that apply since microversion 1.36: at least one group has resources, only groups in same_subtree may
-// lack resources, and same_subtree names only existing groups.
+// checkSubtrees checks three rules that apply since microversion 1.36: at least one group has resources, only
+// groups in same_subtree may lack resources, and same_subtree names only existing groups.
 func checkSubtrees(q inventory.CandidateQuery) error {
 	var empty, unknown []any
 	some := false
@@ -273,7 +312,10 @@ func checkSubtrees(q inventory.CandidateQuery) error {
 	for _, g := range q.Groups {
 		groups[g.Suffix] = true
 		some = some || len(g.Resources) > 0
-		named := slices.ContainsFunc(q.SameSubtrees, func(suffixes []string) bool { return slices.Contains(suffixes, g.Suffix) })
+		named := slices.ContainsFunc(
+			q.SameSubtrees,
+			func(suffixes []string) bool { return slices.Contains(suffixes, g.Suffix) },
+		)
 		if len(g.Resources) == 0 && !named {
 			empty = append(empty, g.Suffix)
 		}
@@ -285,12 +327,26 @@ func checkSubtrees(q inventory.CandidateQuery) error {
 	}
 	switch {
 	case !some:
-		return osapi.Fault(http.StatusBadRequest, queryMissingValue, "There must be at least one resources or resources[$S] parameter.")
+		return osapi.Fault(
+			http.StatusBadRequest,
+			queryMissingValue,
+			"There must be at least one resources or resources[$S] parameter.",
+		)
 	case len(empty) > 0:
-		return osapi.Fault(http.StatusBadRequest, queryBadValue, "Resourceless suffixed group request should be specified in "+
-			"`same_subtree` query param: bad group(s) - %s", repr(empty))
+		return osapi.Fault(
+			http.StatusBadRequest,
+			queryBadValue,
+			"Resourceless suffixed group request should be specified in "+
+				"`same_subtree` query param: bad group(s) - %s",
+			repr(empty),
+		)
 	case len(unknown) > 0:
-		return osapi.Fault(http.StatusBadRequest, queryBadValue, "Real suffixes should be specified in `same_subtree`: %s", repr(unknown))
+		return osapi.Fault(
+			http.StatusBadRequest,
+			queryBadValue,
+			"Real suffixes should be specified in `same_subtree`: %s",
+			repr(unknown),
+		)
 	}
 	return nil
 }

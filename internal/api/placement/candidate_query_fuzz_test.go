@@ -45,20 +45,48 @@ func FuzzCandidateQuery(f *testing.F) {
 			suffixes = append(suffixes, g.Suffix)
 			checkNames(t, raw, g.Resources, g.Traits, g.Aggregates)
 			if g.InTree != "" && !isUUID(g.InTree) || len(g.Resources) == 0 && c.v < 36 {
-				t.Errorf("query %q at microversion 1.%d: want only valid groups, got the invalid group %+v", raw, c.v, g)
+				t.Errorf(
+					"query %q at microversion 1.%d: want only valid groups, got the invalid group %+v",
+					raw,
+					c.v,
+					g,
+				)
 			}
 		}
-		if len(slices.Compact(slices.Sorted(slices.Values(suffixes)))) != len(suffixes) || len(q.ClassNames()) == 0 ||
-			c.v < 25 && len(suffixes) > 1 || q.Limits.Candidates < 0 {
-			t.Errorf("query %q at microversion 1.%d: want a valid search or an error, got the invalid search %+v", raw, c.v, q)
+		if len(slices.Compact(slices.Sorted(slices.Values(suffixes)))) != len(suffixes) ||
+			len(q.ClassNames()) == 0 ||
+			c.v < 25 && len(suffixes) > 1 ||
+			q.Limits.Candidates < 0 {
+			t.Errorf(
+				"query %q at microversion 1.%d: want a valid search or an error, got the invalid search %+v",
+				raw,
+				c.v,
+				q,
+			)
 		}
 		for _, suffix := range slices.Concat(q.SameSubtrees...) {
 			if suffix == "" || !slices.Contains(suffixes, suffix) {
-				t.Errorf("query %q at microversion 1.%d: want only known groups in same_subtree, got the unknown group %q", raw, c.v, suffix)
+				t.Errorf(
+					"query %q at microversion 1.%d: want only known groups in same_subtree, got the unknown group %q",
+					raw,
+					c.v,
+					suffix,
+				)
 			}
 		}
 		search := inventory.NewSearch(q)
-		search.SearchTree(inventory.NewTree([]*inventory.Node{{UUID: id, Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(8)}}}}))
+		search.SearchTree(
+			inventory.NewTree(
+				[]*inventory.Node{
+					{
+						UUID: id,
+						Inventories: []*inventory.NodeInventory{
+							{Class: "VCPU", Inventory: inventory.NewInventory(8)},
+						},
+					},
+				},
+			),
+		)
 		for search.Continue() {
 		}
 		c.candidates(search.Result())
@@ -84,7 +112,10 @@ func checkNames(t *testing.T, raw string, resources map[string]int64, traits, ag
 	}
 	for _, alternatives := range append(traits.Required, aggregates.Required...) {
 		if len(alternatives) == 0 {
-			t.Errorf("query %q: want at least one alternative in each required set, got a set without alternatives", raw)
+			t.Errorf(
+				"query %q: want at least one alternative in each required set, got a set without alternatives",
+				raw,
+			)
 		}
 	}
 }

@@ -131,6 +131,20 @@ func TestQuery_ErrorMessages(t *testing.T) {
 			}
 		})
 	}
-	s.want(200, `"allocation_requests":[`, "1.39", "GET", candidates+manyGroups(127)+"group_policy=none&limit=3", "")
-	s.want(200, `"allocation_requests":[]`, "1.39", "GET", candidates+"resources=VCPU:"+url.QueryEscape(strings.Repeat("9", 400)), "")
+	s.want(
+		200,
+		`"allocation_requests":[`,
+		"1.39",
+		"GET",
+		candidates+manyGroups(127)+"group_policy=none&limit=3",
+		"",
+	)
+	s.want(
+		200,
+		`"allocation_requests":[]`,
+		"1.39",
+		"GET",
+		candidates+"resources=VCPU:"+url.QueryEscape(strings.Repeat("9", 400)),
+		"",
+	)
 }

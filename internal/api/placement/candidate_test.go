@@ -18,9 +18,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// site is a test deployment with three compute nodes. The first compute node of the test deployment has two NUMA cells and a network card
-// below each cell. The second compute node of the test deployment has one NUMA cell. The first and the second compute node share a disk
-// pool; the third compute node does not use this pool.
+// site is a test deployment with three compute nodes. The first compute node of the test deployment has two
+// NUMA cells and a network card below each cell. The second compute node of the test deployment has one NUMA
+// cell. The first and the second compute node share a disk pool; the third compute node does not use this
+// pool.
 type site struct {
 	*client
 	store *store.Store
@@ -48,8 +49,13 @@ func newSite(t *testing.T) *site {
 	s.add("n2", "", `{"MEMORY_MB":{"total":2000}}`, nil, rack)
 	s.add("n2c0", "n2", `{"VCPU":{"total":8}}`, []string{"HW_NUMA_ROOT"})
 	s.add("pool", "", `{"DISK_GB":{"total":100}}`, []string{"MISC_SHARES_VIA_AGGREGATE"}, rack)
-	s.add("alone", "", `{"VCPU":{"total":1},"MEMORY_MB":{"total":100},"DISK_GB":{"total":10,"reserved":1,"allocation_ratio":1.55}}`,
-		[]string{"COMPUTE_NODE", "CUSTOM_FAST"}, zone)
+	s.add(
+		"alone",
+		"",
+		`{"VCPU":{"total":1},"MEMORY_MB":{"total":100},"DISK_GB":{"total":10,"reserved":1,"allocation_ratio":1.55}}`,
+		[]string{"COMPUTE_NODE", "CUSTOM_FAST"},
+		zone,
+	)
 	return s
 }
 
@@ -60,7 +66,14 @@ func (s *site) add(name, parent, stock string, traits []string, aggregates ...st
 		under = fmt.Sprintf(`,"parent_provider_uuid":%q`, s.ids[parent])
 	}
 	s.ids[name] = id
-	s.want(200, id, "1.39", "POST", "/resource_providers", fmt.Sprintf(`{"name":%q,"uuid":%q%s}`, name, id, under))
+	s.want(
+		200,
+		id,
+		"1.39",
+		"POST",
+		"/resource_providers",
+		fmt.Sprintf(`{"name":%q,"uuid":%q%s}`, name, id, under),
+	)
 	s.stock(id, stock)
 	raw, _ := json.Marshal(append([]string{}, traits...))
 	s.want(200, "", "1.39", "PUT", "/resource_providers/"+id+"/traits",
@@ -85,8 +98,9 @@ func (s *site) query(q string) string {
 	return strings.NewReplacer("{rack}", rack, "{zone}", zone, "{nowhere}", nowhere, "!", "%21").Replace(q)
 }
 
-// candidates requests allocation candidates. candidates returns each allocation candidate as a text of sorted items provider:CLASS=n. If
-// the responses of the microversion contain mappings, the text also contains the mappings of the candidate.
+// candidates requests allocation candidates. candidates returns each allocation candidate as a text of sorted
+// items provider:CLASS=n. If the responses of the microversion contain mappings, the text also contains the
+// mappings of the candidate.
 func (s *site) candidates(version, query string) []string {
 	s.t.Helper()
 	raw := s.named(s.want(200, "", version, "GET", "/allocation_candidates?"+s.query(query), "").raw)
@@ -105,7 +119,11 @@ func (s *site) candidates(version, query string) []string {
 		var parts []string
 		for provider, a := range r.Allocations {
 			if answer.Summaries[provider] == nil {
-				s.t.Errorf("query %s: want provider %s in provider_summaries, but it is missing", query, provider)
+				s.t.Errorf(
+					"query %s: want provider %s in provider_summaries, but it is missing",
+					query,
+					provider,
+				)
 			}
 			for class, n := range a.Resources {
 				parts = append(parts, fmt.Sprintf("%s:%s=%d", provider, class, n))
@@ -185,10 +203,21 @@ func TestCandidates_EveryKindOfGroup(t *testing.T) {
 			}
 		})
 	}
-	for limit, want := range map[string]int{"1": 1, "3": 3, "4": 4, "1000": 4, "99999999999999999999999": 4, "1&limit=3": 1} {
+	for limit, want := range map[string]int{
+		"1":                       1,
+		"3":                       3,
+		"4":                       4,
+		"1000":                    4,
+		"99999999999999999999999": 4,
+		"1&limit=3":               1,
+	} {
 		t.Run(limit, func(t *testing.T) {
 			if got := s.candidates("1.29", "resources=VCPU:1,MEMORY_MB:10&limit="+limit); len(got) != want {
-				t.Errorf("allocation candidates with limit %s: got %v, want as many as in the test case", limit, got)
+				t.Errorf(
+					"allocation candidates with limit %s: got %v, want as many as in the test case",
+					limit,
+					got,
+				)
 			}
 		})
 	}
@@ -198,9 +227,27 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	holder := uuid.NewString()
-	s.want(204, "", "1.28", "PUT", "/allocations/"+holder, fmt.Sprintf(`{"allocations":{%q:{"resources":{"DISK_GB":3}}},`+
-		`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["alone"]))
-	usedUp := s.named(s.want(200, "", "1.29", "GET", "/allocation_candidates?resources=DISK_GB:11&in_tree="+s.ids["alone"], "", "OpenStack-API-Version", "placement 1.31").raw)
+	s.want(
+		204,
+		"",
+		"1.28",
+		"PUT",
+		"/allocations/"+holder,
+		fmt.Sprintf(`{"allocations":{%q:{"resources":{"DISK_GB":3}}},`+
+			`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["alone"]),
+	)
+	usedUp := s.named(
+		s.want(
+			200,
+			"",
+			"1.29",
+			"GET",
+			"/allocation_candidates?resources=DISK_GB:11&in_tree="+s.ids["alone"],
+			"",
+			"OpenStack-API-Version",
+			"placement 1.31",
+		).raw,
+	)
 	if usedUp != `{"allocation_requests":[],"provider_summaries":{}}` {
 		t.Errorf("candidates for more disk than is left: got %s, want none", usedUp)
 	}
@@ -227,23 +274,55 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 			if err := json.Unmarshal([]byte(s.named(a.raw)), &a.body); err != nil {
 				t.Fatal(err)
 			}
-			s.same(a, `{"allocation_requests":[`+tc.requests+`],"provider_summaries":{"alone":{`+tc.summary+`}}}`)
+			s.same(
+				a,
+				`{"allocation_requests":[`+tc.requests+`],"provider_summaries":{"alone":{`+tc.summary+`}}}`,
+			)
 		})
 	}
 	early := s.want(200, "", "1.10", "GET", "/allocation_candidates?resources=DISK_GB:101", "")
-	if early.raw != `{"allocation_requests":[],"provider_summaries":{}}` || early.header.Get("Last-Modified") != "" {
-		t.Errorf("candidates at microversion 1.10 for more disk than exists: got %s, want no candidates and no Last-Modified header", early.raw)
+	if early.raw != `{"allocation_requests":[],"provider_summaries":{}}` ||
+		early.header.Get("Last-Modified") != "" {
+		t.Errorf(
+			"candidates at microversion 1.10 for more disk than exists: got %s, want no candidates and no Last-Modified header",
+			early.raw,
+		)
 	}
 	list := s.named(s.want(200, "", "1.11", "GET", "/allocation_candidates?resources=DISK_GB:10", "").raw)
-	if !strings.Contains(list, `{"allocations":[{"resource_provider":{"uuid":"alone"},"resources":{"DISK_GB":10}}]}`) ||
+	if !strings.Contains(
+		list,
+		`{"allocations":[{"resource_provider":{"uuid":"alone"},"resources":{"DISK_GB":10}}]}`,
+	) ||
 		!strings.Contains(list, `"alone":{"resources":{"DISK_GB":{"capacity":13,"used":3}}}`) {
-		t.Errorf("candidates at microversion 1.11: got %s, want 10 GB of the separate node, and its capacity 13 and its usage 3", list)
+		t.Errorf(
+			"candidates at microversion 1.11: got %s, want 10 GB of the separate node, and its capacity 13 and its usage 3",
+			list,
+		)
 	}
-	if h := s.want(200, "", "1.15", "GET", "/allocation_candidates?resources=VCPU:1", "").header; h.Get("Last-Modified") == "" || h.Get("Cache-Control") != "no-cache" {
+	if h := s.want(200, "", "1.15", "GET", "/allocation_candidates?resources=VCPU:1", "").header; h.Get(
+		"Last-Modified",
+	) == "" ||
+		h.Get("Cache-Control") != "no-cache" {
 		t.Errorf("headers at microversion 1.15: got %v, want Last-Modified and Cache-Control no-cache", h)
 	}
-	s.want(404, "The resource could not be found.", "1.9", "GET", "/allocation_candidates?resources=VCPU:1", "")
-	s.want(403, "placement:allocation_candidates:list", "1.10", "GET", "/allocation_candidates", "", "X-Auth-Token", "u:p")
+	s.want(
+		404,
+		"The resource could not be found.",
+		"1.9",
+		"GET",
+		"/allocation_candidates?resources=VCPU:1",
+		"",
+	)
+	s.want(
+		403,
+		"placement:allocation_candidates:list",
+		"1.10",
+		"GET",
+		"/allocation_candidates",
+		"",
+		"X-Auth-Token",
+		"u:p",
+	)
 }
 
 func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
@@ -271,8 +350,20 @@ func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
 			}
 		})
 	}
-	raw := s.named(s.want(200, "", "1.29", "GET", "/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "").raw)
-	if !strings.Contains(raw, `"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`) {
+	raw := s.named(
+		s.want(
+			200,
+			"",
+			"1.29",
+			"GET",
+			"/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST",
+			"",
+		).raw,
+	)
+	if !strings.Contains(
+		raw,
+		`"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`,
+	) {
 		t.Errorf("summary of provider n1f0: got %s, want its resources, traits, parent and root", raw)
 	}
 }
@@ -285,7 +376,16 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := func(set placement.Candidates) *site {
-		server := httptest.NewServer(placement.New(placement.Options{Store: s.store.Inventory, Identity: identity.Noauth{}, Policy: rules, Candidates: set}))
+		server := httptest.NewServer(
+			placement.New(
+				placement.Options{
+					Store:      s.store.Inventory,
+					Identity:   identity.Noauth{},
+					Policy:     rules,
+					Candidates: set,
+				},
+			),
+		)
 		t.Cleanup(server.Close)
 		c := *s.client
 		c.url = server.URL + placement.Prefix
@@ -298,10 +398,16 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 	if got := with(placement.Candidates{Max: 2}).candidates("1.29", all+"&limit=1"); len(got) != 1 {
 		t.Errorf("candidates with a maximum of 2 and limit 1: got %v, want 1", got)
 	}
-	if got := with(placement.Candidates{DepthFirst: true}).candidates("1.29", all+"&limit=2"); !slices.Equal(got, []string{"n1c0:VCPU=1", "n1c1:VCPU=1"}) {
+	if got := with(placement.Candidates{DepthFirst: true}).candidates("1.29", all+"&limit=2"); !slices.Equal(
+		got,
+		[]string{"n1c0:VCPU=1", "n1c1:VCPU=1"},
+	) {
 		t.Errorf("candidates of a depth-first search: got %v, want both cells of the first node", got)
 	}
-	if got := s.candidates("1.29", all+"&limit=2"); !slices.Equal(got, []string{"n1c0:VCPU=1", "n2c0:VCPU=1"}) {
+	if got := s.candidates("1.29", all+"&limit=2"); !slices.Equal(
+		got,
+		[]string{"n1c0:VCPU=1", "n2c0:VCPU=1"},
+	) {
 		t.Errorf("candidates of a breadth-first search: got %v, want one cell of each node", got)
 	}
 	random, seen := with(placement.Candidates{Random: true}), map[string]bool{}

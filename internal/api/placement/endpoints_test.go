@@ -11,10 +11,25 @@ func TestRouting_LongAndOddPaths(t *testing.T) {
 	c := serve(t)
 	long := strings.Repeat("x", 8000)
 	for path, status := range map[string]int{
-		"/resource_providers/" + long: 404, "/" + long: 404, "/resource_providers?name=" + long: 200, "/resource_providers?" + long + "=1": 400, "/traits/" + long: 404,
-		"/usages?project_id=" + long: 400, "/traits?name=startswith:" + long: 200, "/allocations/" + long: 200, "/resource_classes/" + long: 404,
-		"/resource_providers/%2e%2e": 404, "/resource_providers/..%2f": 404, "/resource_providers//": 404, "//resource_providers": 404, "/resource_providers%2f": 404, "/traits?%": 400,
-		"/traits?a;b": 400, "/resource_providers/'; drop table provider; --/usages": 404, "/allocations/%E2%98%83": 200, "/allocations/%F0%9F%92%A9%00": 404,
+		"/resource_providers/" + long:                           404,
+		"/" + long:                                              404,
+		"/resource_providers?name=" + long:                      200,
+		"/resource_providers?" + long + "=1":                    400,
+		"/traits/" + long:                                       404,
+		"/usages?project_id=" + long:                            400,
+		"/traits?name=startswith:" + long:                       200,
+		"/allocations/" + long:                                  200,
+		"/resource_classes/" + long:                             404,
+		"/resource_providers/%2e%2e":                            404,
+		"/resource_providers/..%2f":                             404,
+		"/resource_providers//":                                 404,
+		"//resource_providers":                                  404,
+		"/resource_providers%2f":                                404,
+		"/traits?%":                                             400,
+		"/traits?a;b":                                           400,
+		"/resource_providers/'; drop table provider; --/usages": 404,
+		"/allocations/%E2%98%83":                                200,
+		"/allocations/%F0%9F%92%A9%00":                          404,
 	} {
 		t.Run(path, func(t *testing.T) {
 			c := c.in(t)
@@ -53,10 +68,12 @@ func TestRouting_OtherMethodsAreNotAllowed(t *testing.T) {
 			}
 			for _, version := range []string{"1.0", "1.39"} { // at the oldest and the newest microversion
 				a := c.want(405, "", version, method, fill(path), "", "X-Roles", "")
-				if got := a.header.Get("Allow"); got != strings.Join(allowed, ", ") || a.header.Get("Vary") == "" {
+				if got := a.header.Get("Allow"); got != strings.Join(allowed, ", ") ||
+					a.header.Get("Vary") == "" {
 					t.Errorf("%s %s at %s: got Allow %q, want %q", method, path, version, got, allowed)
 				}
-				if method != "HEAD" && !strings.Contains(a.raw, "The method "+method+" is not allowed for this resource.") {
+				if method != "HEAD" &&
+					!strings.Contains(a.raw, "The method "+method+" is not allowed for this resource.") {
 					t.Errorf("%s %s: got %s, want an error that names the method", method, path, a.raw)
 				}
 			}

@@ -40,8 +40,8 @@ func fault(status int, format string, args ...any) *osapi.Error {
 	return osapi.Fault(status, "", format, args...)
 }
 
-// translate converts a fault of package internal/inventory to an error response with an HTTP status and an error code. translate returns
-// other errors than inventory faults unchanged.
+// translate converts a fault of package internal/inventory to an error response with an HTTP status and an
+// error code. translate returns other errors than inventory faults unchanged.
 func translate(err error) error {
 	var p *inventory.Fault
 	if !errors.As(err, &p) {
@@ -69,8 +69,9 @@ func translate(err error) error {
 	return osapi.Fault(status, code, "%s", p.Message)
 }
 
-// prefixMessage puts a prefix before the message of an inventory fault if the fault has one of the given kinds. If the list of kinds is
-// empty, prefixMessage puts the prefix before the message of every inventory fault.
+// prefixMessage puts a prefix before the message of an inventory fault if the fault has one of the given
+// kinds. If the list of kinds is empty, prefixMessage puts the prefix before the message of every inventory
+// fault.
 func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
 	var p *inventory.Fault
 	if !errors.As(err, &p) {
@@ -87,8 +88,8 @@ func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
 	return err
 }
 
-// changeKind changes the kind of an inventory fault from `from` to `to`. If the error is not an inventory fault of the kind `from`,
-// changeKind returns the error unchanged.
+// changeKind changes the kind of an inventory fault from `from` to `to`. If the error is not an inventory
+// fault of the kind `from`, changeKind returns the error unchanged.
 func changeKind(err error, from, to inventory.Kind) error {
 	var p *inventory.Fault
 	if errors.As(err, &p) && p.Kind == from {
@@ -97,8 +98,8 @@ func changeKind(err error, from, to inventory.Kind) error {
 	return err
 }
 
-// explain returns the explanation of a status. The explanations of the statuses 406 and 415 contain the media type that berth refused or
-// requires.
+// explain returns the explanation of a status. The explanations of the statuses 406 and 415 contain the media
+// type that berth refused or requires.
 func explain(r *http.Request, status int) string {
 	const maxMediaType = 100 // maximum length of the name of a media type, in characters
 	media := mediaType(r)
@@ -113,7 +114,8 @@ func explain(r *http.Request, status int) string {
 	return fmt.Sprintf(explanations[status], text.Excerpt(media, maxMediaType))
 }
 
-// fail writes an error as JSON, HTML or plain text, depending on what the client accepts. A 401 is always JSON.
+// fail writes an error as JSON, HTML or plain text, depending on what the client accepts. A 401 is always
+// JSON.
 func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	title := http.StatusText(e.Status)
 	if e.Status == http.StatusUnauthorized {
@@ -127,15 +129,30 @@ func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	}
 	switch {
 	case accepts(r, "application", "json"):
-		osapi.WriteJSON(w, e.Status, map[string]any{"errors": []any{errorObject(r, e, title, explanation, message)}})
+		osapi.WriteJSON(
+			w,
+			e.Status,
+			map[string]any{"errors": []any{errorObject(r, e, title, explanation, message)}},
+		)
 	case accepts(r, "text", "html"):
 		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
-		osapi.WriteJSON(w, e.Status, fmt.Appendf(nil,
+		osapi.WriteJSON(w, e.Status, fmt.Appendf(
+			nil,
 			"<html>\n<head><title>%d %s</title></head>\n<body>\n<h1>%d %s</h1>\n%s<br /><br />\n%s\n</body>\n</html>",
-			e.Status, title, e.Status, title, html.EscapeString(explanation), html.EscapeString(message)))
+			e.Status,
+			title,
+			e.Status,
+			title,
+			html.EscapeString(explanation),
+			html.EscapeString(message),
+		))
 	default:
 		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-		osapi.WriteJSON(w, e.Status, fmt.Appendf(nil, "%d %s\n\n%s\n\n%s", e.Status, title, explanation, message))
+		osapi.WriteJSON(
+			w,
+			e.Status,
+			fmt.Appendf(nil, "%d %s\n\n%s\n\n%s", e.Status, title, explanation, message),
+		)
 	}
 }
 
@@ -150,7 +167,8 @@ func errorObject(r *http.Request, e *osapi.Error, title, explanation, message st
 		object["min_version"], object["max_version"] = "1.0", fmt.Sprintf("1.%d", newest)
 		return object
 	}
-	if minor, err := negotiate(r); err == nil && minor >= 23 { // the error may have occurred before the microversion was negotiated
+	if minor, err := negotiate(r); err == nil &&
+		minor >= 23 { // the error may have occurred before the microversion was negotiated
 		object["code"] = e.Type
 		if e.Type == "" {
 			object["code"] = undefinedCode

@@ -16,25 +16,59 @@ func TestError_FormatFollowsAccept(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for accept, want := range map[string]string{
-		"": "application/json", "*/*": "application/json", "application/json": "application/json", "application/*": "application/json", "text/html, application/json;q=0.1": "application/json",
-		"text/html": "text/html", "text/*": "text/html", "text/html,application/xhtml+xml": "text/html", "text/plain": "text/plain", "image/png": "text/plain", "application/json;q=0": "text/plain",
-		"nonsense": "application/json", ",,;;": "application/json",
+		"":                                  "application/json",
+		"*/*":                               "application/json",
+		"application/json":                  "application/json",
+		"application/*":                     "application/json",
+		"text/html, application/json;q=0.1": "application/json",
+		"text/html":                         "text/html",
+		"text/*":                            "text/html",
+		"text/html,application/xhtml+xml":   "text/html",
+		"text/plain":                        "text/plain",
+		"image/png":                         "text/plain",
+		"application/json;q=0":              "text/plain",
+		"nonsense":                          "application/json",
+		",,;;":                              "application/json",
 	} {
 		t.Run(accept, func(t *testing.T) {
 			c := c.in(t)
 			for path, status := range map[string]int{"/nowhere": 404, "/resource_providers/x": 404, "/resource_providers?x=1": 400} {
-				if status != 404 && want != "application/json" || path == "/resource_providers/x" && want != "application/json" {
+				if status != 404 && want != "application/json" ||
+					path == "/resource_providers/x" && want != "application/json" {
 					status = 406
 				}
 				a := c.want(status, strconv.Itoa(status), "1.39", "GET", path, "", "Accept", accept)
 				if got, _, _ := strings.Cut(a.header.Get("Content-Type"), ";"); got != want {
-					t.Errorf("GET %s with Accept %q: got Content-Type %q, want the one in the test case", path, accept, got)
+					t.Errorf(
+						"GET %s with Accept %q: got Content-Type %q, want the one in the test case",
+						path,
+						accept,
+						got,
+					)
 				}
 			}
 		})
 	}
-	c.want(406, "acceptable to your browser (content of type text/plain.", "1.39", "GET", "/traits", "", "Accept", "text/plain")
-	c.want(415, "The request media type text/plain is not supported by this server.", "1.39", "POST", "/resource_classes", "{}", "Content-Type", "text/plain")
+	c.want(
+		406,
+		"acceptable to your browser (content of type text/plain.",
+		"1.39",
+		"GET",
+		"/traits",
+		"",
+		"Accept",
+		"text/plain",
+	)
+	c.want(
+		415,
+		"The request media type text/plain is not supported by this server.",
+		"1.39",
+		"POST",
+		"/resource_classes",
+		"{}",
+		"Content-Type",
+		"text/plain",
+	)
 }
 
 // unavailableIdentity cannot check any credentials.
@@ -50,13 +84,27 @@ func TestError_EveryErrorHasACode(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	if code := c.want(400, "content-type header required when content-length > 0", "1.23", "POST", "/resource_providers", "x", "Content-Type", "").code(); code != "placement.undefined_code" {
-		t.Errorf("code of the error for a body without a Content-Type: got %v, want placement.undefined_code", code)
+		t.Errorf(
+			"code of the error for a body without a Content-Type: got %v, want placement.undefined_code",
+			code,
+		)
 	}
 	c = serveTo(t, unavailableIdentity{}, policy.Options{})
-	for version, want := range map[string]any{"1.22": nil, "1.23": "placement.undefined_code", "latest": "placement.undefined_code", "1.99": nil} {
+	for version, want := range map[string]any{
+		"1.22":   nil,
+		"1.23":   "placement.undefined_code",
+		"latest": "placement.undefined_code",
+		"1.99":   nil,
+	} {
 		a := c.want(503, "The identity service cannot be reached.", version, "GET", "/resource_providers", "")
 		if a.code() != want || a.header.Get("Retry-After") == "" {
-			t.Errorf("503 at microversion %s: got code %v and the headers %v, want code %v and Retry-After", version, a.code(), a.header, want)
+			t.Errorf(
+				"503 at microversion %s: got code %v and the headers %v, want code %v and Retry-After",
+				version,
+				a.code(),
+				a.header,
+				want,
+			)
 		}
 	}
 }
@@ -97,8 +145,12 @@ func TestError_FullBodies(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, "", tc.version, tc.method, tc.path, tc.body)
-			object := map[string]any{"status": float64(tc.status), "title": tc.title, "detail": tc.explanation + "\n\n " + tc.message + "  ",
-				"request_id": a.header.Get("X-OpenStack-Request-Id")}
+			object := map[string]any{
+				"status":     float64(tc.status),
+				"title":      tc.title,
+				"detail":     tc.explanation + "\n\n " + tc.message + "  ",
+				"request_id": a.header.Get("X-OpenStack-Request-Id"),
+			}
 			if tc.code != nil {
 				object["code"] = tc.code
 			}
@@ -108,7 +160,8 @@ func TestError_FullBodies(t *testing.T) {
 		})
 	}
 	a := c.send("1.39", "GET", "/traits", "", "X-Auth-Token", "")
-	if d := cmp.Diff(map[string]any{"message": "The request you have made requires authentication.", "code": "401 Unauthorized", "title": "Unauthorized"}, a.body); d != "" || a.status != http.StatusUnauthorized {
+	if d := cmp.Diff(map[string]any{"message": "The request you have made requires authentication.", "code": "401 Unauthorized", "title": "Unauthorized"}, a.body); d != "" ||
+		a.status != http.StatusUnauthorized {
 		t.Errorf("GET without a token: got status %d; body (-want +got):\n%s", a.status, d)
 	}
 	if a.header.Get("OpenStack-API-Version") != "" {

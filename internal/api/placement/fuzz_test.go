@@ -50,22 +50,41 @@ func FuzzBody(f *testing.F) {
 			for _, resources := range w.Allocations {
 				for class, amount := range resources {
 					if amount < 1 || !classPattern.MatchString(class) {
-						t.Errorf("body %s at microversion 1.%d: got the amount %d of class %q, want at least 1 of a valid class", raw, minor, amount, class)
+						t.Errorf(
+							"body %s at microversion 1.%d: got the amount %d of class %q, want at least 1 of a valid class",
+							raw,
+							minor,
+							amount,
+							class,
+						)
 					}
 				}
 			}
 			if n := utf8.RuneCountInString(w.Project); n < 1 || n > 255 {
-				t.Errorf("body %s at microversion 1.%d: got a project of %d characters, want 1 to 255", raw, minor, n)
+				t.Errorf(
+					"body %s at microversion 1.%d: got a project of %d characters, want 1 to 255",
+					raw,
+					minor,
+					n,
+				)
 			}
 		}
-		if form := (&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(minor, true)}); minor >= 13 && takes(form) {
+		if form := (&schema{
+			kind:    "object",
+			minKeys: 1,
+			keys:    keyPattern,
+			each:    allocationSchema(minor, true),
+		}); minor >= 13 &&
+			takes(form) {
 			for consumer, in := range v.(map[string]any) {
 				readConsumerWrite(minor, consumer, in.(map[string]any))
 			}
 		}
 		if takes(inventorySchema(nil, nil)) {
 			i := readInventory(v.(map[string]any))
-			if min(i.Total, i.MinUnit, i.MaxUnit, i.StepSize) < 1 || i.Reserved < 0 || max(i.Total, i.Reserved, i.MinUnit, i.MaxUnit, i.StepSize) > math.MaxInt32 || math.IsInf(i.Capacity(), 0) {
+			if min(i.Total, i.MinUnit, i.MaxUnit, i.StepSize) < 1 || i.Reserved < 0 ||
+				max(i.Total, i.Reserved, i.MinUnit, i.MaxUnit, i.StepSize) > math.MaxInt32 ||
+				math.IsInf(i.Capacity(), 0) {
 				t.Errorf("body %s: want a valid inventory or an error, got the invalid inventory %+v", raw, i)
 			}
 		}
@@ -79,8 +98,8 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzUUID checks that canonicalUUID accepts the same texts as Python's UUID parser, and returns one canonical form
-// for each UUID.
+// FuzzUUID checks that canonicalUUID accepts the same texts as Python's UUID parser, and returns one
+// canonical form for each UUID.
 func FuzzUUID(f *testing.F) {
 	const id = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001"
 	for _, seed := range []string{id, strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), "-" + id + "-", "{{" + id, "uuid:urn:" + id,
@@ -88,27 +107,44 @@ func FuzzUUID(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		hex := strings.NewReplacer("-", "").Replace(strings.Trim(strings.ReplaceAll(strings.ReplaceAll(s, "urn:", ""), "uuid:", ""), "{}"))
+		hex := strings.NewReplacer("-", "").
+			Replace(strings.Trim(strings.ReplaceAll(strings.ReplaceAll(s, "urn:", ""), "uuid:", ""), "{}"))
 		python := len(hex) == 32 && strings.Trim(strings.ToLower(hex), "0123456789abcdef") == ""
 
 		got, ok := canonicalUUID(s)
 
 		if ok != python || ok != isUUID(s) {
-			t.Fatalf("UUID %q: got valid=%v from canonicalUUID, want %v as from Python's parser", s, ok, python)
+			t.Fatalf(
+				"UUID %q: got valid=%v from canonicalUUID, want %v as from Python's parser",
+				s,
+				ok,
+				python,
+			)
 		}
 		if !ok {
 			return
 		}
-		if id, err := uuid.Parse(got); err != nil || id.String() != got || strings.ReplaceAll(got, "-", "") != strings.ToLower(hex) {
-			t.Errorf("UUID %q: got the canonical form %q, want lower-case digits in Python's order with four hyphens", s, got)
+		if id, err := uuid.Parse(got); err != nil || id.String() != got ||
+			strings.ReplaceAll(got, "-", "") != strings.ToLower(hex) {
+			t.Errorf(
+				"UUID %q: got the canonical form %q, want lower-case digits in Python's order with four hyphens",
+				s,
+				got,
+			)
 		}
 		if again, _ := canonicalUUID(got); again != got {
-			t.Errorf("UUID %q: want that a conversion of the canonical form %q returns the same form, got %q", s, got, again)
+			t.Errorf(
+				"UUID %q: want that a conversion of the canonical form %q returns the same form, got %q",
+				s,
+				got,
+				again,
+			)
 		}
 	})
 }
 
-// FuzzVersion checks that a version header is either accepted with a known version or refused with 400 or 406.
+// FuzzVersion checks that a version header is either accepted with a known version or refused with 400 or
+// 406.
 func FuzzVersion(f *testing.F) {
 	for _, seed := range []string{"", "placement 1.39", "placement latest", "compute 2.1, Placement\t1.7", "placement 1.40", "placement 1.2.3", "placement", "placement 1.-1", ",,", "placement 01.1", "placement 1.99999999999999999999"} {
 		f.Add(seed)
@@ -119,7 +155,11 @@ func FuzzVersion(f *testing.F) {
 		var e *osapi.Error
 		switch {
 		case err == nil && (minor < 0 || minor > newest):
-			t.Errorf("version header %q: want a known microversion or an error, got the unknown microversion 1.%d", header, minor)
+			t.Errorf(
+				"version header %q: want a known microversion or an error, got the unknown microversion 1.%d",
+				header,
+				minor,
+			)
 		case err != nil && (!errors.As(err, &e) || e.Status != 400 && e.Status != 406):
 			t.Errorf("version header %q: got error %v, want 400 or 406", header, err)
 		case err == nil && !strings.Contains(strings.ToLower(header), "placement") && minor != 0:
@@ -128,7 +168,8 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// FuzzAccept checks that a request with "*/*" in its Accept header accepts JSON, regardless of the other media types in the header.
+// FuzzAccept checks that a request with "*/*" in its Accept header accepts JSON, regardless of the other
+// media types in the header.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "application/json", "application/json;q=0", "text/html, application/*;q=0.5", "x", ",", ";", "a/b;c", "text/html;q=x", `a/b;c="d,e"`} {
 		f.Add(seed, seed)
@@ -176,8 +217,15 @@ func FuzzQuery(f *testing.F) {
 			refused(err)
 			return
 		}
-		if slices.Contains([]string{"true", "false"}, strings.ToLower(query["associated"])) != (filter.Associated != nil) {
-			t.Errorf("query %q: got the filter %+v, want Associated set if and only if the query's associated is true or false", raw, filter)
+		if slices.Contains(
+			[]string{"true", "false"},
+			strings.ToLower(query["associated"]),
+		) != (filter.Associated != nil) {
+			t.Errorf(
+				"query %q: got the filter %+v, want Associated set if and only if the query's associated is true or false",
+				raw,
+				filter,
+			)
 		}
 	})
 }

@@ -21,8 +21,8 @@ type inventoryView struct {
 	Generation      *int64 `json:"resource_provider_generation,omitempty"`
 }
 
-// ratio is an allocation ratio. In JSON a ratio always has a fraction (1.0 instead of 1), as in Placement, because some clients
-// distinguish integers from floats.
+// ratio is an allocation ratio. In JSON a ratio always has a fraction (1.0 instead of 1), as in Placement,
+// because some clients distinguish integers from floats.
 type ratio float64
 
 // MarshalJSON implements json.Marshaler.
@@ -35,19 +35,35 @@ func (r ratio) MarshalJSON() ([]byte, error) {
 }
 
 func inventoryViewOf(i inventory.Inventory) inventoryView {
-	return inventoryView{Total: i.Total, Reserved: i.Reserved, MinUnit: i.MinUnit, MaxUnit: i.MaxUnit, StepSize: i.StepSize,
-		AllocationRatio: ratio(i.AllocationRatio)}
+	return inventoryView{
+		Total:           i.Total,
+		Reserved:        i.Reserved,
+		MinUnit:         i.MinUnit,
+		MaxUnit:         i.MaxUnit,
+		StepSize:        i.StepSize,
+		AllocationRatio: ratio(i.AllocationRatio),
+	}
 }
 
-// inventorySchema returns the schema of an inventory. The caller passes the additional properties and the names of the required
-// properties.
+// inventorySchema returns the schema of an inventory. The caller passes the additional properties and the
+// names of the required properties.
 func inventorySchema(required []string, more map[string]*schema) *schema {
 	counted := func(from float64) *schema {
 		return &schema{kind: "integer", minimum: bound(from), maximum: bound(inventory.MaxInt)}
 	}
 	fields := map[string]*schema{
-		"total": counted(1), "reserved": counted(0), "min_unit": counted(1), "max_unit": counted(1), "step_size": counted(1),
-		"allocation_ratio":             {kind: "number", maximum: bound(3.40282e+38), minimum: bound(-3.40282e+38)},
+		"total": counted(
+			1,
+		),
+		"reserved":  counted(0),
+		"min_unit":  counted(1),
+		"max_unit":  counted(1),
+		"step_size": counted(1),
+		"allocation_ratio": {
+			kind:    "number",
+			maximum: bound(3.40282e+38),
+			minimum: bound(-3.40282e+38),
+		},
 		"resource_provider_generation": integer,
 	}
 	for name, field := range more {
@@ -60,7 +76,11 @@ func inventorySchema(required []string, more map[string]*schema) *schema {
 func readInventory(in map[string]any) inventory.Inventory {
 	i := inventory.NewInventory(intOf(in["total"]))
 	for name, field := range map[string]*int64{
-		"reserved": &i.Reserved, "min_unit": &i.MinUnit, "max_unit": &i.MaxUnit, "step_size": &i.StepSize} {
+		"reserved":  &i.Reserved,
+		"min_unit":  &i.MinUnit,
+		"max_unit":  &i.MaxUnit,
+		"step_size": &i.StepSize,
+	} {
 		if v, sent := in[name]; sent {
 			*field = intOf(v)
 		}
@@ -71,14 +91,20 @@ func readInventory(in map[string]any) inventory.Inventory {
 	return i
 }
 
-// checkInventory refuses an inventory whose reserved amount is too large. The parameter `operation` is the verb in the error message:
-// create or update.
+// checkInventory refuses an inventory whose reserved amount is too large. The parameter `operation` is the
+// verb in the error message: create or update.
 func (c *call) checkInventory(operation, class string, i inventory.Inventory) error {
 	provider := c.PathValue("uuid")
 	if why := i.CheckReserved(c.v >= 26); why != "" {
-		return fault(http.StatusBadRequest,
+		return fault(
+			http.StatusBadRequest,
 			"Unable to %s inventory for resource provider %s: Invalid inventory for '%s' on resource provider '%s'. %s",
-			operation, provider, class, provider, why)
+			operation,
+			provider,
+			class,
+			provider,
+			why,
+		)
 	}
 	return nil
 }
@@ -89,7 +115,10 @@ func (c *call) inventories(s inventory.ProviderInventories) (int, any, error) {
 	for class, i := range s.Classes {
 		view[class] = inventoryViewOf(i)
 	}
-	return http.StatusOK, map[string]any{"resource_provider_generation": s.Generation, "inventories": view}, nil
+	return http.StatusOK, map[string]any{
+		"resource_provider_generation": s.Generation,
+		"inventories":                  view,
+	}, nil
 }
 
 func (h *handler) listInventories(c *call) (int, any, error) {
@@ -102,7 +131,10 @@ func (h *handler) listInventories(c *call) (int, any, error) {
 
 // newInventorySchema returns the schema of an inventory that a request creates.
 func newInventorySchema() *schema {
-	return inventorySchema([]string{"resource_class"}, map[string]*schema{"resource_class": {kind: "string", pattern: classPattern}})
+	return inventorySchema(
+		[]string{"resource_class"},
+		map[string]*schema{"resource_class": {kind: "string", pattern: classPattern}},
+	)
 }
 
 func (h *handler) createInventory(c *call) (int, any, error) {
@@ -117,7 +149,11 @@ func (h *handler) createInventory(c *call) (int, any, error) {
 	}
 	s, err := h.store.CreateInventory(c.Context(), provider, class, i)
 	if err != nil {
-		err = prefixMessage(err, "Unable to create inventory for resource provider "+provider+": ", inventory.UnknownClass)
+		err = prefixMessage(
+			err,
+			"Unable to create inventory for resource provider "+provider+": ",
+			inventory.UnknownClass,
+		)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
 	c.setLocation("/resource_providers/" + provider + "/inventories/" + class)
@@ -143,7 +179,10 @@ func inventoriesSchema() *schema {
 
 // readInventories converts JSON that has passed the schema check to the inventories of a provider.
 func readInventories(in map[string]any) inventory.ProviderInventories {
-	s := inventory.ProviderInventories{Generation: intOf(in["resource_provider_generation"]), Classes: map[string]inventory.Inventory{}}
+	s := inventory.ProviderInventories{
+		Generation: intOf(in["resource_provider_generation"]),
+		Classes:    map[string]inventory.Inventory{},
+	}
 	for class, v := range in["inventories"].(map[string]any) {
 		s.Classes[class] = readInventory(v.(map[string]any))
 	}
@@ -164,7 +203,11 @@ func (h *handler) replaceInventories(c *call) (int, any, error) {
 	}
 	s, err := h.store.ReplaceInventories(c.Context(), provider, requested.Generation, requested.Classes)
 	if err != nil {
-		err = prefixMessage(err, "Unknown resource class in inventory for resource provider "+provider+": ", inventory.UnknownClass)
+		err = prefixMessage(
+			err,
+			"Unknown resource class in inventory for resource provider "+provider+": ",
+			inventory.UnknownClass,
+		)
 		err = prefixMessage(err, "update conflict: ", inventory.InventoryInUse)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
@@ -208,8 +251,15 @@ func (h *handler) updateInventory(c *call) (int, any, error) {
 	}
 	s, err := h.store.UpdateInventory(c.Context(), provider, generation, class, i)
 	if err != nil {
-		err = changeKind(prefixMessage(err, "No inventory record with resource class for resource provider "+provider+": ", inventory.Missing),
-			inventory.Missing, inventory.Invalid)
+		err = changeKind(
+			prefixMessage(
+				err,
+				"No inventory record with resource class for resource provider "+provider+": ",
+				inventory.Missing,
+			),
+			inventory.Missing,
+			inventory.Invalid,
+		)
 		err = changeKind(err, inventory.UnknownClass, inventory.Missing)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
@@ -220,8 +270,11 @@ func (h *handler) updateInventory(c *call) (int, any, error) {
 func (h *handler) deleteInventory(c *call) (int, any, error) {
 	provider, class := c.PathValue("uuid"), c.PathValue("class")
 	if err := h.store.DeleteInventory(c.Context(), provider, class); err != nil {
-		err = changeKind(prefixMessage(err, "Unable to delete inventory of class "+class+": ", inventory.InventoryInUse),
-			inventory.InventoryInUse, inventory.ConcurrentUpdate)
+		err = changeKind(
+			prefixMessage(err, "Unable to delete inventory of class "+class+": ", inventory.InventoryInUse),
+			inventory.InventoryInUse,
+			inventory.ConcurrentUpdate,
+		)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
 	return http.StatusNoContent, nil, nil

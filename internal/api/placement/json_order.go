@@ -75,7 +75,10 @@ func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKe
 	seen := map[string]bool{}
 	add := func(provider string, share json.RawMessage) {
 		if seen[provider] { // a later entry of the list replaces an earlier entry of the same provider
-			order = slices.DeleteFunc(order, func(k inventory.InventoryKey) bool { return k.Provider == provider })
+			order = slices.DeleteFunc(
+				order,
+				func(k inventory.InventoryKey) bool { return k.Provider == provider },
+			)
 		}
 		seen[provider] = true
 		for _, r := range members(memberOf(share, "resources")) {
@@ -91,7 +94,10 @@ func allocationOrder(allocations json.RawMessage) (order []inventory.InventoryKe
 	}
 	for _, share := range list {
 		var provider string
-		_ = json.Unmarshal(memberOf(memberOf(share, "resource_provider"), "uuid"), &provider) // the schema has checked the type
+		_ = json.Unmarshal(
+			memberOf(memberOf(share, "resource_provider"), "uuid"),
+			&provider,
+		) // the schema has checked the type
 		add(provider, share)
 	}
 	return order

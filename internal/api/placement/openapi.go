@@ -10,12 +10,26 @@ import (
 
 // Description describes the API at the newest microversion for its OpenAPI document.
 func Description() openapi.API {
-	operations := []openapi.Operation{{Method: http.MethodGet, Path: "/", Summary: "List the versions of the API.",
-		Responses: map[int]openapi.Response{http.StatusOK: {Body: versionsSchema(), Headers: versionHeaders()}}}}
+	operations := []openapi.Operation{
+		{
+			Method:  http.MethodGet,
+			Path:    "/",
+			Summary: "List the versions of the API.",
+			Responses: map[int]openapi.Response{
+				http.StatusOK: {Body: versionsSchema(), Headers: versionHeaders()},
+			},
+		},
+	}
 	described := descriptions()
 	for _, e := range endpoints {
 		d := described[e.method+" "+e.path]
-		o := openapi.Operation{Method: e.method, Path: e.path, Summary: d.summary, Query: d.query, Responses: map[int]openapi.Response{}}
+		o := openapi.Operation{
+			Method:    e.method,
+			Path:      e.path,
+			Summary:   d.summary,
+			Query:     d.query,
+			Responses: map[int]openapi.Response{},
+		}
 		if e.from > 0 {
 			o.Since = fmt.Sprintf("1.%d", e.from)
 		}
@@ -33,9 +47,14 @@ func Description() openapi.API {
 		operations = append(operations, o)
 	}
 	return openapi.API{
-		Name: "placement", Title: "Placement API", Version: fmt.Sprintf("1.%d", newest),
-		Description: fmt.Sprintf("The schemas are those of microversion 1.%d; a request selects a microversion with the header OpenStack-API-Version, and gets 1.0 without this header. "+
-			"Each operation says from which microversion on it exists.", newest),
+		Name:    "placement",
+		Title:   "Placement API",
+		Version: fmt.Sprintf("1.%d", newest),
+		Description: fmt.Sprintf(
+			"The schemas are those of microversion 1.%d; a request selects a microversion with the header OpenStack-API-Version, and gets 1.0 without this header. "+
+				"Each operation says from which microversion on it exists.",
+			newest,
+		),
 		Error: errorSchema(),
 		Headers: []openapi.Parameter{{Name: "OpenStack-API-Version", Description: "The microversion.",
 			Schema: openapi.Schema{"type": "string", "pattern": `^placement (latest|1\.[0-9]+)$`}}},
@@ -45,7 +64,9 @@ func Description() openapi.API {
 
 // versionHeaders returns the headers of every response.
 func versionHeaders() openapi.Fields {
-	return openapi.Fields{"OpenStack-API-Version": openapi.Schema{"type": "string", "pattern": `^placement 1\.[0-9]+$`}}
+	return openapi.Fields{
+		"OpenStack-API-Version": openapi.Schema{"type": "string", "pattern": `^placement 1\.[0-9]+$`},
+	}
 }
 
 // openAPI converts a schema to the schema of the OpenAPI document.
@@ -100,7 +121,9 @@ func (s *schema) addObject(out openapi.Schema) {
 	}
 	switch {
 	case s.keys != nil:
-		out["patternProperties"], out["additionalProperties"] = openapi.Fields{s.keys.String(): s.each.openAPI()}, s.open
+		out["patternProperties"], out["additionalProperties"] = openapi.Fields{
+			s.keys.String(): s.each.openAPI(),
+		}, s.open
 	case s.each != nil:
 		out["additionalProperties"] = s.each.openAPI()
 	default:
@@ -112,15 +135,40 @@ func (s *schema) addObject(out openapi.Schema) {
 }
 
 func versionsSchema() openapi.Schema {
-	return openapi.Object(openapi.Fields{"versions": openapi.Array(openapi.Object(openapi.Fields{"id": openapi.String(), "min_version": openapi.String(),
-		"max_version": openapi.String(), "status": openapi.String(), "links": openapi.Array(openapi.Of[link]())}))})
+	return openapi.Object(
+		openapi.Fields{
+			"versions": openapi.Array(
+				openapi.Object(openapi.Fields{
+					"id":          openapi.String(),
+					"min_version": openapi.String(),
+					"max_version": openapi.String(),
+					"status":      openapi.String(),
+					"links":       openapi.Array(openapi.Of[link]()),
+				}),
+			),
+		},
+	)
 }
 
 // errorSchema returns the schema of the errors that fail writes for clients that accept JSON.
 func errorSchema() openapi.Schema {
-	one := openapi.Object(openapi.Fields{"status": openapi.Integer(), "title": openapi.String(), "detail": openapi.String(), "request_id": openapi.String(),
-		"code": openapi.String().Describe("From microversion 1.23 on."), "min_version": openapi.String(), "max_version": openapi.String()},
-		"code", "min_version", "max_version")
-	unauthenticated := openapi.Object(openapi.Fields{"message": openapi.String(), "code": openapi.String(), "title": openapi.String()})
+	one := openapi.Object(
+		openapi.Fields{
+			"status":     openapi.Integer(),
+			"title":      openapi.String(),
+			"detail":     openapi.String(),
+			"request_id": openapi.String(),
+			"code": openapi.String().
+				Describe("From microversion 1.23 on."),
+			"min_version": openapi.String(),
+			"max_version": openapi.String(),
+		},
+		"code",
+		"min_version",
+		"max_version",
+	)
+	unauthenticated := openapi.Object(
+		openapi.Fields{"message": openapi.String(), "code": openapi.String(), "title": openapi.String()},
+	)
 	return openapi.OneOf(openapi.Object(openapi.Fields{"errors": openapi.Array(one)}), unauthenticated)
 }

@@ -1,6 +1,6 @@
-// Package placement implements the Placement API, microversions 1.0 to 1.39: the formats of requests and responses at each microversion,
-// and the order in which a request is checked. The packages internal/inventory and internal/store contain the rules for providers and
-// allocations.
+// Package placement implements the Placement API, microversions 1.0 to 1.39: the formats of requests and
+// responses at each microversion, and the order in which a request is checked. The packages
+// internal/inventory and internal/store contain the rules for providers and allocations.
 package placement
 
 import (
@@ -56,12 +56,13 @@ type endpoint struct {
 type headerChecks int
 
 const (
-	anything   headerChecks = 0
-	accept     headerChecks = 1 << iota // the client must accept JSON
-	body                                // the request body must be JSON
-	bodyFirst                           // the check for JSON comes before the check of the microversion
-	oldBody                             // the request body must be JSON if the microversion is older than 1.7
-	lateMethod                          // older microversions have the path but not this method, so they answer 405 instead of 404
+	anything  headerChecks = 0
+	accept    headerChecks = 1 << iota // the client must accept JSON
+	body                               // the request body must be JSON
+	bodyFirst                          // the check for JSON comes before the check of the microversion
+	oldBody                            // the request body must be JSON if the microversion is older than 1.7
+	// older microversions have the path but not this method, so they answer 405 instead of 404
+	lateMethod
 )
 
 type versionKey struct{}
@@ -72,9 +73,24 @@ func New(o Options) *osapi.API {
 	if _, ok := id.(identity.Noauth); ok {
 		id = identity.Noauth{Bare: true}
 	}
-	h := &handler{store: o.Store, policy: o.Policy, incomplete: o.Incomplete, candidates: o.Candidates}
-	api := &osapi.API{Prefix: Prefix, Identity: id, Fail: fail, Before: before}
-	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/", Handle: root, Open: true})
+	h := &handler{
+		store:      o.Store,
+		policy:     o.Policy,
+		incomplete: o.Incomplete,
+		candidates: o.Candidates,
+	}
+	api := &osapi.API{
+		Prefix:   Prefix,
+		Identity: id,
+		Fail:     fail,
+		Before:   before,
+	}
+	api.Routes = append(api.Routes, osapi.Route{
+		Method: http.MethodGet,
+		Path:   "/",
+		Handle: root,
+		Open:   true,
+	})
 	for _, e := range endpoints {
 		api.Routes = append(api.Routes, osapi.Route{Method: e.method, Path: e.path, Handle: h.serve(e)})
 	}
@@ -140,8 +156,8 @@ func last(values []string) string {
 	return values[len(values)-1]
 }
 
-// setLastModified sets the header Last-Modified if the microversion is at least 1.15. If the parameter `at` is the zero time,
-// setLastModified uses the current time.
+// setLastModified sets the header Last-Modified if the microversion is at least 1.15. If the parameter `at`
+// is the zero time, setLastModified uses the current time.
 func (c *call) setLastModified(at time.Time) {
 	if c.v < 15 {
 		return
@@ -169,7 +185,10 @@ func root(r *http.Request) (int, any, error) {
 	c := &call{Request: r, v: minor}
 	c.setLastModified(time.Time{})
 	return http.StatusOK, map[string]any{"versions": []any{map[string]any{
-		"id": "v1.0", "min_version": "1.0", "max_version": fmt.Sprintf("1.%d", newest), "status": "CURRENT",
-		"links": []link{{Rel: "self", Href: ""}},
+		"id":          "v1.0",
+		"min_version": "1.0",
+		"max_version": fmt.Sprintf("1.%d", newest),
+		"status":      "CURRENT",
+		"links":       []link{{Rel: "self", Href: ""}},
 	}}}, nil
 }

@@ -38,21 +38,31 @@ func serve(t *testing.T) *client {
 	return serveTo(t, identity.Noauth{}, policy.Options{})
 }
 
-// serveTo starts the Placement API on a new store, with the given authenticator and policy options, and returns a client of the API.
+// serveTo starts the Placement API on a new store, with the given authenticator and policy options, and
+// returns a client of the API.
 func serveTo(t *testing.T, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	return serveOver(t, storetest.New(t), id, o)
 }
 
-// serveOver starts the Placement API on the given store, with the given authenticator and policy options, and returns a client of this
-// API.
+// serveOver starts the Placement API on the given store, with the given authenticator and policy options, and
+// returns a client of this API.
 func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	rules, err := policy.Open(o, placement.Policy...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(placement.New(placement.Options{Store: s.Inventory, Identity: id, Policy: rules, Incomplete: inventory.Owner{Project: incompleteOwnerID, User: incompleteOwnerID}}))
+	server := httptest.NewServer(
+		placement.New(
+			placement.Options{
+				Store:      s.Inventory,
+				Identity:   id,
+				Policy:     rules,
+				Incomplete: inventory.Owner{Project: incompleteOwnerID, User: incompleteOwnerID},
+			},
+		),
+	)
 	t.Cleanup(server.Close)
 	return &client{t: t, url: server.URL + placement.Prefix}
 }
@@ -65,8 +75,8 @@ type answer struct {
 	body   map[string]any
 }
 
-// send sends one request at a microversion. The parameter `headers` is a list in which each header name is followed by its value. A
-// header in `headers` replaces the default header with the same name.
+// send sends one request at a microversion. The parameter `headers` is a list in which each header name is
+// followed by its value. A header in `headers` replaces the default header with the same name.
 func (c *client) send(version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
@@ -103,13 +113,23 @@ func (c *client) send(version, method, path, body string, headers ...string) ans
 	return a
 }
 
-// want sends a request. want fails the test unless the response has the given status and contains the text `part`.
+// want sends a request. want fails the test unless the response has the given status and contains the text
+// `part`.
 func (c *client) want(status int, part, version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	a := c.send(version, method, path, body, headers...)
 	if a.status != status || !strings.Contains(a.raw, part) {
-		c.t.Errorf("%s %s at microversion %q with the body %.200s:\nwant status %d and the text %q\ngot  %d %s",
-			method, path, version, body, status, part, a.status, a.raw)
+		c.t.Errorf(
+			"%s %s at microversion %q with the body %.200s:\nwant status %d and the text %q\ngot  %d %s",
+			method,
+			path,
+			version,
+			body,
+			status,
+			part,
+			a.status,
+			a.raw,
+		)
 	}
 	return a
 }
@@ -175,7 +195,11 @@ func TestVersion_Negotiation(t *testing.T) {
 			c := c.in(t)
 			a := c.want(200, "", "", "GET", "/resource_providers", "", "OpenStack-API-Version", header)
 			if got := a.header.Get("OpenStack-API-Version"); got != want || a.header.Get("Vary") == "" {
-				t.Errorf("version header %q: got the negotiated version %q; want the one in the test case, and a Vary header", header, got)
+				t.Errorf(
+					"version header %q: got the negotiated version %q; want the one in the test case, and a Vary header",
+					header,
+					got,
+				)
 			}
 		})
 	}
@@ -184,7 +208,10 @@ func TestVersion_Negotiation(t *testing.T) {
 			c := c.in(t)
 			a := c.want(400, "Invalid microversion: invalid version string: "+bad, bad, "GET", "/", "")
 			if a.header.Get("OpenStack-API-Version") != "" {
-				t.Errorf("invalid version %q: the response has the header OpenStack-API-Version, want none", bad)
+				t.Errorf(
+					"invalid version %q: the response has the header OpenStack-API-Version, want none",
+					bad,
+				)
 			}
 		})
 	}
@@ -194,7 +221,11 @@ func TestVersion_Negotiation(t *testing.T) {
 			a := c.want(406, "Unacceptable version header: "+bad, bad, "GET", "/", "")
 			object := a.body["errors"].([]any)[0].(map[string]any)
 			if object["min_version"] != "1.0" || object["max_version"] != "1.39" {
-				t.Errorf("unsupported version %q: got %v, want min_version 1.0 and max_version 1.39", bad, object)
+				t.Errorf(
+					"unsupported version %q: got %v, want min_version 1.0 and max_version 1.39",
+					bad,
+					object,
+				)
 			}
 		})
 	}

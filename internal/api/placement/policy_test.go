@@ -22,23 +22,27 @@ func routes(t *testing.T) []osapi.Route {
 	t.Helper()
 	all := patterns(t)
 	for i := range all {
-		all[i].Path = strings.NewReplacer("{uuid}", uuid.NewString(), "{consumer}", "nonsense", "{class}", "VCPU", "{name}", "nonsense").Replace(all[i].Path)
+		all[i].Path = strings.NewReplacer("{uuid}", uuid.NewString(), "{consumer}", "nonsense", "{class}", "VCPU", "{name}", "nonsense").
+			Replace(all[i].Path)
 	}
 	return all[1:] // without the root path
 }
 
-// patterns returns the API's routes as patterns: the paths of the routes contain parameters such as {uuid}, as in the table of endpoints.
+// patterns returns the API's routes as patterns: the paths of the routes contain parameters such as {uuid},
+// as in the table of endpoints.
 func patterns(t *testing.T) []osapi.Route {
 	t.Helper()
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return placement.New(placement.Options{Store: storetest.New(t).Inventory, Identity: identity.Noauth{}, Policy: rules}).Routes
+	return placement.New(
+		placement.Options{Store: storetest.New(t).Inventory, Identity: identity.Noauth{}, Policy: rules},
+	).Routes
 }
 
-// refused returns the name of the policy rule that refused a request. If no policy rule refused the request, refused returns the empty
-// string.
+// refused returns the name of the policy rule that refused a request. If no policy rule refused the request,
+// refused returns the empty string.
 func refused(t *testing.T, a answer) string {
 	t.Helper()
 	if a.status != http.StatusForbidden {
@@ -61,18 +65,36 @@ func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 		if r.Method == http.MethodGet || r.Method == http.MethodDelete {
 			body = ""
 		}
-		rule := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "ann:demo", "X-Roles", "member,reader"))
+		rule := refused(
+			t,
+			c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "ann:demo", "X-Roles", "member,reader"),
+		)
 		if rule == "" && !strings.HasPrefix(r.Path, "/usages") {
 			t.Errorf("%s %s by a member: the request is not refused, want 403", r.Method, r.Path)
 		}
 		seen["placement:"+rule] = true
-		for roles, may := range map[string]bool{"admin": rule != "reshaper:reshape", "service": true, "Service,x": true, "manager": false} {
+		for roles, may := range map[string]bool{
+			"admin":     rule != "reshaper:reshape",
+			"service":   true,
+			"Service,x": true,
+			"manager":   false,
+		} {
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles)); (got == "") != may {
-				t.Errorf("%s %s with the role %s: got refused by the rule %q (empty if it is allowed), want the opposite",
-					r.Method, r.Path, roles, got)
+				t.Errorf(
+					"%s %s with the role %s: got refused by the rule %q (empty if it is allowed), want the opposite",
+					r.Method,
+					r.Path,
+					roles,
+					got,
+				)
 			}
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles, "OpenStack-System-Scope", "all")); got == "" {
-				t.Errorf("%s %s with the role %s and a system-scoped token: not refused, want 403", r.Method, r.Path, roles)
+				t.Errorf(
+					"%s %s with the role %s and a system-scoped token: not refused, want 403",
+					r.Method,
+					r.Path,
+					roles,
+				)
 			}
 		}
 	}
@@ -108,7 +130,14 @@ func TestPolicy_CheckedAfterVersionAndHeaders(t *testing.T) {
 	} {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
-			c.want(tc.status, "", tc.version, tc.method, tc.path, tc.body, append(tc.headers, "X-Auth-Token", "ann:demo")...)
+			c.want(
+				tc.status,
+				"",
+				tc.version,
+				tc.method,
+				tc.path,
+				tc.body,
+				append(tc.headers, "X-Auth-Token", "ann:demo")...)
 		})
 	}
 }
@@ -151,8 +180,16 @@ func TestPolicy_KeystoneRoleAndScope(t *testing.T) {
 	t.Parallel()
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")
-	k, err := identity.NewKeystone(identity.Service{AuthURL: keystone.URL, Username: "berth", Password: "secret", Project: "service",
-		UserDomain: "Default", ProjectDomain: "Default"})
+	k, err := identity.NewKeystone(
+		identity.Service{
+			AuthURL:       keystone.URL,
+			Username:      "berth",
+			Password:      "secret",
+			Project:       "service",
+			UserDomain:    "Default",
+			ProjectDomain: "Default",
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +224,26 @@ func TestPolicy_OldDefaultsAdmitAdministrators(t *testing.T) {
 	c := serveTo(t, identity.Noauth{}, policy.Options{Old: true})
 	for _, r := range routes(t) {
 		for headers, may := range map[[2]string]bool{{"admin", ""}: true, {"member", ""}: false, {"admin", "all"}: false} {
-			a := c.send("1.39", r.Method, r.Path, "{", "X-Auth-Token", "u:p", "X-Roles", headers[0], "OpenStack-System-Scope", headers[1])
+			a := c.send(
+				"1.39",
+				r.Method,
+				r.Path,
+				"{",
+				"X-Auth-Token",
+				"u:p",
+				"X-Roles",
+				headers[0],
+				"OpenStack-System-Scope",
+				headers[1],
+			)
 			if (refused(t, a) == "") != may {
-				t.Errorf("%s %s with roles and scope %q: got status %d, want the opposite verdict", r.Method, r.Path, headers, a.status)
+				t.Errorf(
+					"%s %s with roles and scope %q: got status %d, want the opposite verdict",
+					r.Method,
+					r.Path,
+					headers,
+					a.status,
+				)
 			}
 		}
 	}
@@ -212,7 +266,16 @@ func TestPolicy_OperatorsRulesReplaceDefaults(t *testing.T) {
 	c.want(200, "", "1.39", "GET", "/traits", "", "X-Auth-Token", "ann:demo")
 	c.want(403, "", "1.39", "GET", "/traits", "", "X-Auth-Token", "ann:demo", "OpenStack-System-Scope", "all")
 	c.want(200, "", "1.39", "GET", "/resource_classes", "", "X-Auth-Token", "ann:demo", "X-Roles", "Auditor")
-	c.want(403, "placement:resource_classes:list", "1.39", "GET", "/resource_classes", "", "X-Auth-Token", "admin")
+	c.want(
+		403,
+		"placement:resource_classes:list",
+		"1.39",
+		"GET",
+		"/resource_classes",
+		"",
+		"X-Auth-Token",
+		"admin",
+	)
 	c.want(403, "placement:resource_providers:create", "1.39", "POST", "/resource_providers", `{"name":"x"}`)
 	c.want(200, "", "1.39", "GET", "/resource_providers", "")
 	c.want(200, "", "1.39", "GET", "/usages?project_id=demo", "", "X-Auth-Token", "ann:demo")

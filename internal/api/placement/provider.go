@@ -11,9 +11,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// provider is the JSON format of a resource provider. The field parent_provider_uuid is missing before microversion 1.14. From microversion
-// 1.14 on, parent_provider_uuid is null for a root provider. The field Parent is a pointer to a pointer, because it must distinguish a
-// missing parent_provider_uuid from the value null.
+// provider is the JSON format of a resource provider. The field parent_provider_uuid is missing before
+// microversion 1.14. From microversion 1.14 on, parent_provider_uuid is null for a root provider. The field
+// Parent is a pointer to a pointer, because it must distinguish a missing parent_provider_uuid from the value
+// null.
 type provider struct {
 	UUID       string   `json:"uuid"`
 	Name       string   `json:"name"`
@@ -31,7 +32,12 @@ var providerLinks = []struct {
 
 func (c *call) provider(p inventory.Provider) provider {
 	self := Prefix + "/resource_providers/" + p.UUID
-	view := provider{UUID: p.UUID, Name: p.Name, Generation: p.Generation, Links: []link{{"self", self}}}
+	view := provider{
+		UUID:       p.UUID,
+		Name:       p.Name,
+		Generation: p.Generation,
+		Links:      []link{{"self", self}},
+	}
 	for _, l := range providerLinks {
 		if c.v >= l.from {
 			view.Links = append(view.Links, link{l.rel, self + "/" + l.rel})
@@ -60,9 +66,9 @@ const (
 	noProviderWrapped = "No resource provider with uuid %s found : No resource provider with that uuid."
 )
 
-// unlessStale returns the error that a check of the request body has found. If the provider does not exist or has another generation than
-// the given one, unlessStale returns an error about the provider or the generation instead, because Placement checks the provider and the
-// generation before the body.
+// unlessStale returns the error that a check of the request body has found. If the provider does not exist or
+// has another generation than the given one, unlessStale returns an error about the provider or the
+// generation instead, because Placement checks the provider and the generation before the body.
 func (h *handler) unlessStale(c *call, generation *int64, invalid error) error {
 	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
 	switch {
@@ -77,7 +83,12 @@ func (h *handler) unlessStale(c *call, generation *int64, invalid error) error {
 func providerSchema(v int, fields map[string]*schema) *schema {
 	fields["name"] = &schema{kind: "string", maxLength: 200}
 	if v >= 14 {
-		fields["parent_provider_uuid"] = &schema{kind: "string", nullable: true, uuid: true, maxLength: someUUID.maxLength}
+		fields["parent_provider_uuid"] = &schema{
+			kind:      "string",
+			nullable:  true,
+			uuid:      true,
+			maxLength: someUUID.maxLength,
+		}
 	}
 	return &schema{kind: "object", required: []string{"name"}, fields: fields}
 }
@@ -87,7 +98,10 @@ func (h *handler) createProvider(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	requested := inventory.ProviderDraft{Name: stringOf(in["name"]), Parent: stringOf(in["parent_provider_uuid"])}
+	requested := inventory.ProviderDraft{
+		Name:   stringOf(in["name"]),
+		Parent: stringOf(in["parent_provider_uuid"]),
+	}
 	if requested.UUID = uuid.NewString(); in["uuid"] != nil {
 		requested.UUID, _ = canonicalUUID(stringOf(in["uuid"]))
 	}
@@ -132,7 +146,11 @@ func (h *handler) updateProvider(c *call) (int, any, error) {
 	}
 	p, err := h.store.UpdateProvider(c.Context(), change)
 	if err != nil {
-		err = prefixMessage(err, "Unable to save resource provider "+change.UUID+": Object action update failed because: ", inventory.Invalid)
+		err = prefixMessage(
+			err,
+			"Unable to save resource provider "+change.UUID+": Object action update failed because: ",
+			inventory.Invalid,
+		)
 		return 0, nil, notFound(err, noProvider, change.UUID)
 	}
 	c.setLastModified(p.ChangedAt)
@@ -141,7 +159,11 @@ func (h *handler) updateProvider(c *call) (int, any, error) {
 
 func (h *handler) deleteProvider(c *call) (int, any, error) {
 	if err := h.store.DeleteProvider(c.Context(), c.PathValue("uuid")); err != nil {
-		return 0, nil, notFound(err, "No resource provider with uuid %s found for delete", c.PathValue("uuid"))
+		return 0, nil, notFound(
+			err,
+			"No resource provider with uuid %s found for delete",
+			c.PathValue("uuid"),
+		)
 	}
 	return http.StatusNoContent, nil, nil
 }

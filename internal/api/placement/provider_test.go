@@ -18,7 +18,11 @@ func TestProvider_FormatOfEveryVersion(t *testing.T) {
 	id = strings.ToLower(id)
 	self := "/placement/resource_providers/" + id
 	if at := a.header.Get("Location"); a.raw != "" || at != strings.TrimSuffix(c.url, "/placement")+self {
-		t.Errorf("create a provider before microversion 1.20: got body %q and Location %q, want no body and the provider's URL", a.raw, at)
+		t.Errorf(
+			"create a provider before microversion 1.20: got body %q and Location %q, want no body and the provider's URL",
+			a.raw,
+			at,
+		)
 	}
 
 	for version, want := range map[string]string{
@@ -33,17 +37,32 @@ func TestProvider_FormatOfEveryVersion(t *testing.T) {
 			c := c.in(t)
 			want = strings.NewReplacer("R", rel(self, "self", ""), "I", rel(self, "inventories", "/inventories"),
 				"U", rel(self, "usages", "/usages"), "A", rel(self, "aggregates", "/aggregates"),
-				"T", rel(self, "traits", "/traits"), "L", rel(self, "allocations", "/allocations")).Replace(want)
+				"T", rel(self, "traits", "/traits"), "L", rel(self, "allocations", "/allocations")).
+				Replace(want)
 			want = fmt.Sprintf(`{"uuid":%q,"name":"☃","generation":0,%s}`, id, want)
 			shown := c.want(200, "", version, "GET", "/resource_providers/"+id, "")
 			c.same(shown, want)
-			c.same(c.want(200, "", version, "GET", "/resource_providers?name=%E2%98%83", ""), `{"resource_providers":[`+want+`]}`)
+			c.same(
+				c.want(200, "", version, "GET", "/resource_providers?name=%E2%98%83", ""),
+				`{"resource_providers":[`+want+`]}`,
+			)
 			if dated := shown.header.Get("Last-Modified") != ""; dated != (version == "1.39") {
-				t.Errorf("GET at microversion %s: has Last-Modified: %v, want it only at microversion 1.39", version, dated)
+				t.Errorf(
+					"GET at microversion %s: has Last-Modified: %v, want it only at microversion 1.39",
+					version,
+					dated,
+				)
 			}
 		})
 	}
-	c.want(404, "No resource provider with uuid "+strings.ToUpper(id)+" found", "1.39", "GET", "/resource_providers/"+strings.ToUpper(id), "")
+	c.want(
+		404,
+		"No resource provider with uuid "+strings.ToUpper(id)+" found",
+		"1.39",
+		"GET",
+		"/resource_providers/"+strings.ToUpper(id),
+		"",
+	)
 }
 
 func rel(self, name, path string) string { return fmt.Sprintf(`{"rel":%q,"href":%q}`, name, self+path) }
@@ -55,7 +74,14 @@ func TestProvider_Tree(t *testing.T) {
 	child, grandchild := uuid.NewString(), uuid.NewString()
 	move := func(status int, part, version, id, name, parent string) {
 		t.Helper()
-		c.want(status, part, version, "PUT", "/resource_providers/"+id, fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%s}`, name, parent))
+		c.want(
+			status,
+			part,
+			version,
+			"PUT",
+			"/resource_providers/"+id,
+			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%s}`, name, parent),
+		)
 	}
 	names := func(tree string) string {
 		t.Helper()
@@ -67,7 +93,14 @@ func TestProvider_Tree(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 
-	c.want(200, "", "1.39", "POST", "/resource_providers", fmt.Sprintf(`{"name":"child","uuid":%q,"parent_provider_uuid":%q}`, child, root))
+	c.want(
+		200,
+		"",
+		"1.39",
+		"POST",
+		"/resource_providers",
+		fmt.Sprintf(`{"name":"child","uuid":%q,"parent_provider_uuid":%q}`, child, root),
+	)
 	c.want(200, root, "1.39", "POST", "/resource_providers",
 		fmt.Sprintf(`{"name":"grandchild","uuid":%q,"parent_provider_uuid":%q}`, grandchild, child))
 	c.want(400, "parent provider UUID does not exist.", "1.39", "POST", "/resource_providers",
@@ -100,7 +133,14 @@ func TestProvider_Tree(t *testing.T) {
 	move(200, "", "1.39", child, "kid", "null")
 	c.want(200, child, "1.39", "PUT", "/resource_providers/"+grandchild, `{"name":"grandkid"}`)
 
-	a := c.want(409, "Unable to delete parent resource provider "+child, "1.39", "DELETE", "/resource_providers/"+child, "")
+	a := c.want(
+		409,
+		"Unable to delete parent resource provider "+child,
+		"1.39",
+		"DELETE",
+		"/resource_providers/"+child,
+		"",
+	)
 	if a.code() != "placement.resource_provider.cannot_delete_parent" {
 		t.Error(a.code())
 	}
@@ -114,20 +154,40 @@ func TestProvider_NamesAndUUIDsAreUnique(t *testing.T) {
 	c := serve(t)
 	id := c.provider("a")
 
-	a := c.want(409, "Conflicting resource provider name: a already exists.", "1.39", "POST", "/resource_providers", `{"name":"a"}`)
+	a := c.want(
+		409,
+		"Conflicting resource provider name: a already exists.",
+		"1.39",
+		"POST",
+		"/resource_providers",
+		`{"name":"a"}`,
+	)
 	if a.code() != "placement.duplicate_name" {
 		t.Error(a.code())
 	}
-	c.want(409, "Conflicting resource provider uuid: "+id+" already exists.", "1.39", "POST", "/resource_providers",
-		`{"name":"b","uuid":"`+strings.ToUpper(id)+`"}`)
+	c.want(
+		409,
+		"Conflicting resource provider uuid: "+id+" already exists.",
+		"1.39",
+		"POST",
+		"/resource_providers",
+		`{"name":"b","uuid":"`+strings.ToUpper(id)+`"}`,
+	)
 	c.want(400, "name is required", "1.39", "POST", "/resource_providers", `{"name":""}`)
 }
 
 func TestProviders_Filters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.want(204, "", "1.28", "PUT", "/allocations/"+uuid.NewString(), fmt.Sprintf(`{"allocations":{%q:{"resources":{"DISK_GB":60}}},`+
-		`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["pool"]))
+	s.want(
+		204,
+		"",
+		"1.28",
+		"PUT",
+		"/allocations/"+uuid.NewString(),
+		fmt.Sprintf(`{"allocations":{%q:{"resources":{"DISK_GB":60}}},`+
+			`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["pool"]),
+	)
 
 	for query, want := range map[string][]string{
 		"resources=DISK_GB:13":                                {"pool", "alone"},

@@ -10,8 +10,9 @@ import (
 	"berth/internal/inventory"
 )
 
-// maxQuery is the maximum length of a query string with filters, in bytes, so that one query cannot cause unlimited work. A query with 1,000
-// aggregates, which is the maximum number of values of a parameter, is shorter, even with a percent-encoded comma after each aggregate.
+// maxQuery is the maximum length of a query string with filters, in bytes, so that one query cannot cause
+// unlimited work. A query with 1,000 aggregates, which is the maximum number of values of a parameter, is
+// shorter, even with a percent-encoded comma after each aggregate.
 const maxQuery = 48 << 10
 
 const invalidQuery = "Invalid query string parameters: "
@@ -43,7 +44,11 @@ func parseResources(value string) (map[string]int64, error) {
 		amount, ok := parseAmount(number)
 		switch {
 		case !ok:
-			return nil, badQuery("Requested resource %s expected positive integer amount. Got: %s.", class, number)
+			return nil, badQuery(
+				"Requested resource %s expected positive integer amount. Got: %s.",
+				class,
+				number,
+			)
 		case amount < 1:
 			return nil, badQuery("Requested resource %s requires amount >= 1. Got: %s.", class, number)
 		}
@@ -52,7 +57,8 @@ func parseResources(value string) (map[string]int64, error) {
 	return resources, nil
 }
 
-// parseAmount reads an integer. For a number outside the range of int64, parseAmount returns the nearest int64.
+// parseAmount reads an integer. For a number outside the range of int64, parseAmount returns the nearest
+// int64.
 func parseAmount(s string) (int64, bool) {
 	s = strings.TrimSpace(s)
 	digits := strings.TrimLeft(s, "+-")
@@ -69,8 +75,8 @@ func parseAmount(s string) (int64, bool) {
 	return amount, true
 }
 
-// requiredTraits reads the required traits (sets of alternatives) and the forbidden traits. If a query before microversion 1.39 contains
-// the parameter required more than once, requiredTraits uses only the last value.
+// requiredTraits reads the required traits (sets of alternatives) and the forbidden traits. If a query before
+// microversion 1.39 contains the parameter required more than once, requiredTraits uses only the last value.
 func (c *call) requiredTraits(values []string) (inventory.Rule, error) {
 	if c.v < 39 {
 		values = values[len(values)-1:]
@@ -87,8 +93,8 @@ func (c *call) requiredTraits(values []string) (inventory.Rule, error) {
 	return all, nil
 }
 
-// parseTraits reads one value of the parameter required: a list of traits, in which a forbidden trait has the prefix "!", or a list of
-// alternatives after "in:".
+// parseTraits reads one value of the parameter required: a list of traits, in which a forbidden trait has the
+// prefix "!", or a list of alternatives after "in:".
 func parseTraits(value string, forbidden, alternatives bool) (inventory.Rule, error) {
 	const anyOf = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' "
 	expected := "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC. "
@@ -98,9 +104,15 @@ func parseTraits(value string, forbidden, alternatives bool) (inventory.Rule, er
 	list, isAny := strings.CutPrefix(value, "in:")
 	switch {
 	case isAny && !alternatives:
-		return inventory.Rule{}, badQuery(invalidQuery+anyOf+"only supported since microversion 1.39. Got: %s", value)
+		return inventory.Rule{}, badQuery(
+			invalidQuery+anyOf+"only supported since microversion 1.39. Got: %s",
+			value,
+		)
 	case isAny && strings.Contains(list, "!"):
-		return inventory.Rule{}, badQuery(invalidQuery+anyOf+"does not support forbidden traits. Got: %s", value)
+		return inventory.Rule{}, badQuery(
+			invalidQuery+anyOf+"does not support forbidden traits. Got: %s",
+			value,
+		)
 	}
 	var rule inventory.Rule
 	var names []string
@@ -148,22 +160,33 @@ func (c *call) memberOf(values []string, suffix string) (inventory.Rule, error) 
 	return all, nil
 }
 
-// parseAggregates reads one value of the parameter member_of: an aggregate, or a list of aggregates after "in:". If the value of
-// member_of begins with "!", the aggregates in the value are forbidden.
+// parseAggregates reads one value of the parameter member_of: an aggregate, or a list of aggregates after
+// "in:". If the value of member_of begins with "!", the aggregates in the value are forbidden.
 func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string, forbidden bool, err error) {
 	rest, forbidden := strings.CutPrefix(value, "!")
 	if forbidden && !mayForbid {
-		return nil, false, badQuery("Forbidden member_of%s parameters are not supported in the specified microversion", suffix)
+		return nil, false, badQuery(
+			"Forbidden member_of%s parameters are not supported in the specified microversion",
+			suffix,
+		)
 	}
 	list, several := strings.CutPrefix(rest, "in:")
 	if !several && strings.Contains(rest, ",") {
-		return nil, false, badQuery("Multiple values for 'member_of%s' must be prefixed with the 'in:' or '!in:' keyword "+
-			"using the valid microversion. Got: %s", suffix, value)
+		return nil, false, badQuery(
+			"Multiple values for 'member_of%s' must be prefixed with the 'in:' or '!in:' keyword "+
+				"using the valid microversion. Got: %s",
+			suffix,
+			value,
+		)
 	}
 	aggregates = strings.Split(list, ",")
 	for _, aggregate := range aggregates {
 		if !isUUID(aggregate) {
-			return nil, false, badQuery(invalidQuery+"Expected 'member_of%s' parameter to contain valid UUID(s). Got: %s", suffix, aggregate)
+			return nil, false, badQuery(
+				invalidQuery+"Expected 'member_of%s' parameter to contain valid UUID(s). Got: %s",
+				suffix,
+				aggregate,
+			)
 		}
 	}
 	return aggregates, forbidden, nil
@@ -173,7 +196,12 @@ func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string,
 func (c *call) filterSchema() *schema {
 	anyString := &schema{kind: "string"}
 	querySchema := &schema{kind: "object", fields: map[string]*schema{"name": anyString, "uuid": dashedUUID}}
-	for name, from := range map[string]int{"member_of": 3, "resources": 4, "in_tree": 14, "required": 18} {
+	for name, from := range map[string]int{
+		"member_of": 3,
+		"resources": 4,
+		"in_tree":   14,
+		"required":  18,
+	} {
 		if c.v >= from {
 			querySchema.fields[name] = anyString
 		}
@@ -194,7 +222,11 @@ func (c *call) providerFilter() (f inventory.ProviderFilter, err error) {
 	if err != nil {
 		return f, err
 	}
-	f = inventory.ProviderFilter{Name: optional(query, "name"), UUID: optional(query, "uuid"), InTree: optional(query, "in_tree")}
+	f = inventory.ProviderFilter{
+		Name:   optional(query, "name"),
+		UUID:   optional(query, "uuid"),
+		InTree: optional(query, "in_tree"),
+	}
 	if f.Aggregates, err = c.memberOf(values["member_of"], ""); err != nil {
 		return f, err
 	}

@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// cloud fills the tables whose size depends on the size of a cloud, and runs ANALYZE. The SQL in `cloud` creates 1,000 trees of two
-// providers each, and consumers with allocations of three resource classes. Only one provider in a hundred has the rare traits, resource
-// classes and aggregates.
+// cloud fills the tables whose size depends on the size of a cloud, and runs ANALYZE. The SQL in `cloud`
+// creates 1,000 trees of two providers each, and consumers with allocations of three resource classes. Only
+// one provider in a hundred has the rare traits, resource classes and aggregates.
 const cloud = `
 	insert into trait (name) values ('CUSTOM_RARE');
 	insert into resource_class (name) values ('CUSTOM_RARE');
@@ -41,10 +41,18 @@ const cloud = `
 	analyze`
 
 // large lists the tables that no request may read in full.
-var large = []string{"provider", "inventory", "provider_aggregate", "provider_trait", "consumer", "allocation", "generation_change"}
+var large = []string{
+	"provider",
+	"inventory",
+	"provider_aggregate",
+	"provider_trait",
+	"consumer",
+	"allocation",
+	"generation_change",
+}
 
-// routeCaller calls the API's routes. The SQL in the constant `cloud` has filled the database of the API. Each field of routeCaller, except
-// the client, is the ID or the name of an object that the calls use.
+// routeCaller calls the API's routes. The SQL in the constant `cloud` has filled the database of the API.
+// Each field of routeCaller, except the client, is the ID or the name of an object that the calls use.
 type routeCaller struct {
 	*client
 	provider, aggregate, consumer string
@@ -54,7 +62,11 @@ type routeCaller struct {
 
 // allocated returns the request body for a new consumer with an allocation from the provider w.own.
 func (w routeCaller) allocated(generation string) string {
-	return fmt.Sprintf(`{%s,"project_id":"p","user_id":"u","consumer_generation":%s,"consumer_type":"T"}`, vcpus(w.own, 1), generation)
+	return fmt.Sprintf(
+		`{%s,"project_id":"p","user_id":"u","consumer_generation":%s,"consumer_type":"T"}`,
+		vcpus(w.own, 1),
+		generation,
+	)
 }
 
 // routeCalls contains a call to every route. Each call in routeCalls finds or
@@ -70,28 +82,58 @@ var routeCalls = map[string]func(routeCaller){
 	},
 	"POST /resource_providers": func(w routeCaller) {
 		id := uuid.NewString()
-		w.do(200, "POST", "/resource_providers", fmt.Sprintf(`{"name":%q,"uuid":%q,"parent_provider_uuid":%q}`, id, id, w.provider))
+		w.do(
+			200,
+			"POST",
+			"/resource_providers",
+			fmt.Sprintf(`{"name":%q,"uuid":%q,"parent_provider_uuid":%q}`, id, id, w.provider),
+		)
 	},
 	"GET /resource_providers/{uuid}": func(w routeCaller) { w.get("/resource_providers/" + w.provider) },
 	"PUT /resource_providers/{uuid}": func(w routeCaller) {
-		w.do(200, "PUT", "/resource_providers/"+w.own, fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%q}`, "renamed"+w.own, w.provider))
-		w.do(200, "PUT", "/resource_providers/"+w.own, fmt.Sprintf(`{"name":%q,"parent_provider_uuid":null}`, "renamed"+w.own))
+		w.do(
+			200,
+			"PUT",
+			"/resource_providers/"+w.own,
+			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%q}`, "renamed"+w.own, w.provider),
+		)
+		w.do(
+			200,
+			"PUT",
+			"/resource_providers/"+w.own,
+			fmt.Sprintf(`{"name":%q,"parent_provider_uuid":null}`, "renamed"+w.own),
+		)
 	},
 	"DELETE /resource_providers/{uuid}": func(w routeCaller) { w.do(204, "DELETE", "/resource_providers/"+w.own, "") },
 
 	"GET /resource_providers/{uuid}/inventories": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/inventories") },
 	"POST /resource_providers/{uuid}/inventories": func(w routeCaller) {
-		w.do(201, "POST", "/resource_providers/"+w.own+"/inventories", `{"resource_class":"DISK_GB","total":5}`)
+		w.do(
+			201,
+			"POST",
+			"/resource_providers/"+w.own+"/inventories",
+			`{"resource_class":"DISK_GB","total":5}`,
+		)
 	},
 	"PUT /resource_providers/{uuid}/inventories": func(w routeCaller) {
-		w.do(200, "PUT", "/resource_providers/"+w.own+"/inventories", `{"resource_provider_generation":1,"inventories":{"DISK_GB":{"total":5}}}`)
+		w.do(
+			200,
+			"PUT",
+			"/resource_providers/"+w.own+"/inventories",
+			`{"resource_provider_generation":1,"inventories":{"DISK_GB":{"total":5}}}`,
+		)
 	},
 	"DELETE /resource_providers/{uuid}/inventories": func(w routeCaller) {
 		w.do(204, "DELETE", "/resource_providers/"+w.own+"/inventories", "")
 	},
 	"GET /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/inventories/VCPU") },
 	"PUT /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) {
-		w.do(200, "PUT", "/resource_providers/"+w.own+"/inventories/VCPU", `{"resource_provider_generation":1,"total":5}`)
+		w.do(
+			200,
+			"PUT",
+			"/resource_providers/"+w.own+"/inventories/VCPU",
+			`{"resource_provider_generation":1,"total":5}`,
+		)
 	},
 	"DELETE /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) {
 		w.do(204, "DELETE", "/resource_providers/"+w.own+"/inventories/VCPU", "")
@@ -101,23 +143,49 @@ var routeCalls = map[string]func(routeCaller){
 	"GET /resource_providers/{uuid}/allocations": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/allocations") },
 	"GET /resource_providers/{uuid}/aggregates":  func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/aggregates") },
 	"PUT /resource_providers/{uuid}/aggregates": func(w routeCaller) {
-		w.do(200, "PUT", "/resource_providers/"+w.own+"/aggregates", fmt.Sprintf(`{"resource_provider_generation":1,"aggregates":[%q]}`, w.aggregate))
+		w.do(
+			200,
+			"PUT",
+			"/resource_providers/"+w.own+"/aggregates",
+			fmt.Sprintf(`{"resource_provider_generation":1,"aggregates":[%q]}`, w.aggregate),
+		)
 	},
 	"GET /resource_providers/{uuid}/traits": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/traits") },
 	"PUT /resource_providers/{uuid}/traits": func(w routeCaller) {
-		w.do(200, "PUT", "/resource_providers/"+w.own+"/traits", `{"resource_provider_generation":1,"traits":["CUSTOM_RARE"]}`)
+		w.do(
+			200,
+			"PUT",
+			"/resource_providers/"+w.own+"/traits",
+			`{"resource_provider_generation":1,"traits":["CUSTOM_RARE"]}`,
+		)
 	},
 	"DELETE /resource_providers/{uuid}/traits": func(w routeCaller) { w.do(204, "DELETE", "/resource_providers/"+w.own+"/traits", "") },
 
 	"POST /allocations": func(w routeCaller) {
-		w.do(204, "POST", "/allocations", fmt.Sprintf(`{%q:%s,%q:%s}`, uuid.NewString(), w.allocated("null"), uuid.NewString(), w.allocated("null")))
+		w.do(
+			204,
+			"POST",
+			"/allocations",
+			fmt.Sprintf(
+				`{%q:%s,%q:%s}`,
+				uuid.NewString(),
+				w.allocated("null"),
+				uuid.NewString(),
+				w.allocated("null"),
+			),
+		)
 	},
 	"GET /allocations/{consumer}": func(w routeCaller) { w.get("/allocations/" + w.consumer) },
 	"PUT /allocations/{consumer}": func(w routeCaller) {
 		path := "/allocations/" + uuid.NewString()
 		w.do(204, "PUT", path, w.allocated("null"))
 		w.do(204, "PUT", path, w.allocated("1"))
-		w.do(204, "PUT", path, `{"allocations":{},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`)
+		w.do(
+			204,
+			"PUT",
+			path,
+			`{"allocations":{},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`,
+		)
 	},
 	"DELETE /allocations/{consumer}": func(w routeCaller) {
 		path := "/allocations/" + uuid.NewString()
@@ -131,8 +199,17 @@ var routeCalls = map[string]func(routeCaller){
 		}
 	},
 	"POST /reshaper": func(w routeCaller) {
-		w.do(204, "POST", "/reshaper", fmt.Sprintf(`{"inventories":{%q:{"resource_provider_generation":1,"inventories":{"VCPU":{"total":9}}}},"allocations":{%q:%s}}`,
-			w.own, uuid.NewString(), w.allocated("null")))
+		w.do(
+			204,
+			"POST",
+			"/reshaper",
+			fmt.Sprintf(
+				`{"inventories":{%q:{"resource_provider_generation":1,"inventories":{"VCPU":{"total":9}}}},"allocations":{%q:%s}}`,
+				w.own,
+				uuid.NewString(),
+				w.allocated("null"),
+			),
+		)
 	},
 
 	"GET /resource_classes":        func(w routeCaller) { w.get("/resource_classes") },
@@ -167,8 +244,8 @@ func (w routeCaller) do(status int, method, path, body string) {
 	w.want(status, "", "1.39", method, path, body)
 }
 
-// repetitions is how many times each route is called. repetitions is so large that PostgreSQL switches to generic plans for prepared
-// statements.
+// repetitions is how many times each route is called. repetitions is so large that PostgreSQL switches to
+// generic plans for prepared statements.
 const repetitions = 8
 
 func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
@@ -200,7 +277,12 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 		callRoute(t, url, w, way)
 		for table, n := range sequentialScans(t, db) {
 			if n > before[table] {
-				t.Errorf("route %s scans the whole table %s, %d times; want index scans", name, table, n-before[table])
+				t.Errorf(
+					"route %s scans the whole table %s, %d times; want index scans",
+					name,
+					table,
+					n-before[table],
+				)
 			}
 		}
 	}
@@ -236,7 +318,11 @@ func sequentialScans(t *testing.T, db *pgx.Conn) map[string]int64 {
 			t.Fatal(err)
 		}
 	}
-	rows, err := db.Query(t.Context(), `select relname::text, seq_scan from pg_stat_user_tables where relname = any($1)`, large)
+	rows, err := db.Query(
+		t.Context(),
+		`select relname::text, seq_scan from pg_stat_user_tables where relname = any($1)`,
+		large,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,20 @@ var (
 	groupPattern  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	hexPattern    = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-	someUUID   = &schema{kind: "string", uuid: true, maxLength: 64} // in any format that Python's UUID parser accepts, with a length limit
+	someUUID = &schema{
+		kind:      "string",
+		uuid:      true,
+		maxLength: 64,
+	} // in any format that Python's UUID parser accepts, with a length limit
 	someName   = &schema{kind: "string", minLength: 1, maxLength: 255}
-	customName = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: customPattern}
-	integer    = &schema{kind: "integer"}
-	amount     = &schema{kind: "integer", minimum: bound(1)}
+	customName = &schema{
+		kind:      "string",
+		minLength: 1,
+		maxLength: 255,
+		pattern:   customPattern,
+	}
+	integer = &schema{kind: "integer"}
+	amount  = &schema{kind: "integer", minimum: bound(1)}
 )
 
 func bound(f float64) *float64 { return &f }
@@ -44,7 +53,8 @@ func (c *call) decode(expected *schema) (any, error) {
 	return v, nil
 }
 
-// decodeObject reads the JSON body of the request, which must be a JSON object, and checks the body against the schema.
+// decodeObject reads the JSON body of the request, which must be a JSON object, and checks the body against
+// the schema.
 func (c *call) decodeObject(expected *schema) (map[string]any, error) {
 	v, err := c.decode(expected)
 	if err != nil {
@@ -53,8 +63,8 @@ func (c *call) decodeObject(expected *schema) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
-// decodeQuery reads the query parameters and checks them against the schema. If the query repeats a parameter, decodeQuery uses only the
-// last value of the parameter.
+// decodeQuery reads the query parameters and checks them against the schema. If the query repeats a
+// parameter, decodeQuery uses only the last value of the parameter.
 func (c *call) decodeQuery(expected *schema) (map[string]string, error) {
 	values := c.URL.Query()
 	object, texts := map[string]any{}, map[string]string{}
@@ -68,7 +78,8 @@ func (c *call) decodeQuery(expected *schema) (map[string]string, error) {
 	return texts, nil
 }
 
-// optional returns the value of a query parameter. If the query does not contain the parameter, optional returns nil.
+// optional returns the value of a query parameter. If the query does not contain the parameter, optional
+// returns nil.
 func optional(query map[string]string, name string) *string {
 	if v, ok := query[name]; ok {
 		return &v
@@ -90,8 +101,8 @@ func uuidDigits(s string) string {
 
 func isUUID(s string) bool { return hexPattern.MatchString(uuidDigits(s)) }
 
-// canonicalUUID converts a UUID to the canonical form. canonicalUUID accepts every format that Python's UUID parser accepts; for any
-// other text the result `ok` is false.
+// canonicalUUID converts a UUID to the canonical form. canonicalUUID accepts every format that Python's UUID
+// parser accepts; for any other text the result `ok` is false.
 func canonicalUUID(s string) (id string, ok bool) {
 	if !isUUID(s) {
 		return "", false

@@ -14,8 +14,15 @@ import (
 
 // spellings returns a UUID in several formats, each of which Python's parser accepts.
 func spellings(id string) []string {
-	return []string{strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), "{" + id + "}", "urn:uuid:" + id, "urn:uuid:{" + strings.ToUpper(id) + "}",
-		id[:4] + "-" + strings.ReplaceAll(id[4:], "-", ""), "--" + id}
+	return []string{
+		strings.ToUpper(id),
+		strings.ReplaceAll(id, "-", ""),
+		"{" + id + "}",
+		"urn:uuid:" + id,
+		"urn:uuid:{" + strings.ToUpper(id) + "}",
+		id[:4] + "-" + strings.ReplaceAll(id[4:], "-", ""),
+		"--" + id,
+	}
 }
 
 func TestUUID_AllSpellingsAreOneUUID(t *testing.T) {
@@ -24,37 +31,94 @@ func TestUUID_AllSpellingsAreOneUUID(t *testing.T) {
 	p := c.provider("p")
 	c.stock(p, `{"VCPU":{"total":100}}`)
 	body := func(provider string, generation any) string {
-		return fmt.Sprintf(`{"allocations":{%q:{"resources":{"VCPU":1}}},"project_id":"p","user_id":"u","consumer_generation":%v,"consumer_type":"T"}`, provider, generation)
+		return fmt.Sprintf(
+			`{"allocations":{%q:{"resources":{"VCPU":1}}},"project_id":"p","user_id":"u","consumer_generation":%v,"consumer_type":"T"}`,
+			provider,
+			generation,
+		)
 	}
 	for i := range spellings(p) {
 		id := uuid.NewString()
 		spelling := spellings(id)[i]
-		a := c.want(200, id, "1.39", "POST", "/resource_providers", fmt.Sprintf(`{"name":%q,"uuid":%q}`, id, spelling))
+		a := c.want(
+			200,
+			id,
+			"1.39",
+			"POST",
+			"/resource_providers",
+			fmt.Sprintf(`{"name":%q,"uuid":%q}`, id, spelling),
+		)
 		if at := a.header.Get("Location"); !strings.HasSuffix(at, "/"+id) {
 			t.Errorf("UUID written as %s: got Location %s, want the canonical form", spelling, at)
 		}
 		c.want(200, id, "1.39", "GET", "/resource_providers/"+id, "")
 		c.want(404, "", "1.39", "GET", "/resource_providers/"+url.PathEscape(spelling), "")
-		c.want(409, "uuid: "+id+" already exists.", "1.39", "POST", "/resource_providers", fmt.Sprintf(`{"name":%q,"uuid":%q}`, spelling, spelling))
+		c.want(
+			409,
+			"uuid: "+id+" already exists.",
+			"1.39",
+			"POST",
+			"/resource_providers",
+			fmt.Sprintf(`{"name":%q,"uuid":%q}`, spelling, spelling),
+		)
 		c.want(204, "", "1.39", "PUT", "/allocations/"+url.PathEscape(spelling), body(p, "null"))
 		c.want(409, "expected 1 but got None", "1.39", "PUT", "/allocations/"+id, body(p, "null"))
 		c.want(200, `"consumer_generation":1`, "1.39", "GET", "/allocations/"+id, "")
-		c.same(c.want(200, "", "1.39", "GET", "/allocations/"+url.PathEscape(spelling), ""), `{"allocations":{}}`)
-		c.want(404, "No allocations for consumer", "1.39", "DELETE", "/allocations/"+url.PathEscape(spelling), "")
+		c.same(
+			c.want(200, "", "1.39", "GET", "/allocations/"+url.PathEscape(spelling), ""),
+			`{"allocations":{}}`,
+		)
+		c.want(
+			404,
+			"No allocations for consumer",
+			"1.39",
+			"DELETE",
+			"/allocations/"+url.PathEscape(spelling),
+			"",
+		)
 		c.want(200, "", "1.1", "PUT", "/resource_providers/"+p+"/aggregates", fmt.Sprintf(`[%q]`, spelling))
 	}
-	c.want(400, "Allocation for resource provider '"+strings.ToUpper(p)+"' that does not exist.", "1.39", "PUT", "/allocations/"+uuid.NewString(), body(strings.ToUpper(p), "null"))
+	c.want(
+		400,
+		"Allocation for resource provider '"+strings.ToUpper(p)+"' that does not exist.",
+		"1.39",
+		"PUT",
+		"/allocations/"+uuid.NewString(),
+		body(strings.ToUpper(p), "null"),
+	)
 	for _, bad := range []string{"x", p + "0", p[:35], "0x" + strings.ReplaceAll(p, "-", "")[2:], " " + p, p + " ", strings.Repeat("-", 36), "g" + p[1:], p[:10] + "_" + p[11:]} {
 		t.Run(bad, func(t *testing.T) {
 			c := c.in(t)
-			c.want(400, "is not a 'uuid'", "1.39", "POST", "/resource_providers", fmt.Sprintf(`{"name":"bad","uuid":%q}`, bad))
-			c.want(400, "Malformed consumer_uuid: "+bad, "1.39", "PUT", "/allocations/"+url.PathEscape(bad), "{")
-			c.want(400, "is not a 'uuid'", "1.1", "PUT", "/resource_providers/"+p+"/aggregates", fmt.Sprintf(`[%q]`, bad))
+			c.want(
+				400,
+				"is not a 'uuid'",
+				"1.39",
+				"POST",
+				"/resource_providers",
+				fmt.Sprintf(`{"name":"bad","uuid":%q}`, bad),
+			)
+			c.want(
+				400,
+				"Malformed consumer_uuid: "+bad,
+				"1.39",
+				"PUT",
+				"/allocations/"+url.PathEscape(bad),
+				"{",
+			)
+			c.want(
+				400,
+				"is not a 'uuid'",
+				"1.1",
+				"PUT",
+				"/resource_providers/"+p+"/aggregates",
+				fmt.Sprintf(`[%q]`, bad),
+			)
 		})
 	}
 }
 
-// TestBody_MalformedJSONIsRefused sends malformed bodies to every operation and checks that nothing is written.
+// TestBody_MalformedJSONIsRefused sends malformed bodies to every operation and checks that nothing is
+// written.
 func TestBody_MalformedJSONIsRefused(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -66,7 +130,14 @@ func TestBody_MalformedJSONIsRefused(t *testing.T) {
 		return all
 	}
 	before := look()
-	valid := []string{"a number of 500 kB", "a null", "a list", "a text", "a key of 500 kB", "something unheard of"}
+	valid := []string{
+		"a number of 500 kB",
+		"a null",
+		"a list",
+		"a text",
+		"a key of 500 kB",
+		"something unheard of",
+	}
 	for _, o := range operations {
 		if !strings.Contains(o.flags, "J") {
 			continue
@@ -108,8 +179,16 @@ func TestBody_MalformedJSONIsRefused(t *testing.T) {
 			}
 			a := c.send("1.39", o.method, path, body, "Content-Type", "application/json")
 			errors, _ := a.body["errors"].([]any)
-			if a.status != 400 || !strings.Contains(a.raw, word) || len(errors) != 1 || len(a.raw) > 8192 || a.header.Get("Content-Type") != "application/json" {
-				t.Errorf("%s %s with %s: got %d %.300s, want 400 with one error", o.method, o.path, what, a.status, a.raw)
+			if a.status != 400 || !strings.Contains(a.raw, word) || len(errors) != 1 || len(a.raw) > 8192 ||
+				a.header.Get("Content-Type") != "application/json" {
+				t.Errorf(
+					"%s %s with %s: got %d %.300s, want 400 with one error",
+					o.method,
+					o.path,
+					what,
+					a.status,
+					a.raw,
+				)
 			}
 		}
 		if a := c.send("1.39", o.method, path, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`); a.status != http.StatusRequestEntityTooLarge {
@@ -117,6 +196,9 @@ func TestBody_MalformedJSONIsRefused(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(before, look()); d != "" {
-		t.Errorf("state of the API: want the same before and after the refused requests (-before +after):\n%s", d)
+		t.Errorf(
+			"state of the API: want the same before and after the refused requests (-before +after):\n%s",
+			d,
+		)
 	}
 }

@@ -9,10 +9,19 @@ import (
 // reshapeSchema returns the schema of a reshape: inventories as for a provider, and consumers as in POST
 // /allocations.
 func reshapeSchema(v int) *schema {
-	return &schema{kind: "object", required: []string{"inventories", "allocations"}, fields: map[string]*schema{
-		"inventories": {kind: "object", minKeys: 1, keys: keyPattern, each: inventoriesSchema()},
-		"allocations": {kind: "object", keys: keyPattern, each: allocationSchema(v, true)},
-	}}
+	return &schema{
+		kind:     "object",
+		required: []string{"inventories", "allocations"},
+		fields: map[string]*schema{
+			"inventories": {
+				kind:    "object",
+				minKeys: 1,
+				keys:    keyPattern,
+				each:    inventoriesSchema(),
+			},
+			"allocations": {kind: "object", keys: keyPattern, each: allocationSchema(v, true)},
+		},
+	}
 }
 
 func (h *handler) reshape(c *call) (int, any, error) {
@@ -26,7 +35,10 @@ func (h *handler) reshape(c *call) (int, any, error) {
 	}
 	allocations := in["allocations"].(map[string]any)
 	for _, m := range members(memberOf(c.raw, "allocations")) {
-		shape.Writes = append(shape.Writes, h.consumerWrite(c.v, m.name, allocations[m.name].(map[string]any), m.value))
+		shape.Writes = append(
+			shape.Writes,
+			h.consumerWrite(c.v, m.name, allocations[m.name].(map[string]any), m.value),
+		)
 	}
 	if err := h.store.Reshape(c.Context(), shape); err != nil {
 		err = prefixMessage(err, "malformed reshaper data: ", inventory.UnknownClass)

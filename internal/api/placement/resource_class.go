@@ -42,7 +42,11 @@ func (h *handler) listClasses(c *call) (int, any, error) {
 	return http.StatusOK, map[string]any{"resource_classes": view}, nil
 }
 
-var classForm = &schema{kind: "object", required: []string{"name"}, fields: map[string]*schema{"name": customName}}
+var classForm = &schema{
+	kind:     "object",
+	required: []string{"name"},
+	fields:   map[string]*schema{"name": customName},
+}
 
 func (h *handler) createClass(c *call) (int, any, error) {
 	in, err := c.decodeObject(classForm)
@@ -55,7 +59,11 @@ func (h *handler) createClass(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	if !created {
-		return 0, nil, inventory.Faultf(inventory.Conflict, "Conflicting resource class already exists: %s", name)
+		return 0, nil, inventory.Faultf(
+			inventory.Conflict,
+			"Conflicting resource class already exists: %s",
+			name,
+		)
 	}
 	c.setLocation("/resource_classes/" + name)
 	return http.StatusCreated, nil, nil
@@ -70,8 +78,8 @@ func (h *handler) showClass(c *call) (int, any, error) {
 	return http.StatusOK, classOf(found.Name), nil
 }
 
-// updateClass renames a resource class before microversion 1.7. From microversion 1.7 on, updateClass creates the resource class if the
-// class does not exist yet.
+// updateClass renames a resource class before microversion 1.7. From microversion 1.7 on, updateClass creates
+// the resource class if the class does not exist yet.
 func (h *handler) updateClass(c *call) (int, any, error) {
 	name := c.PathValue("name")
 	if c.v < 7 {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// schema is a JSON schema. The errors of a schema have the wording of Python's jsonschema library, because Placement's clients and their
-// tests look for this wording.
+// schema is a JSON schema. The errors of a schema have the wording of Python's jsonschema library, because
+// Placement's clients and their tests look for this wording.
 type schema struct {
 	kind     string // object, array, string, integer or number
 	nullable bool
@@ -35,7 +35,8 @@ type schema struct {
 	minimum, maximum *float64
 }
 
-// maxElements is the maximum number of items of an array, and of keys of an object whose keys are not in `fields`.
+// maxElements is the maximum number of items of an array, and of keys of an object whose keys are not in
+// `fields`.
 const maxElements = 1000
 
 // mismatch is the error for a JSON value that violates a schema.
@@ -47,13 +48,14 @@ func (m *mismatch) Error() string {
 	return fmt.Sprintf("%s Failed validating '%s' in schema%s", m.why, m.keyword, m.path)
 }
 
-// mismatchf returns a mismatch with a formatted text. The path of the new mismatch is empty; mismatch.below later adds elements to the
-// path.
+// mismatchf returns a mismatch with a formatted text. The path of the new mismatch is empty; mismatch.below
+// later adds elements to the path.
 func mismatchf(keyword, format string, args ...any) *mismatch {
 	return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword}
 }
 
-// below puts keys before the path of a mismatch. The path leads from an outer schema to the inner schema that the value violates.
+// below puts keys before the path of a mismatch. The path leads from an outer schema to the inner schema that
+// the value violates.
 func (m *mismatch) below(keys ...string) *mismatch {
 	if m == nil {
 		return nil
@@ -64,8 +66,8 @@ func (m *mismatch) below(keys ...string) *mismatch {
 	return m
 }
 
-// check compares a value from osapi.ParseJSON with the schema. If several parts of the value violate the schema, check returns only the
-// first mismatch.
+// check compares a value from osapi.ParseJSON with the schema. If several parts of the value violate the
+// schema, check returns only the first mismatch.
 func (s *schema) check(v any) *mismatch {
 	if v == nil && s.nullable {
 		return nil
@@ -104,7 +106,12 @@ func (s *schema) checkObject(object map[string]any) *mismatch {
 		return mismatchf("minProperties", "%s does not have enough properties", repr(object))
 	}
 	if s.each != nil && len(object) > maxElements {
-		return mismatchf("maxProperties", "an object with %d properties, more than %d.", len(object), maxElements)
+		return mismatchf(
+			"maxProperties",
+			"an object with %d properties, more than %d.",
+			len(object),
+			maxElements,
+		)
 	}
 	if m := s.unexpected(object); m != nil {
 		return m
@@ -147,13 +154,31 @@ func (s *schema) unexpected(object map[string]any) *mismatch {
 	case len(names) == 0:
 		return nil
 	case s.keys != nil && len(names) == 1:
-		return mismatchf("additionalProperties", "%s does not match any of the regexes: %s", list, repr(s.keys.String()))
+		return mismatchf(
+			"additionalProperties",
+			"%s does not match any of the regexes: %s",
+			list,
+			repr(s.keys.String()),
+		)
 	case s.keys != nil:
-		return mismatchf("additionalProperties", "%s do not match any of the regexes: %s", list, repr(s.keys.String()))
+		return mismatchf(
+			"additionalProperties",
+			"%s do not match any of the regexes: %s",
+			list,
+			repr(s.keys.String()),
+		)
 	case len(names) == 1:
-		return mismatchf("additionalProperties", "Additional properties are not allowed (%s was unexpected)", list)
+		return mismatchf(
+			"additionalProperties",
+			"Additional properties are not allowed (%s was unexpected)",
+			list,
+		)
 	default:
-		return mismatchf("additionalProperties", "Additional properties are not allowed (%s were unexpected)", list)
+		return mismatchf(
+			"additionalProperties",
+			"Additional properties are not allowed (%s were unexpected)",
+			list,
+		)
 	}
 }
 
@@ -213,7 +238,8 @@ func plain(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// isInteger reports whether a JSON number is an integer. The notation of the number does not matter: 1000, 1000.0 and 1e3 are integers.
+// isInteger reports whether a JSON number is an integer. The notation of the number does not matter: 1000,
+// 1000.0 and 1e3 are integers.
 func isInteger(number json.Number) bool {
 	if !strings.ContainsAny(number.String(), ".eE") {
 		return true
@@ -222,7 +248,8 @@ func isInteger(number json.Number) bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-// intOf returns a JSON integer as an int64. If the integer is outside the range of int64, intOf returns the nearest int64.
+// intOf returns a JSON integer as an int64. If the integer is outside the range of int64, intOf returns the
+// nearest int64.
 func intOf(v any) int64 {
 	number, _ := v.(json.Number)
 	if i, err := number.Int64(); err == nil {

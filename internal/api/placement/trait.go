@@ -89,8 +89,12 @@ func traitFilter(query map[string]string) (f inventory.TraitFilter, err error) {
 		operator, value, ok := strings.Cut(name, ":")
 		switch {
 		case !ok:
-			return f, fault(http.StatusBadRequest, "Badly formatted name parameter. Expected name query string parameter "+
-				"in form: ?name=[in|startswith]:[name1,name2|prefix]. Got: \"%s\"", name)
+			return f, fault(
+				http.StatusBadRequest,
+				"Badly formatted name parameter. Expected name query string parameter "+
+					"in form: ?name=[in|startswith]:[name1,name2|prefix]. Got: \"%s\"",
+				name,
+			)
 		case operator == "in":
 			f.Names = strings.Split(value, ",")
 		case operator == "startswith":
@@ -100,7 +104,10 @@ func traitFilter(query map[string]string) (f inventory.TraitFilter, err error) {
 	if associated, sent := query["associated"]; sent {
 		requested := strings.EqualFold(associated, "true")
 		if !requested && !strings.EqualFold(associated, "false") {
-			return f, fault(http.StatusBadRequest, `The query parameter "associated" only accepts "true" or "false"`)
+			return f, fault(
+				http.StatusBadRequest,
+				`The query parameter "associated" only accepts "true" or "false"`,
+			)
 		}
 		f.Associated = &requested
 	}
@@ -126,8 +133,11 @@ func (h *handler) showTrait(c *call) (int, any, error) {
 func (h *handler) putTrait(c *call) (int, any, error) {
 	name := c.PathValue("name")
 	if customName.check(name) != nil {
-		return 0, nil, fault(http.StatusBadRequest, `The trait is invalid. A valid trait must be no longer than 255 characters, `+
-			`start with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"`)
+		return 0, nil, fault(
+			http.StatusBadRequest,
+			`The trait is invalid. A valid trait must be no longer than 255 characters, `+
+				`start with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"`,
+		)
 	}
 	t, created, err := h.store.EnsureTrait(c.Context(), name)
 	if err != nil {

@@ -24,7 +24,12 @@ func usageSchema(v int) *schema {
 	querySchema := &schema{kind: "object", required: []string{"project_id"},
 		fields: map[string]*schema{"project_id": someName, "user_id": someName}}
 	if v >= 38 {
-		querySchema.fields["consumer_type"] = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: usageType}
+		querySchema.fields["consumer_type"] = &schema{
+			kind:      "string",
+			minLength: 1,
+			maxLength: 255,
+			pattern:   usageType,
+		}
 	}
 	return querySchema
 }
@@ -35,7 +40,8 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	filter := inventory.UsageFilter{Project: query["project_id"], User: optional(query, "user_id")}
-	filter.Unowned = filter.Project == h.incomplete.Project && (filter.User == nil || *filter.User == h.incomplete.User)
+	filter.Unowned = filter.Project == h.incomplete.Project &&
+		(filter.User == nil || *filter.User == h.incomplete.User)
 	together := query["consumer_type"] == "all"
 	switch kind := query["consumer_type"]; kind {
 	case "", "all":
@@ -52,9 +58,10 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 	return http.StatusOK, map[string]any{"usages": c.usages(usages, together)}, nil
 }
 
-// usages returns usages in the format of the microversion. Before microversion 1.38 the format is a map from the resource
-// class to the amount. From microversion 1.38 on, the format has one map of amounts for each consumer type, or a single
-// map of amounts under the key "all" if `together` is true. Each of these maps also contains the number of consumers.
+// usages returns usages in the format of the microversion. Before microversion 1.38 the format is a map from
+// the resource class to the amount. From microversion 1.38 on, the format has one map of amounts for each
+// consumer type, or a single map of amounts under the key "all" if `together` is true. Each of these maps
+// also contains the number of consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
 		return inventory.TotalUsage(found).Used

@@ -65,7 +65,13 @@ func TestUsages_GroupedByConsumerType(t *testing.T) {
 		}
 		c.want(204, "", version, "PUT", "/allocations/"+uuid.NewString(), fmt.Sprintf(
 			`{"allocations":{%q:{"resources":{"VCPU":%d,"DISK_GB":%d}}},"project_id":%q,"user_id":%q,"consumer_generation":null%s}`,
-			p, cpu, disk, project, user, more))
+			p,
+			cpu,
+			disk,
+			project,
+			user,
+			more,
+		))
 	}
 	put("p", "u", "INSTANCE", 1, 10)
 	put("p", "u", "INSTANCE", 2, 10)
