@@ -46,7 +46,11 @@ const python = "/usr/bin/python3"
 
 func newAgent(t *testing.T, url string) *agent {
 	t.Helper()
-	cmd := exec.Command(python, filepath.Join("testdata", "agent.py"), strings.Replace(url, "amqp://", "rabbit://", 1))
+	cmd := exec.Command(
+		python,
+		filepath.Join("testdata", "agent.py"),
+		strings.Replace(url, "amqp://", "rabbit://", 1),
+	)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -112,10 +116,16 @@ func (a *agent) request(t *testing.T, request map[string]any) callResult {
 	}
 }
 
-// call calls an RPC method of berth and decodes the method's result into `into`. If `into` is nil, the method must return null.
+// call calls an RPC method of berth and decodes the method's result into `into`. If `into` is nil, the method
+// must return null.
 func (a *agent) call(t *testing.T, into any, method, version string, args map[string]any) {
 	t.Helper()
-	o := a.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": version, "args": args})
+	o := a.request(t, map[string]any{
+		"topic":   "q-plugin",
+		"method":  method,
+		"version": version,
+		"args":    args,
+	})
 	if o.Failure != "" {
 		t.Fatalf("call %s: got the exception %s: %s, want a result", method, o.Failure, o.Message)
 	}
@@ -126,7 +136,12 @@ func (a *agent) call(t *testing.T, into any, method, version string, args map[st
 		return
 	}
 	if err := json.Unmarshal(o.Result, into); err != nil {
-		t.Fatalf("call the RPC method %s: want a result that can be decoded, got %s: %v", method, o.Result, err)
+		t.Fatalf(
+			"call the RPC method %s: want a result that can be decoded, got %s: %v",
+			method,
+			o.Result,
+			err,
+		)
 	}
 }
 
@@ -138,8 +153,8 @@ func (a *agent) listenTo(t *testing.T, topic, host, version string) {
 	}
 }
 
-// receiveMethod waits for the next message to the agent and returns the arguments of the message. receiveMethod fails the test if the
-// message has another method than `method`.
+// receiveMethod waits for the next message to the agent and returns the arguments of the message.
+// receiveMethod fails the test if the message has another method than `method`.
 func (a *agent) receiveMethod(t *testing.T, method string) map[string]any {
 	t.Helper()
 	return a.receiveMethods(t, method)[method]
@@ -157,15 +172,20 @@ func (a *agent) receive(t *testing.T) receivedMessage {
 	}
 }
 
-// receiveMethods waits for one message of each method in `methods`. receiveMethods returns a map from the method to the arguments of its
-// message. The messages for receiveMethods may arrive in any order.
+// receiveMethods waits for one message of each method in `methods`. receiveMethods returns a map from the
+// method to the arguments of its message. The messages for receiveMethods may arrive in any order.
 func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[string]any {
 	t.Helper()
 	got := map[string]map[string]any{}
 	for range methods {
 		h := a.receive(t)
 		if !slices.Contains(methods, h.Method) || got[h.Method] != nil {
-			t.Fatalf("receive messages in any order: got method %s with arguments %s, want exactly one message of each method in %v", h.Method, h.Args, methods)
+			t.Fatalf(
+				"receive messages in any order: got method %s with arguments %s, want exactly one message of each method in %v",
+				h.Method,
+				h.Args,
+				methods,
+			)
 		}
 		var args map[string]any
 		if err := json.Unmarshal(h.Args, &args); err != nil {
@@ -176,8 +196,8 @@ func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[s
 	return got
 }
 
-// receiveAbout waits until the agent has received a message with the method `method` about each ID in `ids`. receiveAbout ignores all
-// other messages.
+// receiveAbout waits until the agent has received a message with the method `method` about each ID in `ids`.
+// receiveAbout ignores all other messages.
 func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 	t.Helper()
 	missing := map[string]bool{}
@@ -194,7 +214,11 @@ func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 				}
 			}
 		case <-deadline:
-			t.Fatalf("wait for messages %s about all IDs: want one about each ID, got none about %v", method, missing)
+			t.Fatalf(
+				"wait for messages %s about all IDs: want one about each ID, got none about %v",
+				method,
+				missing,
+			)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 )
 
-// audience says in which virtual hosts of RabbitMQ a message is published. The virtual host of BERTH_RABBITMQ_URL may have agents of all
-// hosts, so every message about a port goes there in full.
+// audience says in which virtual hosts of RabbitMQ a message is published. The virtual host of
+// BERTH_RABBITMQ_URL may have agents of all hosts, so every message about a port goes there in full.
 type audience struct {
 	main   bool     // the virtual host of BERTH_RABBITMQ_URL
 	hosts  []string // the registered virtual hosts of these hosts

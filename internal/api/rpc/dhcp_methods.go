@@ -35,11 +35,14 @@ type activeNetworksArgs struct {
 	Filter bool   `json:"enable_dhcp_filter"`
 }
 
-// getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. If the agent is unknown or disabled,
-// getActiveNetworksInfo returns an empty list.
+// getActiveNetworksInfo returns the networks that the DHCP agent on a host has to serve. If the agent is
+// unknown or disabled, getActiveNetworksInfo returns an empty list.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
 	agents, err := h.Store.Agents(ctx, db.Listing{Fields: []string{"id"},
-		Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{h.sender.host(a.Host)}}}})
+		Where: []db.Condition{
+			{Field: "type", In: []string{network.DHCPAgent}},
+			{Field: "host", In: []string{h.sender.host(a.Host)}},
+		}})
 	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
 		return []object{}, err
 	}
@@ -58,7 +61,14 @@ type networkInfoArgs struct {
 // getNetworkInfo returns one network. If the network does not exist, getNetworkInfo returns null.
 func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
 	byID := []db.Condition{{Field: "id", In: []string{parseUUID(a.Network).String()}}}
-	found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, byID, networkstore.ServedByDHCPOf)
+	found, err := requireReadable(
+		ctx,
+		h.sender,
+		h.Store.Networks,
+		networkID,
+		byID,
+		networkstore.ServedByDHCPOf,
+	)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -69,9 +79,13 @@ func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, 
 	return infos[0], nil
 }
 
-// networkInfos returns networks with their subnets and ports. If the parameter `dhcpOnly` is true, networkInfos leaves out the subnets
-// for which DHCP is disabled.
-func (h *handlers) networkInfos(ctx context.Context, networks []network.Network, dhcpOnly bool) ([]object, error) {
+// networkInfos returns networks with their subnets and ports. If the parameter `dhcpOnly` is true,
+// networkInfos leaves out the subnets for which DHCP is disabled.
+func (h *handlers) networkInfos(
+	ctx context.Context,
+	networks []network.Network,
+	dhcpOnly bool,
+) ([]object, error) {
 	if len(networks) == 0 {
 		return []object{}, nil
 	}
@@ -100,8 +114,16 @@ func (h *handlers) networkInfos(ctx context.Context, networks []network.Network,
 				portViews = append(portViews, attribute.PortRPC(p))
 			}
 		}
-		infos[i] = object{"id": n.ID, "project_id": n.Project, "tenant_id": n.Project, "admin_state_up": n.AdminUp, "mtu": n.MTU,
-			"subnets": subnetViews, "non_local_subnets": []object{}, "ports": portViews}
+		infos[i] = object{
+			"id":                n.ID,
+			"project_id":        n.Project,
+			"tenant_id":         n.Project,
+			"admin_state_up":    n.AdminUp,
+			"mtu":               n.MTU,
+			"subnets":           subnetViews,
+			"non_local_subnets": []object{},
+			"ports":             portViews,
+		}
 	}
 	return infos, nil
 }
@@ -126,9 +148,10 @@ type readyArgs struct {
 	Ports []string `json:"port_ids"`
 }
 
-// dhcpReadyOnPorts completes the DHCP provisioning block of all ports in the call, in one transaction. dhcpReadyOnPorts ignores ports
-// that do not exist, because an agent may report a port again after the port is deleted. dhcpReadyOnPorts also ignores ports on networks
-// that the DHCP agent of the sender does not serve.
+// dhcpReadyOnPorts completes the DHCP provisioning block of all ports in the call, in one transaction.
+// dhcpReadyOnPorts ignores ports that do not exist, because an agent may report a port again after the port
+// is deleted. dhcpReadyOnPorts also ignores ports on networks that the DHCP agent of the sender does not
+// serve.
 func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, error) {
 	if len(a.Ports) > maxDevices {
 		return nil, oslomsg.NewTypeError("%d ports are more than %d", len(a.Ports), maxDevices)
@@ -136,7 +159,14 @@ func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, erro
 	reports := map[uuid.UUID][]network.Report{}
 	for _, text := range a.Ports {
 		if id := parseUUID(text); id != uuid.Nil {
-			reports[id] = []network.Report{{Entity: network.DHCP, Host: h.sender.host(""), Event: network.ReportComplete, HostOnly: h.sender != nil}}
+			reports[id] = []network.Report{
+				{
+					Entity:   network.DHCP,
+					Host:     h.sender.host(""),
+					Event:    network.ReportComplete,
+					HostOnly: h.sender != nil,
+				},
+			}
 		}
 	}
 	_, err := h.Store.ReportPorts(ctx, reports)
@@ -193,8 +223,9 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	return c, nil
 }
 
-// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port with this device_id on the network, createDHCPPort
-// returns the existing port. If the network or one of the subnets does not exist any more, createDHCPPort returns null.
+// createDHCPPort creates a DHCP agent's port on a network. If the agent already has a port with this
+// device_id on the network, createDHCPPort returns the existing port. If the network or one of the subnets
+// does not exist any more, createDHCPPort returns null.
 func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
@@ -221,8 +252,8 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	return attribute.PortRPC(port), nil
 }
 
-// isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet. An agent with outdated
-// state needs no error, because it will receive a notification about the newer state.
+// isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet.
+// An agent with outdated state needs no error, because it will receive a notification about the newer state.
 func isOutdated(err error) bool {
 	var fault *network.Fault
 	return errors.Is(err, db.ErrNotFound) || errors.As(err, &fault) && fault.Kind == network.InvalidInput
@@ -231,7 +262,8 @@ func isOutdated(err error) bool {
 // reservedDeviceID is the device_id of a DHCP port that any DHCP agent may take over.
 const reservedDeviceID = "reserved_dhcp_port"
 
-// updateDHCPPort changes a DHCP agent's port. If the port or one of the subnets does not exist any more, updateDHCPPort returns null.
+// updateDHCPPort changes a DHCP agent's port. If the port or one of the subnets does not exist any more,
+// updateDHCPPort returns null.
 func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
 	c, err := a.change()
 	if err != nil {
@@ -255,7 +287,12 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	case before.DeviceOwner != network.DeviceOwnerDHCP,
 		h.sender != nil && before.Host != "" && before.Host != host && before.DeviceID != reservedDeviceID,
 		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != reservedDeviceID:
-		return nil, oslomsg.NewFailure("neutron.common.exceptions", "DhcpPortInUse", "Port %s is already acquired by another DHCP agent", before.ID)
+		return nil, oslomsg.NewFailure(
+			"neutron.common.exceptions",
+			"DhcpPortInUse",
+			"Port %s is already acquired by another DHCP agent",
+			before.ID,
+		)
 	}
 	after, err := h.Store.UpdatePort(ctx, before.ID, c, nil)
 	if isOutdated(err) {
@@ -272,16 +309,28 @@ type releaseArgs struct {
 	Device  string `json:"device_id"`
 }
 
-// releaseDHCPPort deletes a DHCP agent's port on a network. If the port does not exist, releaseDHCPPort returns no error.
+// releaseDHCPPort deletes a DHCP agent's port on a network. If the port does not exist, releaseDHCPPort
+// returns no error.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
-	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
-		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DeviceOwnerDHCP}}}})
+	ports, err := h.Store.Ports(
+		ctx,
+		db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
+			{
+				Field: "device_id",
+				In:    []string{a.Device},
+			}, {Field: "device_owner", In: []string{network.DeviceOwnerDHCP}}}},
+	)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range ports {
 		if h.sender != nil && p.Host != h.sender.Host {
-			return nil, h.sender.refuse(ctx, refusedOwner, "release_dhcp_port names the port %s, which belongs to another host", p.ID)
+			return nil, h.sender.refuse(
+				ctx,
+				refusedOwner,
+				"release_dhcp_port names the port %s, which belongs to another host",
+				p.ID,
+			)
 		}
 		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !errors.Is(err, db.ErrNotFound) {
 			return nil, err

@@ -15,7 +15,11 @@ func TestDVRMAC_IsUniquePerHost(t *testing.T) {
 		var m map[string]string
 		st.call(t, &m, "get_dvr_mac_address_by_host", "1.0", map[string]any{"host": host})
 		if m["host"] != host || !strings.HasPrefix(m["mac_address"], "fa:16:3f:") {
-			t.Errorf("get the DVR MAC of host %s: got %v, want this host and an address that begins with fa:16:3f", host, m)
+			t.Errorf(
+				"get the DVR MAC of host %s: got %v, want this host and an address that begins with fa:16:3f",
+				host,
+				m,
+			)
 		}
 		return m["mac_address"]
 	}

@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// fixture is a network with a DHCP subnet and two agents that report over RabbitMQ: DHCP on net1, Open vSwitch on cmp1.
+// fixture is a network with a DHCP subnet and two agents that report over RabbitMQ: DHCP on net1, Open
+// vSwitch on cmp1.
 type fixture struct {
 	*store.Store
 	*agent
@@ -29,24 +30,43 @@ func newFixture(t *testing.T) *fixture {
 	rows, url := storetest.URL(t), newVirtualHost(t)
 	s := storetest.Open(t, rows)
 	startServer(t, s, url)
-	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: rows}
+	st := &fixture{
+		Store:    s,
+		agent:    newAgent(t, url),
+		url:      url,
+		database: rows,
+	}
 	st.reportAgents(t)
 	st.createNetwork(t, network.VXLAN)
 	return st
 }
 
-// createNetwork creates the network of the fixture and a subnet on this network. A network of the type flat is on a physical network.
+// createNetwork creates the network of the fixture and a subnet on this network. A network of the type flat
+// is on a physical network.
 func (st *fixture) createNetwork(t *testing.T, networkType string) {
 	t.Helper()
 	physical := map[string]string{network.Flat: "physnet", network.VLAN: "physnet"}[networkType]
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
 	project := "p1"
-	networks, err := st.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project, Type: &networkType, PhysicalNetwork: &physical}})
+	networks, err := st.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{
+			{
+				Name:            &name,
+				Project:         &project,
+				Type:            &networkType,
+				PhysicalNetwork: &physical,
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	st.network = networks[0]
-	subnets, err := st.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	subnets, err := st.Network.CreateSubnets(
+		t.Context(),
+		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,18 +76,45 @@ func (st *fixture) createNetwork(t *testing.T, networkType string) {
 func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 	t.Helper()
 	var got string
-	o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{
-		"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": kind, "host": host, "binary": "neutron-agent", "topic": "N/A",
-			"configurations": map[string]any{"tunneling_ip": "10.9.9.1"}, "start_flag": true, "uuid": uuid.NewString(),
-			"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"}}},
-		"time": "2026-11-20T16:56:24.405715"}})
+	o := st.request(
+		t,
+		map[string]any{
+			"topic":   "q-reports-plugin",
+			"method":  "report_state",
+			"version": "1.2",
+			"args": map[string]any{
+				"agent_state": map[string]any{
+					"agent_state": map[string]any{
+						"agent_type": kind,
+						"host":       host,
+						"binary":     "neutron-agent",
+						"topic":      "N/A",
+						"configurations": map[string]any{
+							"tunneling_ip": "10.9.9.1",
+						},
+						"start_flag":        true,
+						"uuid":              uuid.NewString(),
+						"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"},
+					},
+				},
+				"time": "2026-11-20T16:56:24.405715"},
+		},
+	)
 	if err := json.Unmarshal(o.Result, &got); err != nil || got != want {
-		t.Fatalf("report_state of the %s on host %s: got result %s, exception %s %s; want %q", kind, host, o.Result, o.Failure, o.Message, want)
+		t.Fatalf(
+			"report_state of the %s on host %s: got result %s, exception %s %s; want %q",
+			kind,
+			host,
+			o.Result,
+			o.Failure,
+			o.Message,
+			want,
+		)
 	}
 }
 
-// reportAgents registers the agents of the fixture. Their heartbeats are in the future, so that the agents stay alive however slow the
-// machine is.
+// reportAgents registers the agents of the fixture. Their heartbeats are in the future, so that the agents
+// stay alive however slow the machine is.
 func (st *fixture) reportAgents(t *testing.T) {
 	t.Helper()
 	st.reportState(t, "DHCP agent", "net1", "new")
@@ -78,7 +125,12 @@ func (st *fixture) reportAgents(t *testing.T) {
 // makeStale moves the heartbeats of a host's agents into the past, beyond AgentDownTime.
 func (st *fixture) makeStale(t *testing.T, host string) {
 	t.Helper()
-	storetest.Exec(t, st.database, `update agent set heartbeat_at = now() - interval '80 seconds' where host = $1`, host)
+	storetest.Exec(
+		t,
+		st.database,
+		`update agent set heartbeat_at = now() - interval '80 seconds' where host = $1`,
+		host,
+	)
 }
 
 // createPorts creates ports of servers on the host cmp1.
@@ -87,7 +139,13 @@ func (st *fixture) createPorts(t *testing.T, n int) []network.Port {
 	host, owner, device, project := "cmp1", "compute:nova", uuid.NewString(), "p1"
 	drafts := make([]network.PortChange, n)
 	for i := range drafts {
-		drafts[i] = network.PortChange{Network: &st.network.ID, Host: &host, DeviceOwner: &owner, DeviceID: &device, Project: &project}
+		drafts[i] = network.PortChange{
+			Network:     &st.network.ID,
+			Host:        &host,
+			DeviceOwner: &owner,
+			DeviceID:    &device,
+			Project:     &project,
+		}
 	}
 	ports, err := st.Network.CreatePorts(t.Context(), drafts)
 	if err != nil {
@@ -114,14 +172,20 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	}
 	published, err := c.Publish(t.Context(), due)
 	if err != nil || len(published) != len(due) {
-		t.Fatalf("publish the notifications about the network: published %d of %d, error %v; want all", len(published), len(due), err)
+		t.Fatalf(
+			"publish the notifications about the network: published %d of %d, error %v; want all",
+			len(published),
+			len(due),
+			err,
+		)
 	}
 	if err := st.Notifications.MarkSent(t.Context(), published); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// publishAll publishes the stored notifications about the fixture's network, and the stored notifications that belong to no network.
+// publishAll publishes the stored notifications about the fixture's network, and the stored notifications
+// that belong to no network.
 func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	for _, id := range []uuid.UUID{{}, st.network.ID} {
@@ -139,18 +203,26 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	}
 }
 
-// newPublisher returns a publisher. After newPublisher has returned, the fixture's store records a notification for each change.
+// newPublisher returns a publisher. After newPublisher has returned, the fixture's store records a
+// notification for each change.
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
-	c := rpc.NewPublisher(rpc.Options{Store: st.Network, Agents: st.Agents, Notifications: st.Notifications, Brokers: []string{st.url}})
+	c := rpc.NewPublisher(
+		rpc.Options{
+			Store:         st.Network,
+			Agents:        st.Agents,
+			Notifications: st.Notifications,
+			Brokers:       []string{st.url},
+		},
+	)
 	t.Cleanup(c.Close)
 	return c
 }
 
-// newDHCPFixture returns a fixture whose agent receives the messages to the DHCP agent on the host net1. newDHCPFixture also returns a
-// function that publishes the stored notifications, checks the method and the priority of the next message to the agent, and returns the
-// payload of this message.
+// newDHCPFixture returns a fixture whose agent receives the messages to the DHCP agent on the host net1.
+// newDHCPFixture also returns a function that publishes the stored notifications, checks the method and the
+// priority of the next message to the agent, and returns the payload of this message.
 func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float64) map[string]any) {
 	t.Helper()
 	st := newFixture(t)

@@ -16,8 +16,8 @@ type handlers struct {
 	sender *sender // nil: a call may come from any host
 }
 
-// endpoints returns all RPC methods in groups, each group with the newest minor version that Neutron's servers implement. Agents call the
-// RPC methods of berth without a namespace.
+// endpoints returns all RPC methods in groups, each group with the newest minor version that Neutron's
+// servers implement. Agents call the RPC methods of berth without a namespace.
 func (h *handlers) endpoints() []oslomsg.Endpoint {
 	return h.sender.guarded([]oslomsg.Endpoint{
 		{Minor: 4, Methods: h.stateMethods()},
@@ -37,18 +37,22 @@ const maxName = oslomsg.MaxName
 func checkNames(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > maxName || !network.IsSingleLine(text) {
-			return oslomsg.NewTypeError("%q is longer than %d bytes or contains a control character", oslomsg.Excerpt(text), maxName)
+			return oslomsg.NewTypeError(
+				"%q is longer than %d bytes or contains a control character",
+				oslomsg.Excerpt(text),
+				maxName,
+			)
 		}
 	}
 	return nil
 }
 
-// maxDevices is the maximum number of devices or ports in one call. Neutron's agents send far fewer than maxDevices devices or ports in
-// one call.
+// maxDevices is the maximum number of devices or ports in one call. Neutron's agents send far fewer than
+// maxDevices devices or ports in one call.
 const maxDevices = 1000
 
-// parseUUID parses a UUID that is written with dashes. If the text is not a UUID with dashes, parseUUID returns uuid.Nil, which is the ID
-// of no object.
+// parseUUID parses a UUID that is written with dashes. If the text is not a UUID with dashes, parseUUID
+// returns uuid.Nil, which is the ID of no object.
 func parseUUID(text string) uuid.UUID {
 	id, err := uuid.Parse(strings.TrimSpace(text))
 	if err != nil || len(text) != 36 {

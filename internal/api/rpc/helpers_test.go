@@ -16,7 +16,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// maxWait is how long a test waits for a condition before it fails. maxWait is so long that tests also pass on a slow machine.
+// maxWait is how long a test waits for a condition before it fails. maxWait is so long that tests also pass
+// on a slow machine.
 const maxWait = 10 * time.Minute
 
 var (
@@ -83,16 +84,28 @@ func newVirtualHost(t *testing.T) string {
 	t.Helper()
 	n := int(usedVirtualHosts.Add(1)) - 1
 	if n >= devstack.VirtualHosts {
-		t.Fatalf("want an unused virtual host of RabbitMQ, but other tests use all %d virtual hosts", devstack.VirtualHosts)
+		t.Fatalf(
+			"want an unused virtual host of RabbitMQ, but other tests use all %d virtual hosts",
+			devstack.VirtualHosts,
+		)
 	}
 	return broker.URL(n)
 }
 
-// startServer starts an RPC server, which runs until the test ends. startServer waits until the server is connected with RabbitMQ.
+// startServer starts an RPC server, which runs until the test ends. startServer waits until the server is
+// connected with RabbitMQ.
 func startServer(t *testing.T, s *store.Store, url string) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	server := rpc.NewServer(rpc.Options{Store: s.Network, Agents: s.Agents, Brokers: []string{url}, Host: "here", Metrics: registry})
+	server := rpc.NewServer(
+		rpc.Options{
+			Store:   s.Network,
+			Agents:  s.Agents,
+			Brokers: []string{url},
+			Host:    "here",
+			Metrics: registry,
+		},
+	)
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	return registry
@@ -102,7 +115,11 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(maxWait); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("wait until %s: want this condition to become true, but it is still false after %s", what, maxWait)
+			t.Fatalf(
+				"wait until %s: want this condition to become true, but it is still false after %s",
+				what,
+				maxWait,
+			)
 		}
 	}
 }

@@ -26,13 +26,18 @@ type hostPublisher struct {
 	pause         time.Duration // from missingSince until the next attempt to connect
 }
 
-// maxHostPause is the longest pause before a new connection to a virtual host whose connection fails again and again. Because a replay
-// follows each new connection, the agents of one host could otherwise cause a replay to all hosts every few seconds.
+// maxHostPause is the longest pause before a new connection to a virtual host whose connection fails again
+// and again. Because a replay follows each new connection, the agents of one host could otherwise cause a
+// replay to all hosts every few seconds.
 const maxHostPause = 10 * time.Minute
 
-// publish publishes messages and returns the topics to which no queue is bound. If the virtual host is unreachable, publish remembers since
-// when its agents miss messages and returns no error: an unreachable virtual host must not delay the messages to other hosts.
-func (p *hostPublisher) publish(ctx context.Context, messages []oslomsg.Message) (unroutable []string, err error) {
+// publish publishes messages and returns the topics to which no queue is bound. If the virtual host is
+// unreachable, publish remembers since when its agents miss messages and returns no error: an unreachable
+// virtual host must not delay the messages to other hosts.
+func (p *hostPublisher) publish(
+	ctx context.Context,
+	messages []oslomsg.Message,
+) (unroutable []string, err error) {
 	if p.misses() {
 		return nil, nil
 	}
@@ -59,12 +64,21 @@ func (p *hostPublisher) miss(ctx context.Context, err error) {
 	if p.missingSince.IsZero() {
 		p.missingSince = time.Now()
 		p.pause = nextPause(p.pause, time.Since(p.reconnectedAt))
-		slog.WarnContext(ctx, "virtual host of agents is unreachable: its agents get no notifications", "virtual_host", p.Name, "host", p.Host, "error", err)
+		slog.WarnContext(
+			ctx,
+			"virtual host of agents is unreachable: its agents get no notifications",
+			"virtual_host",
+			p.Name,
+			"host",
+			p.Host,
+			"error",
+			err,
+		)
 	}
 }
 
-// nextPause returns the pause before the next connection to a virtual host, after a connection that has worked for the duration `worked` and
-// that began after the pause `previous`.
+// nextPause returns the pause before the next connection to a virtual host, after a connection that has
+// worked for the duration `worked` and that began after the pause `previous`.
 func nextPause(previous, worked time.Duration) time.Duration {
 	if worked > maxHostPause {
 		return 0
@@ -72,8 +86,8 @@ func nextPause(previous, worked time.Duration) time.Duration {
 	return min(max(2*previous, virtualHostPoll), maxHostPause)
 }
 
-// reconnect connects unless the publisher is connected. After a time without a connection, reconnect returns since when agents may have
-// missed messages, otherwise the zero time.
+// reconnect connects unless the publisher is connected. After a time without a connection, reconnect returns
+// since when agents may have missed messages, otherwise the zero time.
 func (p *hostPublisher) reconnect(ctx context.Context) (missingSince time.Time) {
 	connected := p.wire.Connected()
 	p.mu.Lock()
@@ -106,8 +120,8 @@ type hostPublishers struct {
 	all map[uuid.UUID]*hostPublisher
 }
 
-// follow creates a publisher for each registered virtual host that has none, closes the publishers for removed registrations, and returns
-// the publishers for all registered virtual hosts.
+// follow creates a publisher for each registered virtual host that has none, closes the publishers for
+// removed registrations, and returns the publishers for all registered virtual hosts.
 func (s *hostPublishers) follow(o Options, registered []agentstore.VirtualHost) []*hostPublisher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +145,8 @@ func (s *hostPublishers) follow(o Options, registered []agentstore.VirtualHost) 
 	return list
 }
 
-// Unreachable returns the names of the registered virtual hosts whose agents get no notifications from this process.
+// Unreachable returns the names of the registered virtual hosts whose agents get no notifications from this
+// process.
 func (p *Publisher) Unreachable() (names []string) {
 	p.hosts.mu.Lock()
 	defer p.hosts.mu.Unlock()
@@ -161,9 +176,10 @@ func forEachHost(hosts []*hostPublisher, f func(i int, h *hostPublisher)) {
 	running.Wait()
 }
 
-// keepHostsConnected keeps the publishers connected to their virtual hosts until ctx ends. When a virtual host is reachable again,
-// keepHostsConnected replays recent notifications, and a second time when its agents have had time to reconnect. A replay goes to all hosts,
-// so one replay is enough for all virtual hosts that are reachable again at the same time.
+// keepHostsConnected keeps the publishers connected to their virtual hosts until ctx ends. When a virtual
+// host is reachable again, keepHostsConnected replays recent notifications, and a second time when its agents
+// have had time to reconnect. A replay goes to all hosts, so one replay is enough for all virtual hosts that
+// are reachable again at the same time.
 func (p *Publisher) keepHostsConnected(ctx context.Context) {
 	var due, again, lostAt time.Time // zero: no replay is due
 	pollVirtualHosts(ctx, p.options, func(registered []agentstore.VirtualHost) {
@@ -183,7 +199,12 @@ func (p *Publisher) keepHostsConnected(ctx context.Context) {
 			return
 		}
 		if err := p.replay(ctx, lostAt); err != nil {
-			slog.WarnContext(ctx, "notifications that agents may have missed cannot be replayed yet", "error", err)
+			slog.WarnContext(
+				ctx,
+				"notifications that agents may have missed cannot be replayed yet",
+				"error",
+				err,
+			)
 			return
 		}
 		due, again = again, time.Time{}

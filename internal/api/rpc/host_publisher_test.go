@@ -65,16 +65,24 @@ func (l hostListener) until(t *testing.T, last string) (received []string) {
 	}
 }
 
-// publisherFixture is a cloud whose hosts cmp1, cmp2 and net1 have a virtual host each. All agents of this cloud are in these virtual hosts.
-func publisherFixture(t *testing.T, identities bool) (f *fixture, publisher *rpc.Publisher, listeners map[string]hostListener) {
+// publisherFixture is a cloud whose hosts cmp1, cmp2 and net1 have a virtual host each. All agents of this
+// cloud are in these virtual hosts.
+func publisherFixture(
+	t *testing.T,
+	identities bool,
+) (f *fixture, publisher *rpc.Publisher, listeners map[string]hostListener) {
 	t.Helper()
 	rows, main := storetest.URL(t), newVirtualHost(t)
 	f = &fixture{Store: storetest.Open(t, rows), url: main, database: rows}
 	*f.Network = *networkstore.New(f.DB, networkstore.Config{NotifyAgents: true})
 	listeners = map[string]hostListener{"main": listenAs(t, main, "main")}
 	for host, kind := range map[string]string{"net1": network.DHCPAgent, "cmp1": "Open vSwitch agent", "cmp2": "Open vSwitch agent"} {
-		if _, err := f.Network.ReportState(t.Context(), network.AgentState{Type: kind, Host: host, Configurations: []byte("{}"),
-			ResourceVersions: map[string]string{"Port": "1.7"}}); err != nil {
+		if _, err := f.Network.ReportState(t.Context(), network.AgentState{
+			Type:             kind,
+			Host:             host,
+			Configurations:   []byte("{}"),
+			ResourceVersions: map[string]string{"Port": "1.7"},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		url := newVirtualHost(t)
@@ -84,12 +92,21 @@ func publisherFixture(t *testing.T, identities bool) (f *fixture, publisher *rpc
 		listeners[host] = listenAs(t, url, host)
 	}
 	storetest.Exec(t, rows, `update agent set heartbeat_at = now() + interval '1 hour'`)
-	publisher = rpc.NewPublisher(rpc.Options{Store: f.Network, Agents: f.Agents, Notifications: f.Notifications, Brokers: []string{main}, Identities: identities})
+	publisher = rpc.NewPublisher(
+		rpc.Options{
+			Store:         f.Network,
+			Agents:        f.Agents,
+			Notifications: f.Notifications,
+			Brokers:       []string{main},
+			Identities:    identities,
+		},
+	)
 	t.Cleanup(publisher.Close)
 	return f, publisher, listeners
 }
 
-// Each host gets the whole port only if it wires the port; the DHCP agent gets the port in the virtual host of its host.
+// Each host gets the whole port only if it wires the port; the DHCP agent gets the port in the virtual host
+// of its host.
 func TestPublisher_OtherHostsGetOnlyTheAddressesOfAPort(t *testing.T) {
 	t.Parallel()
 	f, publisher, listeners := publisherFixture(t, false)
@@ -117,20 +134,35 @@ func TestPublisher_OtherHostsGetOnlyTheAddressesOfAPort(t *testing.T) {
 			return n
 		}
 		full := host == "cmp1" || host == "main"
-		pushes := slices.DeleteFunc(slices.Clone(received), func(m string) bool { return !strings.HasPrefix(m, "push ") || !strings.Contains(m, "updated") })
+		pushes := slices.DeleteFunc(
+			slices.Clone(received),
+			func(m string) bool { return !strings.HasPrefix(m, "push ") || !strings.Contains(m, "updated") },
+		)
 		if len(pushes) == 0 || count("port_update") > 0 != full {
 			t.Errorf("messages to %s: got %v, want pushes, and port_update: %t", host, received, full)
 		}
 		for _, m := range pushes {
-			if !strings.Contains(m, port.MAC) || !strings.Contains(m, port.Addresses[0].IP.String()) || !strings.Contains(m, port.SecurityGroups[0].String()) {
+			if !strings.Contains(m, port.MAC) || !strings.Contains(m, port.Addresses[0].IP.String()) ||
+				!strings.Contains(m, port.SecurityGroups[0].String()) {
 				t.Errorf("push to %s: got %s, want the port's MAC, address and security group", host, m)
 			}
-			if strings.Contains(m, name) != full || strings.Contains(m, `"host":"cmp1"`) != full || strings.Contains(m, port.DeviceID) != full {
-				t.Errorf("push to %s: got %s, want the name, the host and the device of the port: %t", host, m, full)
+			if strings.Contains(m, name) != full || strings.Contains(m, `"host":"cmp1"`) != full ||
+				strings.Contains(m, port.DeviceID) != full {
+				t.Errorf(
+					"push to %s: got %s, want the name, the host and the device of the port: %t",
+					host,
+					m,
+					full,
+				)
 			}
 		}
 		if got, want := count("port_create_end"), map[string]int{"net1": 1}[host]; got != want {
-			t.Errorf("port_create_end for the DHCP agent on net1, in the virtual host of %s: got %d, want %d", host, got, want)
+			t.Errorf(
+				"port_create_end for the DHCP agent on net1, in the virtual host of %s: got %d, want %d",
+				host,
+				got,
+				want,
+			)
 		}
 	}
 }
@@ -143,7 +175,10 @@ func TestPublisher_PublishesOnlyInRegisteredVirtualHostsIfIdentitiesAreRequired(
 
 	f.publishNetwork(t, publisher)
 
-	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(got[len(got)-1], port.ID.String()) {
+	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(
+		got[len(got)-1],
+		port.ID.String(),
+	) {
 		t.Errorf("receive in the virtual host of net1: got %v, want the new port", got)
 	}
 	main := listeners["main"]
@@ -155,11 +190,13 @@ func TestPublisher_PublishesOnlyInRegisteredVirtualHostsIfIdentitiesAreRequired(
 	}
 }
 
-// The agents of cmp2 have declared an exchange with other arguments than berth's, so berth cannot publish there.
+// The agents of cmp2 have declared an exchange with other arguments than berth's, so berth cannot publish
+// there.
 func TestPublisher_UnusableVirtualHostDelaysNoOtherHost(t *testing.T) {
 	t.Parallel()
 	f, publisher, listeners := publisherFixture(t, false)
-	if err := listeners["main"].ExchangeDeclare("berth.memento", "fanout", false, false, false, false, nil); err != nil { // RabbitMQ has not restarted
+	// RabbitMQ has not restarted
+	if err := listeners["main"].ExchangeDeclare("berth.memento", "fanout", false, false, false, false, nil); err != nil {
 		t.Fatal(err)
 	}
 	runUntilEnd(t, publisher.Run)
@@ -175,7 +212,10 @@ func TestPublisher_UnusableVirtualHostDelaysNoOtherHost(t *testing.T) {
 
 	f.publishNetwork(t, publisher)
 
-	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(got[len(got)-1], port.ID.String()) {
+	if got := listeners["net1"].until(t, "port_create_end"); !strings.Contains(
+		got[len(got)-1],
+		port.ID.String(),
+	) {
 		t.Errorf("receive in the virtual host of net1: got %v, want the new port", got)
 	}
 	if err := obstacle.ExchangeDelete(exchange, false, false); err != nil {

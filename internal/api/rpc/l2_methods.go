@@ -17,23 +17,27 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to the agent's host. SR-IOV and macvtap
-// agents request the details of ports with these methods; Open vSwitch agents request versioned objects instead, see object_methods.go.
+// l2Methods are the methods that L2 agents call. An L2 agent connects the ports that are bound to the agent's
+// host. SR-IOV and macvtap agents request the details of ports with these methods; Open vSwitch agents
+// request versioned objects instead, see object_methods.go.
 func (h *handlers) l2Methods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
-		"get_device_details":                          oslomsg.WithArgs(h.getDeviceDetails),
-		"get_devices_details_list":                    oslomsg.WithArgs(h.getDevicesDetailsList),
-		"get_devices_details_list_and_failed_devices": oslomsg.WithArgs(h.getDevicesDetailsListAndFailedDevices),
-		"update_device_up":                            oslomsg.WithArgs(h.updateDeviceUp),
-		"update_device_down":                          oslomsg.WithArgs(h.updateDeviceDown),
-		"update_device_list":                          oslomsg.WithArgs(h.updateDeviceList),
-		"tunnel_sync":                                 oslomsg.WithArgs(h.tunnelSync),
-		"get_network_details":                         oslomsg.WithArgs(h.getNetworkDetails),
+		"get_device_details":       oslomsg.WithArgs(h.getDeviceDetails),
+		"get_devices_details_list": oslomsg.WithArgs(h.getDevicesDetailsList),
+		"get_devices_details_list_and_failed_devices": oslomsg.WithArgs(
+			h.getDevicesDetailsListAndFailedDevices,
+		),
+		"update_device_up":    oslomsg.WithArgs(h.updateDeviceUp),
+		"update_device_down":  oslomsg.WithArgs(h.updateDeviceDown),
+		"update_device_list":  oslomsg.WithArgs(h.updateDeviceList),
+		"tunnel_sync":         oslomsg.WithArgs(h.tunnelSync),
+		"get_network_details": oslomsg.WithArgs(h.getNetworkDetails),
 	}
 }
 
-// device is an agent's name for a port. In JSON a device is either the name as a string, or a list of the name and a PCI slot, which the
-// SR-IOV agent sends. Replies about one device name it by its name alone; lists of the devices of a call contain their JSON unchanged.
+// device is an agent's name for a port. In JSON a device is either the name as a string, or a list of the
+// name and a PCI slot, which the SR-IOV agent sends. Replies about one device name it by its name alone;
+// lists of the devices of a call contain their JSON unchanged.
 type device struct {
 	networkstore.Device
 	raw json.RawMessage
@@ -84,8 +88,9 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[networkst
 	return h.Store.FindDevices(ctx, names)
 }
 
-// reportDevices applies an agent's report to the ports of all given devices, in one transaction. A sender reports for its own host only.
-// Without a sender and if the parameter `host` is empty, reportDevices acts as if the report came from the host to which the port is bound.
+// reportDevices applies an agent's report to the ports of all given devices, in one transaction. A sender
+// reports for its own host only. Without a sender and if the parameter `host` is empty, reportDevices acts as
+// if the report came from the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
 	ids, err := h.portIDs(ctx, devices)
 	if err != nil || len(ids) == 0 {
@@ -101,7 +106,15 @@ func (h *handlers) reportDevices(ctx context.Context, devices []device, host, ev
 			}
 			from = p.Host
 		}
-		reports[id] = []network.Report{{Entity: network.L2, Host: from, Event: event, RPC: true, HostOnly: h.sender != nil}}
+		reports[id] = []network.Report{
+			{
+				Entity:   network.L2,
+				Host:     from,
+				Event:    event,
+				RPC:      true,
+				HostOnly: h.sender != nil,
+			},
+		}
 	}
 	_, err = h.Store.ReportPorts(ctx, reports)
 	return err
@@ -115,8 +128,8 @@ func (h *handlers) updateDeviceDown(ctx context.Context, a deviceArgs) (any, err
 	return viewDown(a.Device), h.reportDevices(ctx, []device{a.Device}, a.Host, network.ReportLost)
 }
 
-// viewDown returns the reply about a device that is down. The reply about a device that is down contains "exists": true even if the
-// device is unknown, because agents require this value.
+// viewDown returns the reply about a device that is down. The reply about a device that is down contains
+// "exists": true even if the device is unknown, because agents require this value.
 func viewDown(d device) object { return object{"device": d.Name, "exists": true} }
 
 type deviceListArgs struct {
@@ -125,8 +138,8 @@ type deviceListArgs struct {
 	Host string   `json:"host"`
 }
 
-// updateDeviceList applies an agent's report of devices that are up and devices that are down. The reply to update_device_list lists
-// unknown devices together with the devices whose update succeeded.
+// updateDeviceList applies an agent's report of devices that are up and devices that are down. The reply to
+// update_device_list lists unknown devices together with the devices whose update succeeded.
 func (h *handlers) updateDeviceList(ctx context.Context, a deviceListArgs) (any, error) {
 	if err := h.reportDevices(ctx, a.Up, a.Host, network.ReportComplete); err != nil {
 		return nil, err
@@ -138,7 +151,12 @@ func (h *handlers) updateDeviceList(ctx context.Context, a deviceListArgs) (any,
 	for _, d := range a.Down {
 		down = append(down, viewDown(d))
 	}
-	return object{"devices_up": emptyIfNil(a.Up), "failed_devices_up": []string{}, "devices_down": down, "failed_devices_down": []string{}}, nil
+	return object{
+		"devices_up":          emptyIfNil(a.Up),
+		"failed_devices_up":   []string{},
+		"devices_down":        down,
+		"failed_devices_down": []string{},
+	}, nil
 }
 
 func (h *handlers) getDeviceDetails(ctx context.Context, a deviceArgs) (any, error) {
@@ -158,8 +176,9 @@ func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a 
 	return object{"devices": found, "failed_devices": []string{}}, err
 }
 
-// deviceDetails returns the attributes that an agent needs to connect the ports of devices. deviceDetails also sets the status of the
-// ports to BUILD, because an agent requests the details of a device before it begins to connect the port.
+// deviceDetails returns the attributes that an agent needs to connect the ports of devices. deviceDetails
+// also sets the status of the ports to BUILD, because an agent requests the details of a device before it
+// begins to connect the port.
 func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
 	host = h.sender.host(host)
 	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
@@ -188,9 +207,12 @@ func (h *handlers) deviceDetails(ctx context.Context, devices []device, host str
 	return details, nil
 }
 
-// portsWithNetworks reads ports and the networks of these ports. portsWithNetworks returns a map from the ID to the port and a map from
-// the ID to the network.
-func (h *handlers) portsWithNetworks(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
+// portsWithNetworks reads ports and the networks of these ports. portsWithNetworks returns a map from the ID
+// to the port and a map from the ID to the network.
+func (h *handlers) portsWithNetworks(
+	ctx context.Context,
+	ids []uuid.UUID,
+) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
 	portIDs, networkIDs := []string{}, []string{}
 	for _, id := range ids {
 		portIDs = append(portIDs, id.String())
@@ -204,7 +226,10 @@ func (h *handlers) portsWithNetworks(ctx context.Context, ids []uuid.UUID) (map[
 		ports[p.ID] = p
 		networkIDs = append(networkIDs, p.Network.String())
 	}
-	networkList, err := h.Store.Networks(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: networkIDs}}})
+	networkList, err := h.Store.Networks(
+		ctx,
+		db.Listing{Where: []db.Condition{{Field: "id", In: networkIDs}}},
+	)
 	for _, n := range networkList {
 		networks[n.ID] = n
 	}
@@ -213,9 +238,20 @@ func (h *handlers) portsWithNetworks(ctx context.Context, ids []uuid.UUID) (map[
 
 func viewDeviceDetails(d device, p network.Port, n network.Network) object {
 	port := attribute.PortRPC(p)
-	details := object{"device": d.Name, "port_id": p.ID, "profile": port["binding:profile"], "vif_type": port["binding:vif_type"], "vnic_type": port["binding:vnic_type"],
-		"network_type": n.Type, "segmentation_id": n.Segment, "physical_network": nullIfEmpty(n.PhysicalNetwork), "mtu": n.MTU,
-		"qos_policy_id": nil, "qos_network_policy_id": nil, "propagate_uplink_status": false}
+	details := object{
+		"device":                  d.Name,
+		"port_id":                 p.ID,
+		"profile":                 port["binding:profile"],
+		"vif_type":                port["binding:vif_type"],
+		"vnic_type":               port["binding:vnic_type"],
+		"network_type":            n.Type,
+		"segmentation_id":         n.Segment,
+		"physical_network":        nullIfEmpty(n.PhysicalNetwork),
+		"mtu":                     n.MTU,
+		"qos_policy_id":           nil,
+		"qos_network_policy_id":   nil,
+		"propagate_uplink_status": false,
+	}
 	for _, name := range []string{"network_id", "mac_address", "admin_state_up", "fixed_ips", "device_owner", "allowed_address_pairs",
 		"port_security_enabled", "security_groups"} {
 		details[name] = port[name]
@@ -232,7 +268,8 @@ type tunnelArgs struct {
 // vxlanPort is the UDP port of VXLAN.
 const vxlanPort = 4789
 
-// tunnelSync stores the tunnel endpoint of an agent, and returns the endpoints of all agents with the same tunnel type.
+// tunnelSync stores the tunnel endpoint of an agent, and returns the endpoints of all agents with the same
+// tunnel type.
 func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 	ip, err := netip.ParseAddr(a.IP)
 	if err != nil || ip.Zone() != "" {
@@ -242,9 +279,18 @@ func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 		return nil, err
 	}
 	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
-		return nil, oslomsg.NewFailure(neutronExceptions, "InvalidInput", "Invalid input for operation: Network type value '%s' not supported.", oslomsg.Excerpt(a.Type))
+		return nil, oslomsg.NewFailure(
+			neutronExceptions,
+			"InvalidInput",
+			"Invalid input for operation: Network type value '%s' not supported.",
+			oslomsg.Excerpt(a.Type),
+		)
 	}
-	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip}, h.sender != nil)
+	endpoints, err := h.Store.SyncTunnel(
+		ctx,
+		network.TunnelEndpoint{Type: a.Type, Host: h.sender.host(a.Host), IP: ip},
+		h.sender != nil,
+	)
 	if h.sender != nil && errors.Is(err, db.ErrConflict) {
 		return nil, h.sender.refuse(ctx, refusedOwner, "tunnel_sync: %s", err)
 	}
@@ -263,8 +309,9 @@ type networkArgs struct {
 	Network string `json:"network"`
 }
 
-// getNetworkDetails returns a network. An Open vSwitch agent calls getNetworkDetails about each network whose change it gets as a
-// notification, so the answer about a network that the sender does not serve contains only the ID and the segment.
+// getNetworkDetails returns a network. An Open vSwitch agent calls getNetworkDetails about each network whose
+// change it gets as a notification, so the answer about a network that the sender does not serve contains
+// only the ID and the segment.
 func (h *handlers) getNetworkDetails(ctx context.Context, a networkArgs) (any, error) {
 	n, err := h.Store.Network(ctx, parseUUID(a.Network))
 	if err != nil {
@@ -274,7 +321,15 @@ func (h *handlers) getNetworkDetails(ctx context.Context, a networkArgs) (any, e
 	if h.sender == nil {
 		return view, nil
 	}
-	served, err := h.Store.Networks(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: []string{n.ID.String()}}, networkstore.OnHost(h.sender.Host)}})
+	served, err := h.Store.Networks(
+		ctx,
+		db.Listing{
+			Where: []db.Condition{
+				{Field: "id", In: []string{n.ID.String()}},
+				networkstore.OnHost(h.sender.Host),
+			},
+		},
+	)
 	if len(served) == 0 {
 		view = object{"id": n.ID}
 		for _, name := range []string{"provider:network_type", "provider:physical_network", "provider:segmentation_id"} {

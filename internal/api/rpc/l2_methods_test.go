@@ -21,30 +21,67 @@ func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	id := port.ID.String()
 
-	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id, uuid.NewString(), "nonsense"}})
+	st.call(
+		t,
+		nil,
+		"dhcp_ready_on_ports",
+		"1.5",
+		map[string]any{"port_ids": []string{id, uuid.NewString(), "nonsense"}},
+	)
 	if got := st.portStatus(t, port.ID); got != network.Down {
 		t.Errorf("read the port after the DHCP agent's report alone: got status %s, want DOWN", got)
 	}
 	var up map[string]any
-	st.call(t, &up, "update_device_list", "1.9", map[string]any{"devices_up": []string{id, "no-such"}, "devices_down": []string{},
-		"agent_id": "ovs-agent-cmp1", "host": "cmp1", "refresh_tunnels": false})
-	want := map[string]any{"devices_up": []any{id, "no-such"}, "failed_devices_up": []any{}, "devices_down": []any{}, "failed_devices_down": []any{}}
+	st.call(
+		t,
+		&up,
+		"update_device_list",
+		"1.9",
+		map[string]any{
+			"devices_up":      []string{id, "no-such"},
+			"devices_down":    []string{},
+			"agent_id":        "ovs-agent-cmp1",
+			"host":            "cmp1",
+			"refresh_tunnels": false,
+		},
+	)
+	want := map[string]any{
+		"devices_up":          []any{id, "no-such"},
+		"failed_devices_up":   []any{},
+		"devices_down":        []any{},
+		"failed_devices_down": []any{},
+	}
 	if diff := cmp.Diff(want, up); diff != "" {
 		t.Error(diff)
 	}
 	if got := st.portStatus(t, port.ID); got != network.Active {
-		t.Errorf("read the port after the reports of the DHCP and the L2 agent: got status %s, want ACTIVE", got)
+		t.Errorf(
+			"read the port after the reports of the DHCP and the L2 agent: got status %s, want ACTIVE",
+			got,
+		)
 	}
 
 	var down map[string]any
-	st.call(t, &down, "update_device_down", "1.9", map[string]any{"device": "tap" + id[:11], "agent_id": "ovs-agent-cmp1", "host": "cmp1"})
+	st.call(
+		t,
+		&down,
+		"update_device_down",
+		"1.9",
+		map[string]any{"device": "tap" + id[:11], "agent_id": "ovs-agent-cmp1", "host": "cmp1"},
+	)
 	if diff := cmp.Diff(map[string]any{"device": "tap" + id[:11], "exists": true}, down); diff != "" {
 		t.Error(diff)
 	}
 	if got := st.portStatus(t, port.ID); got != network.Down {
 		t.Errorf("read the port after update_device_down: got status %s, want DOWN", got)
 	}
-	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": []any{port.MAC, "0000:04:00.1"}, "agent_id": "x", "host": nil})
+	st.call(
+		t,
+		nil,
+		"update_device_up",
+		"1.9",
+		map[string]any{"device": []any{port.MAC, "0000:04:00.1"}, "agent_id": "x", "host": nil},
+	)
 	if got := st.portStatus(t, port.ID); got != network.Active {
 		t.Errorf("read the port after update_device_up: got status %s, want ACTIVE", got)
 	}
@@ -55,13 +92,23 @@ func TestUpdateDeviceUp_FromAnotherHostIsIgnored(t *testing.T) {
 	st := newFixture(t)
 	port := st.createPorts(t, 1)[0]
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{port.ID.String()}})
-	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": port.ID, "agent_id": "x", "host": "cmp2"})
+	st.call(
+		t,
+		nil,
+		"update_device_up",
+		"1.9",
+		map[string]any{"device": port.ID, "agent_id": "x", "host": "cmp2"},
+	)
 	p, err := st.Network.Port(t.Context(), port.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Status != network.Down || p.IgnoredReports != 1 {
-		t.Errorf("read the port after a report from another host: got status %s, %d ignored reports; want DOWN and 1", p.Status, p.IgnoredReports)
+		t.Errorf(
+			"read the port after a report from another host: got status %s, %d ignored reports; want DOWN and 1",
+			p.Status,
+			p.IgnoredReports,
+		)
 	}
 }
 
@@ -75,14 +122,42 @@ func TestDevicesDetailsList_SetsPortToBuild(t *testing.T) {
 	}
 	st.call(t, &found, "get_devices_details_list_and_failed_devices", "1.5", map[string]any{
 		"devices": []string{port.ID.String(), "unknown"}, "agent_id": "x", "host": "cmp1"})
-	want := []map[string]any{{"device": port.ID.String(), "network_id": port.Network.String(), "port_id": port.ID.String(), "mac_address": port.MAC,
-		"admin_state_up": true, "network_type": "vxlan", "segmentation_id": float64(*st.network.Segment), "physical_network": nil, "mtu": 1450.0,
-		"fixed_ips":    []any{map[string]any{"subnet_id": st.subnet.ID.String(), "ip_address": port.Addresses[0].IP.String()}},
-		"device_owner": "compute:nova", "allowed_address_pairs": []any{}, "port_security_enabled": true, "qos_policy_id": nil,
-		"qos_network_policy_id": nil, "profile": map[string]any{}, "propagate_uplink_status": false, "vif_type": "ovs", "vnic_type": "normal",
-		"security_groups": []any{port.SecurityGroups[0].String()}}, {"device": "unknown"}}
+	want := []map[string]any{
+		{
+			"device":           port.ID.String(),
+			"network_id":       port.Network.String(),
+			"port_id":          port.ID.String(),
+			"mac_address":      port.MAC,
+			"admin_state_up":   true,
+			"network_type":     "vxlan",
+			"segmentation_id":  float64(*st.network.Segment),
+			"physical_network": nil,
+			"mtu":              1450.0,
+			"fixed_ips": []any{
+				map[string]any{
+					"subnet_id":  st.subnet.ID.String(),
+					"ip_address": port.Addresses[0].IP.String(),
+				},
+			},
+			"device_owner":            "compute:nova",
+			"allowed_address_pairs":   []any{},
+			"port_security_enabled":   true,
+			"qos_policy_id":           nil,
+			"qos_network_policy_id":   nil,
+			"profile":                 map[string]any{},
+			"propagate_uplink_status": false,
+			"vif_type":                "ovs",
+			"vnic_type":               "normal",
+			"security_groups":         []any{port.SecurityGroups[0].String()},
+		},
+		{"device": "unknown"},
+	}
 	if diff := cmp.Diff(want, found.Devices); diff != "" || len(found.Failed) != 0 {
-		t.Errorf("get_devices_details_list: details differ (-want +got):\n%s\nfailed devices: %v, want none", diff, found.Failed)
+		t.Errorf(
+			"get_devices_details_list: details differ (-want +got):\n%s\nfailed devices: %v, want none",
+			diff,
+			found.Failed,
+		)
 	}
 	if got := st.portStatus(t, port.ID); got != network.Build {
 		t.Errorf("read the port after get_devices_details_list: got status %s, want BUILD", got)
@@ -94,20 +169,30 @@ func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 	st := newFixture(t)
 	sync := func(host, ip string) []any {
 		var got map[string][]any
-		st.call(t, &got, "tunnel_sync", "1.4", map[string]any{"tunnel_ip": ip, "tunnel_type": "vxlan", "host": host})
+		st.call(
+			t,
+			&got,
+			"tunnel_sync",
+			"1.4",
+			map[string]any{"tunnel_ip": ip, "tunnel_type": "vxlan", "host": host},
+		)
 		return got["tunnels"]
 	}
 	sync("cmp1", "10.9.9.1")
 	sync("cmp2", "10.9.9.2")
 	got := sync("cmp2", "10.9.9.3") // the endpoint of cmp2 changes
-	want := []any{map[string]any{"ip_address": "10.9.9.1", "udp_port": 4789.0, "host": "cmp1"}, map[string]any{"ip_address": "10.9.9.3", "udp_port": 4789.0, "host": "cmp2"}}
+	want := []any{
+		map[string]any{"ip_address": "10.9.9.1", "udp_port": 4789.0, "host": "cmp1"},
+		map[string]any{"ip_address": "10.9.9.3", "udp_port": 4789.0, "host": "cmp2"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestSRIOVDevice_IsFoundByMACAndSlot creates ports with the same MAC on two networks. An SR-IOV agent names such a port by the MAC and the PCI
-// slot of the virtual function, and wants to read the MAC alone as the name of the device.
+// TestSRIOVDevice_IsFoundByMACAndSlot creates ports with the same MAC on two networks. An SR-IOV agent names
+// such a port by the MAC and the PCI slot of the virtual function, and wants to read the MAC alone as the
+// name of the device.
 func TestSRIOVDevice_IsFoundByMACAndSlot(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -118,8 +203,19 @@ func TestSRIOVDevice_IsFoundByMACAndSlot(t *testing.T) {
 	for i, slot := range slots {
 		st.createNetwork(t, []string{network.Flat, network.VLAN}[i])
 		profile := json.RawMessage(`{"pci_slot": "` + slot + `"}`)
-		ports, err := st.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &st.network.ID, MAC: &mac, Host: &host, DeviceOwner: &owner,
-			DeviceID: new(uuid.NewString()), Project: &project, VNIC: &vnic, Profile: profile}})
+		ports, err := st.Network.CreatePorts(
+			t.Context(),
+			[]network.PortChange{{
+				Network:     &st.network.ID,
+				MAC:         &mac,
+				Host:        &host,
+				DeviceOwner: &owner,
+				DeviceID:    new(uuid.NewString()),
+				Project:     &project,
+				VNIC:        &vnic,
+				Profile:     profile,
+			}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,25 +224,53 @@ func TestSRIOVDevice_IsFoundByMACAndSlot(t *testing.T) {
 	for i, slot := range slots {
 		d := []any{mac, slot}
 		var found []map[string]any
-		st.call(t, &found, "get_devices_details_list", "1.9", map[string]any{"devices": []any{d}, "agent_id": "nic-agent", "host": host})
+		st.call(
+			t,
+			&found,
+			"get_devices_details_list",
+			"1.9",
+			map[string]any{"devices": []any{d}, "agent_id": "nic-agent", "host": host},
+		)
 		if len(found) != 1 || found[0]["device"] != mac || found[0]["port_id"] != ids[i].String() {
-			t.Errorf("get_devices_details_list of %v: got %v, want device %s and port %s", d, found, mac, ids[i])
+			t.Errorf(
+				"get_devices_details_list of %v: got %v, want device %s and port %s",
+				d,
+				found,
+				mac,
+				ids[i],
+			)
 		}
 		var down map[string]any
-		st.call(t, &down, "update_device_down", "1.9", map[string]any{"device": d, "agent_id": "nic-agent", "host": host})
+		st.call(
+			t,
+			&down,
+			"update_device_down",
+			"1.9",
+			map[string]any{"device": d, "agent_id": "nic-agent", "host": host},
+		)
 		if diff := cmp.Diff(map[string]any{"device": mac, "exists": true}, down); diff != "" {
 			t.Errorf("update_device_down of %v: reply differs (-want +got):\n%s", d, diff)
 		}
 	}
 	var found []map[string]any
-	st.call(t, &found, "get_devices_details_list", "1.9", map[string]any{"devices": []any{mac}, "agent_id": "nic-agent", "host": host})
+	st.call(
+		t,
+		&found,
+		"get_devices_details_list",
+		"1.9",
+		map[string]any{"devices": []any{mac}, "agent_id": "nic-agent", "host": host},
+	)
 	if diff := cmp.Diff([]map[string]any{{"device": mac}}, found); diff != "" {
-		t.Errorf("get_devices_details_list of a MAC that two ports have: reply differs (-want +got):\n%s", diff)
+		t.Errorf(
+			"get_devices_details_list of a MAC that two ports have: reply differs (-want +got):\n%s",
+			diff,
+		)
 	}
 }
 
-// TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing moves a port away from a host and back while the agent of the host still
-// configures the port for its first binding. The messages are those of the SR-IOV agent, which sends no revision of the port.
+// TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing moves a port away from a host and back while the
+// agent of the host still configures the port for its first binding. The messages are those of the SR-IOV
+// agent, which sends no revision of the port.
 func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
@@ -157,7 +281,19 @@ func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
 	st.listenTo(t, "q-agent-notifier-port-update", "cmp1", "1.0")
 	host, owner, device, project, vnic := "cmp1", "compute:nova", uuid.NewString(), "p1", "direct"
-	ports, err := st.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &st.network.ID, Host: &host, DeviceOwner: &owner, DeviceID: &device, Project: &project, VNIC: &vnic}})
+	ports, err := st.Network.CreatePorts(
+		t.Context(),
+		[]network.PortChange{
+			{
+				Network:     &st.network.ID,
+				Host:        &host,
+				DeviceOwner: &owner,
+				DeviceID:    &device,
+				Project:     &project,
+				VNIC:        &vnic,
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +302,31 @@ func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	fetch := func(host string) {
 		t.Helper()
 		var details []map[string]any
-		st.call(t, &details, "get_devices_details_list", "1.9", map[string]any{"devices": []any{[]any{ports[0].MAC, "0000:04:00.1"}}, "agent_id": "nic-agent", "host": host})
+		st.call(
+			t,
+			&details,
+			"get_devices_details_list",
+			"1.9",
+			map[string]any{
+				"devices":  []any{[]any{ports[0].MAC, "0000:04:00.1"}},
+				"agent_id": "nic-agent",
+				"host":     host,
+			},
+		)
 	}
 	reportUp := func(host string) network.Port {
 		t.Helper()
-		st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": []any{ports[0].MAC, "0000:04:00.1"}, "agent_id": "nic-agent", "host": host})
+		st.call(
+			t,
+			nil,
+			"update_device_up",
+			"1.9",
+			map[string]any{
+				"device":   []any{ports[0].MAC, "0000:04:00.1"},
+				"agent_id": "nic-agent",
+				"host":     host,
+			},
+		)
 		p, err := st.Network.Port(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -189,19 +345,31 @@ func TestUpdateDeviceUp_OfAnEarlierBindingCompletesNothing(t *testing.T) {
 	move("cmp1")
 	st.publishNetwork(t, publisher)
 	if p := reportUp("cmp1"); p.Status == network.Active || p.IgnoredReports != 1 {
-		t.Errorf("report that is about the first binding to the host: got status %s and %d ignored reports, want DOWN and 1", p.Status, p.IgnoredReports)
+		t.Errorf(
+			"report that is about the first binding to the host: got status %s and %d ignored reports, want DOWN and 1",
+			p.Status,
+			p.IgnoredReports,
+		)
 	}
 
 	// The agent gets another notification, requests the details, and reports again.
 	due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) != 1 || due[0].ResourceID != id {
-		t.Fatalf("notifications after the ignored report: got %v, error %v; want one about the port", due, err)
+		t.Fatalf(
+			"notifications after the ignored report: got %v, error %v; want one about the port",
+			due,
+			err,
+		)
 	}
 	st.publishNetwork(t, publisher)
 	st.receiveAbout(t, "port_update", id)
 	fetch("cmp1")
 	if p := reportUp("cmp1"); p.Status != network.Active || p.IgnoredReports != 1 {
-		t.Errorf("report after a new request for the details: got status %s and %d ignored reports, want ACTIVE and 1", p.Status, p.IgnoredReports)
+		t.Errorf(
+			"report after a new request for the details: got status %s and %d ignored reports, want ACTIVE and 1",
+			p.Status,
+			p.IgnoredReports,
+		)
 	}
 	if p := reportUp("cmp1"); p.Status != network.Active {
 		t.Errorf("repeated report: got status %s, want ACTIVE", p.Status)

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// filters are the filters of a list. The value of each filter is a JSON value or a list of JSON values. An object matches a filter if the
-// object's field has one of the filter's values.
+// filters are the filters of a list. The value of each filter is a JSON value or a list of JSON values. An
+// object matches a filter if the object's field has one of the filter's values.
 type filters map[string]json.RawMessage
 
 type listArgs struct {
@@ -21,8 +21,8 @@ type listArgs struct {
 	Fields  []string `json:"fields"`
 }
 
-// conditions translates filters to conditions of the store. The parameter `fieldOf` maps the name of a filter to a field of the store. If
-// a filter is not in `fieldOf`, conditions returns an error.
+// conditions translates filters to conditions of the store. The parameter `fieldOf` maps the name of a filter
+// to a field of the store. If a filter is not in `fieldOf`, conditions returns an error.
 func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 	var where []db.Condition
 	for name, raw := range f {
@@ -58,7 +58,12 @@ func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
 }
 
 // idFields are the fields of the store that contain UUIDs.
-var idFields = map[string]bool{"id": true, "network": true, "security_group": true, "group": true}
+var idFields = map[string]bool{
+	"id":             true,
+	"network":        true,
+	"security_group": true,
+	"group":          true,
+}
 
 func filterValue(v any) (string, error) {
 	switch v := v.(type) {
@@ -74,8 +79,17 @@ func filterValue(v any) (string, error) {
 	}
 }
 
-var portFilters = map[string]string{"id": "id", "network_id": "network", "device_id": "device_id", "device_owner": "device_owner",
-	"binding:host_id": "host", "security_group_ids": "security_group", "security_groups": "security_group", "status": "status", "admin_state_up": "admin_up"}
+var portFilters = map[string]string{
+	"id":                 "id",
+	"network_id":         "network",
+	"device_id":          "device_id",
+	"device_owner":       "device_owner",
+	"binding:host_id":    "host",
+	"security_group_ids": "security_group",
+	"security_groups":    "security_group",
+	"status":             "status",
+	"admin_state_up":     "admin_up",
+}
 
 func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	where, err := a.Filters.conditions(portFilters)
@@ -86,7 +100,13 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	return viewList(ports, attribute.PortRPC, a.Fields), err
 }
 
-var networkFilters = map[string]string{"id": "id", "name": "name", "admin_state_up": "admin_up", "project_id": "project", "tenant_id": "project"}
+var networkFilters = map[string]string{
+	"id":             "id",
+	"name":           "name",
+	"admin_state_up": "admin_up",
+	"project_id":     "project",
+	"tenant_id":      "project",
+}
 
 func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	where, err := a.Filters.conditions(networkFilters)
@@ -100,8 +120,8 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	return viewList(networks, viewNetwork, a.Fields), err
 }
 
-// viewList applies the function `view` to each element. viewList keeps only those fields of each result that are in the list `fields`. If
-// the list `fields` is empty, viewList keeps all fields.
+// viewList applies the function `view` to each element. viewList keeps only those fields of each result that
+// are in the list `fields`. If the list `fields` is empty, viewList keeps all fields.
 func viewList[T any](all []T, view func(T) object, fields []string) []object {
 	views := make([]object, len(all))
 	for i, v := range all {

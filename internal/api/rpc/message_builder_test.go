@@ -18,7 +18,10 @@ func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	t.Parallel()
 	st, next := newDHCPFixture(t)
 	project, cidr, off, name := "p1", netip.MustParsePrefix("10.9.0.0/24"), false, "green"
-	subnets, err := st.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	subnets, err := st.Network.CreateSubnets(
+		t.Context(),
+		[]network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +37,8 @@ func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	if err := st.Network.DeleteSubnet(t.Context(), subnets[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p := next("subnet_delete_end", 4); p["subnet_id"] != subnets[0].ID.String() || p["network_id"] != st.network.ID.String() {
+	if p := next("subnet_delete_end", 4); p["subnet_id"] != subnets[0].ID.String() ||
+		p["network_id"] != st.network.ID.String() {
 		t.Errorf("receive subnet_delete_end: got %v, want the IDs of the subnet and of the network", p)
 	}
 	if _, err := st.Network.UpdateNetwork(t.Context(), st.network.ID, network.NetworkChange{Name: &name}, nil); err != nil {
@@ -43,7 +47,10 @@ func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	if p := next("network_update_end", 1); p["network"].(map[string]any)["name"] != "green" {
 		t.Errorf("receive network_update_end: got %v, want the name green", p)
 	}
-	agents, err := st.Network.Agents(t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{"net1"}}}})
+	agents, err := st.Network.Agents(
+		t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "host", In: []string{"net1"}}}},
+	)
 	if err != nil || len(agents) != 1 {
 		t.Fatalf("read the agents on the host net1: got %v, error %v; want one agent", agents, err)
 	}
@@ -76,7 +83,8 @@ func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T)
 	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{DHCPOptions: &options}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p := next("port_update_end", 6)["port"].(map[string]any); p["name"] != "web" || len(p["extra_dhcp_opts"].([]any)) != 1 {
+	if p := next("port_update_end", 6)["port"].(map[string]any); p["name"] != "web" ||
+		len(p["extra_dhcp_opts"].([]any)) != 1 {
 		t.Errorf("receive port_update_end: got %v, want the port web with one DHCP option", p)
 	}
 	addresses := port.Addresses
@@ -84,7 +92,8 @@ func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T)
 		t.Fatal(err)
 	}
 	p := next("port_delete_end", 6)
-	if fixed := p["fixed_ips"].([]any); len(fixed) != 1 || fixed[0].(map[string]any)["ip_address"] != addresses[0].IP.String() {
+	if fixed := p["fixed_ips"].([]any); len(fixed) != 1 ||
+		fixed[0].(map[string]any)["ip_address"] != addresses[0].IP.String() {
 		t.Errorf("receive port_delete_end: got %v, want the port's address", p)
 	}
 }
@@ -109,7 +118,8 @@ func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	}
 	st.publishAll(t, publisher)
 	got := st.receiveMethods(t, "binding_deactivate", "binding_activate")
-	if d := got["binding_deactivate"]; d["host"] != "cmp1" || d["port_id"] != port.ID.String() || d["network_id"] != port.Network.String() {
+	if d := got["binding_deactivate"]; d["host"] != "cmp1" || d["port_id"] != port.ID.String() ||
+		d["network_id"] != port.Network.String() {
 		t.Errorf("receive binding_deactivate: got %v, want the port on cmp1", d)
 	}
 	if a := got["binding_activate"]; a["host"] != "cmp2" || a["port_id"] != port.ID.String() {
@@ -117,17 +127,39 @@ func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	}
 }
 
-// A security group rule is created while the listening agents use two versions of the rule's versioned object.
+// A security group rule is created while the listening agents use two versions of the rule's versioned
+// object.
 func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
 	port := st.createPorts(t, 1)[0]
 	for host, version := range map[string]string{"cmp7": "1.2", "cmp8": "1.3"} {
-		o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{"time": "2026-11-20T16:56:24.405715",
-			"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "Open vSwitch agent", "host": host, "binary": "x", "topic": "N/A",
-				"start_flag": true, "resource_versions": map[string]any{"SecurityGroupRule": version}}}}})
+		o := st.request(
+			t,
+			map[string]any{
+				"topic":   "q-reports-plugin",
+				"method":  "report_state",
+				"version": "1.2",
+				"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+					"agent_state": map[string]any{
+						"agent_state": map[string]any{
+							"agent_type":        "Open vSwitch agent",
+							"host":              host,
+							"binary":            "x",
+							"topic":             "N/A",
+							"start_flag":        true,
+							"resource_versions": map[string]any{"SecurityGroupRule": version},
+						},
+					}},
+			},
+		)
 		if string(o.Result) != `"new"` {
-			t.Fatalf("report_state with resource versions: got result %s, exception %s %s; want the result new", o.Result, o.Failure, o.Message)
+			t.Fatalf(
+				"report_state with resource versions: got result %s, exception %s %s; want the result new",
+				o.Result,
+				o.Failure,
+				o.Message,
+			)
 		}
 		st.listenTo(t, "neutron-vo-SecurityGroupRule-"+version, host, "1.1")
 	}
@@ -136,7 +168,10 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 
 	direction, protocol := network.Ingress, "tcp"
 	group := port.SecurityGroups[0]
-	rules, err := st.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{Group: &group, Direction: &direction, Protocol: &protocol}})
+	rules, err := st.Network.CreateSecurityRules(
+		t.Context(),
+		[]network.SecurityRuleChange{{Group: &group, Direction: &direction, Protocol: &protocol}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,14 +191,24 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 				Data    map[string]any `json:"versioned_object.data"`
 			} `json:"resource_list"`
 		}
-		if err := json.Unmarshal(h.Args, &push); err != nil || h.Method != "push" || push.Resources[0].Data["id"] != rules[0].ID.String() || push.Event != "updated" {
-			t.Fatalf("receive a message about a new rule: got method %s with arguments %s, want a push of the rule with the event updated", h.Method, h.Args)
+		if err := json.Unmarshal(h.Args, &push); err != nil || h.Method != "push" ||
+			push.Resources[0].Data["id"] != rules[0].ID.String() ||
+			push.Event != "updated" {
+			t.Fatalf(
+				"receive a message about a new rule: got method %s with arguments %s, want a push of the rule with the event updated",
+				h.Method,
+				h.Args,
+			)
 		}
 		versions = append(versions, push.Resources[0].Version)
 	}
 	slices.Sort(versions)
 	if diff := cmp.Diff([]string{"1.2", "1.3"}, versions); diff != "" || updated != 1 {
-		t.Errorf("messages about a new rule: got pushes in the versions %v and %d times security_groups_rule_updated; want 1.2 and 1.3, and once", versions, updated)
+		t.Errorf(
+			"messages about a new rule: got pushes in the versions %v and %d times security_groups_rule_updated; want 1.2 and 1.3, and once",
+			versions,
+			updated,
+		)
 	}
 
 	if err := st.Network.DeleteSecurityRule(t.Context(), rules[0].ID, nil); err != nil {
@@ -190,7 +235,11 @@ func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 		for { // skip the notifications about the project's new default group
 			if h := st.receive(t); h.Method == "security_groups_member_updated" {
 				if !strings.Contains(string(h.Args), want.String()) {
-					t.Errorf("receive security_groups_member_updated because of %s: got %s, want the group's ID", what, h.Args)
+					t.Errorf(
+						"receive security_groups_member_updated because of %s: got %s, want the group's ID",
+						what,
+						h.Args,
+					)
 				}
 				return
 			}
@@ -218,16 +267,26 @@ func TestPublish_MovedTunnelDeletesOldEndpoint(t *testing.T) {
 	sync := func(ip string) {
 		t.Helper()
 		var tunnels any
-		st.call(t, &tunnels, "tunnel_sync", "1.4", map[string]any{"tunnel_ip": ip, "tunnel_type": "gre", "host": "cmp1"})
+		st.call(
+			t,
+			&tunnels,
+			"tunnel_sync",
+			"1.4",
+			map[string]any{"tunnel_ip": ip, "tunnel_type": "gre", "host": "cmp1"},
+		)
 		st.publishAll(t, publisher)
 	}
 	sync("10.9.9.1")
-	if args := st.receiveMethod(t, "tunnel_update"); args["tunnel_ip"] != "10.9.9.1" || args["tunnel_type"] != "gre" {
+	if args := st.receiveMethod(t, "tunnel_update"); args["tunnel_ip"] != "10.9.9.1" ||
+		args["tunnel_type"] != "gre" {
 		t.Errorf("receive tunnel_update: got %v, want the GRE endpoint 10.9.9.1", args)
 	}
 	sync("10.9.9.2")
 	got := st.receiveMethods(t, "tunnel_update", "tunnel_delete")
 	if got["tunnel_update"]["tunnel_ip"] != "10.9.9.2" || got["tunnel_delete"]["tunnel_ip"] != "10.9.9.1" {
-		t.Errorf("receive the messages about a changed tunnel endpoint: got %v, want tunnel_update with 10.9.9.2 and tunnel_delete with 10.9.9.1", got)
+		t.Errorf(
+			"receive the messages about a changed tunnel endpoint: got %v, want tunnel_update with 10.9.9.2 and tunnel_delete with 10.9.9.1",
+			got,
+		)
 	}
 }

@@ -47,7 +47,11 @@ func TestMessagesPage_NamesTheArgumentsOfEachRPCMethod(t *testing.T) {
 		want[method] = argsType
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the arguments of the RPC methods in %s differ from the handlers (-code +page):\n%s", docpage.Messages, d)
+		t.Errorf(
+			"the arguments of the RPC methods in %s differ from the handlers (-code +page):\n%s",
+			docpage.Messages,
+			d,
+		)
 	}
 }
 
@@ -167,7 +171,11 @@ func TestMessagesPage_NamesEachNotificationForAgents(t *testing.T) {
 		got[docpage.Names(row[0])[0]] = docpage.Names(row[1])[0]
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the notifications in %s differ from the builder of messages (-code +page):\n%s", docpage.Messages, d)
+		t.Errorf(
+			"the notifications in %s differ from the builder of messages (-code +page):\n%s",
+			docpage.Messages,
+			d,
+		)
 	}
 }
 
@@ -190,7 +198,8 @@ func sentMethods(f *ast.FuncDecl, call *ast.CallExpr) map[string]string {
 	}
 }
 
-// textsTo maps the texts that an expression can have to a topic: a literal, or the literals that the function assigns to a variable.
+// textsTo maps the texts that an expression can have to a topic: a literal, or the literals that the function
+// assigns to a variable.
 func textsTo(f *ast.FuncDecl, e ast.Expr, topic string) map[string]string {
 	all := map[string]string{}
 	if text, ok := literal(e); ok {

@@ -29,8 +29,8 @@ const (
 	typeSecurityGroupRule = "SecurityGroupRule"
 )
 
-// objectFilters contains the types of versioned objects that berth stores. For each type, objectFilters maps the name of a filter to the
-// field of the store.
+// objectFilters contains the types of versioned objects that berth stores. For each type, objectFilters maps
+// the name of a filter to the field of the store.
 var objectFilters = map[string]map[string]string{
 	typePort:              portFilters,
 	typeNetwork:           networkFilters,
@@ -39,10 +39,19 @@ var objectFilters = map[string]map[string]string{
 	typeSecurityGroupRule: {"id": "id", "security_group_id": "group"},
 }
 
-// emptyTypes are types of versioned objects that agents fetch but that berth does not store. If an agent fetches objects of a type in
-// emptyTypes, berth answers with an empty list.
-var emptyTypes = map[string]bool{"AddressGroup": true, "QosPolicy": true, "Trunk": true,
-	"SubPort": true, "PortForwarding": true, "ConntrackHelper": true, "Log": true, "LocalIPAssociation": true, "NDPProxy": true}
+// emptyTypes are types of versioned objects that agents fetch but that berth does not store. If an agent
+// fetches objects of a type in emptyTypes, berth answers with an empty list.
+var emptyTypes = map[string]bool{
+	"AddressGroup":       true,
+	"QosPolicy":          true,
+	"Trunk":              true,
+	"SubPort":            true,
+	"PortForwarding":     true,
+	"ConntrackHelper":    true,
+	"Log":                true,
+	"LocalIPAssociation": true,
+	"NDPProxy":           true,
+}
 
 type pullArgs struct {
 	Type    string  `json:"resource_type"`
@@ -54,7 +63,12 @@ type pullArgs struct {
 func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	fieldOf, ok := objectFilters[a.Type]
 	if !ok && !emptyTypes[a.Type] {
-		return nil, oslomsg.NewFailure("neutron.api.rpc.callbacks.exceptions", "CallbackNotFound", "Callback for %s not found", oslomsg.Excerpt(a.Type))
+		return nil, oslomsg.NewFailure(
+			"neutron.api.rpc.callbacks.exceptions",
+			"CallbackNotFound",
+			"Callback for %s not found",
+			oslomsg.Excerpt(a.Type),
+		)
 	}
 	if !ok {
 		return []object{}, nil
@@ -76,16 +90,43 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 		return h.portObjects(ctx, append(found, members...), a.Version)
 	case typeNetwork:
 		found, err := requireReadable(ctx, h.sender, h.Store.Networks, networkID, where, networkstore.OnHost)
-		return versionedObjects(found, func(n network.Network) object { return networkObject(n, a.Version) }), err
+		return versionedObjects(
+			found,
+			func(n network.Network) object { return networkObject(n, a.Version) },
+		), err
 	case typeSubnet:
 		found, err := requireReadable(ctx, h.sender, h.Store.Subnets, subnetID, where, networkstore.OnHost)
-		return versionedObjects(found, func(s network.Subnet) object { return subnetObject(s, a.Version) }), err
+		return versionedObjects(
+			found,
+			func(s network.Subnet) object { return subnetObject(s, a.Version) },
+		), err
 	case typeSecurityGroup:
-		found, err := requireReadable(ctx, h.sender, h.Store.SecurityGroups, groupID, where, networkstore.OnHost, networkstore.RemoteGroupsOf)
-		return versionedObjects(found, func(g network.SecurityGroup) object { return securityGroupObject(g, a.Version) }), err
+		found, err := requireReadable(
+			ctx,
+			h.sender,
+			h.Store.SecurityGroups,
+			groupID,
+			where,
+			networkstore.OnHost,
+			networkstore.RemoteGroupsOf,
+		)
+		return versionedObjects(
+			found,
+			func(g network.SecurityGroup) object { return securityGroupObject(g, a.Version) },
+		), err
 	default:
-		found, err := requireReadable(ctx, h.sender, h.Store.SecurityRules, ruleID, where, networkstore.OnHost)
-		return versionedObjects(found, func(r network.SecurityRule) object { return securityGroupRuleObject(r, a.Version) }), err
+		found, err := requireReadable(
+			ctx,
+			h.sender,
+			h.Store.SecurityRules,
+			ruleID,
+			where,
+			networkstore.OnHost,
+		)
+		return versionedObjects(
+			found,
+			func(r network.SecurityRule) object { return securityGroupRuleObject(r, a.Version) },
+		), err
 	}
 }
 
@@ -109,5 +150,8 @@ func (h *handlers) portObjects(ctx context.Context, ports []network.Port, versio
 		ids[i] = p.ID
 	}
 	_, networks, err := h.portsWithNetworks(ctx, ids)
-	return versionedObjects(ports, func(p network.Port) object { return attribute.PortVersioned(p, networks[p.Network], version) }), err
+	return versionedObjects(
+		ports,
+		func(p network.Port) object { return attribute.PortVersioned(p, networks[p.Network], version) },
+	), err
 }

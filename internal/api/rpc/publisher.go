@@ -25,9 +25,15 @@ type Publisher struct {
 	mu            sync.Mutex // held while a batch is published, so that notifications keep their order
 }
 
-// NewPublisher returns a publisher without a connection; the publisher connects to RabbitMQ when it is used for the first time.
+// NewPublisher returns a publisher without a connection; the publisher connects to RabbitMQ when it is used
+// for the first time.
 func NewPublisher(o Options) *Publisher {
-	p := &Publisher{options: o, handlers: &handlers{Store: o.Store}, notifications: o.Notifications, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
+	p := &Publisher{
+		options:       o,
+		handlers:      &handlers{Store: o.Store},
+		notifications: o.Notifications,
+		wire:          oslomsg.NewPublisher(o.broker(), exchange, "berth casts"),
+	}
 	p.metrics = newPublisherMetrics(p.Connected)
 	if o.Metrics != nil {
 		p.metrics.register(o.Metrics)
@@ -46,11 +52,15 @@ func (p *Publisher) Close() {
 	p.hosts.follow(p.options, nil)
 }
 
-// Publish publishes notifications in order and returns the IDs of the notifications that RabbitMQ confirmed. If no queue exists for the
-// message of a notification that is younger than network.AgentDownTime, Publish returns an error, because the agent may still declare its
-// queue: an agent declares its queue shortly after the agent or RabbitMQ restarts. An agent that declares its queue after
-// network.AgentDownTime fetches the whole state without a notification.
-func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNotification) (published []int64, err error) {
+// Publish publishes notifications in order and returns the IDs of the notifications that RabbitMQ confirmed.
+// If no queue exists for the message of a notification that is younger than network.AgentDownTime, Publish
+// returns an error, because the agent may still declare its queue: an agent declares its queue shortly after
+// the agent or RabbitMQ restarts. An agent that declares its queue after network.AgentDownTime fetches the
+// whole state without a notification.
+func (p *Publisher) Publish(
+	ctx context.Context,
+	notifications []network.AgentNotification,
+) (published []int64, err error) {
 	versions, err := p.handlers.Store.ObjectVersions(ctx)
 	if err != nil {
 		return nil, err
@@ -77,8 +87,14 @@ func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNo
 	return published, nil
 }
 
-// publishOne publishes the messages of one notification in the virtual hosts and waits until RabbitMQ has confirmed each message.
-func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification, messages []addressedMessage, hosts []*hostPublisher) error {
+// publishOne publishes the messages of one notification in the virtual hosts and waits until RabbitMQ has
+// confirmed each message.
+func (p *Publisher) publishOne(
+	ctx context.Context,
+	n network.AgentNotification,
+	messages []addressedMessage,
+	hosts []*hostPublisher,
+) error {
 	routed := map[string]bool{} // for each topic, whether a queue is bound to it in at least one virtual host
 	count := func(published []oslomsg.Message, unroutable []string) {
 		for _, m := range published {
@@ -96,7 +112,16 @@ func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification,
 		}
 		count(published, unroutable)
 	}
-	published, unroutable, errs := make([][]oslomsg.Message, len(hosts)), make([][]string, len(hosts)), make([]error, len(hosts))
+	published, unroutable, errs := make(
+		[][]oslomsg.Message,
+		len(hosts),
+	), make(
+		[][]string,
+		len(hosts),
+	), make(
+		[]error,
+		len(hosts),
+	)
 	forEachHost(hosts, func(i int, h *hostPublisher) {
 		published[i] = messagesFor(messages, func(a audience) bool { return a.includes(h.Host) })
 		unroutable[i], errs[i] = h.publish(ctx, published[i])

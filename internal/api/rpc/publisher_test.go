@@ -13,21 +13,47 @@ import (
 func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Agents: st.Agents, Notifications: st.Notifications, Brokers: []string{st.url}})
+	publisher := rpc.NewPublisher(
+		rpc.Options{
+			Store:         st.Store.Network,
+			Agents:        st.Agents,
+			Notifications: st.Notifications,
+			Brokers:       []string{st.url},
+		},
+	)
 	t.Cleanup(publisher.Close)
-	hosting := []network.AgentNotification{{ID: 7, Network: st.network.ID, Resource: network.ResourceDHCPHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
+	hosting := []network.AgentNotification{
+		{
+			ID:       7,
+			Network:  st.network.ID,
+			Resource: network.ResourceDHCPHosting,
+			Event:    network.EventCreated,
+			Data:     []byte(`{"host":"net1"}`),
+		},
+	}
 	if published, err := publisher.Publish(t.Context(), hosting); err == nil || len(published) != 0 {
-		t.Errorf("publish a new notification without a listening agent: published %v, want none and an error", published)
+		t.Errorf(
+			"publish a new notification without a listening agent: published %v, want none and an error",
+			published,
+		)
 	}
 	hosting[0].Age = network.AgentDownTime // old enough to be published without a listening agent
 	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
-		t.Errorf("publish an old notification without a listening agent: published %v, error %v; want the notification and no error", published, err)
+		t.Errorf(
+			"publish an old notification without a listening agent: published %v, error %v; want the notification and no error",
+			published,
+			err,
+		)
 	}
 
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
-		t.Fatalf("publish a notification to a listening agent: published %v, error %v; want the notification and no error", published, err)
+		t.Fatalf(
+			"publish a notification to a listening agent: published %v, error %v; want the notification and no error",
+			published,
+			err,
+		)
 	}
 	payload := func(method string, priority float64) map[string]any {
 		t.Helper()
@@ -42,7 +68,8 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	}
 	port := st.createPorts(t, 1)[0]
 	st.publishNetwork(t, publisher)
-	if p := payload("port_create_end", 5)["port"].(map[string]any); p["id"] != port.ID.String() || p["mac_address"] != port.MAC {
+	if p := payload("port_create_end", 5)["port"].(map[string]any); p["id"] != port.ID.String() ||
+		p["mac_address"] != port.MAC {
 		t.Errorf("receive port_create_end: got %v, want the port's ID and MAC", p)
 	}
 	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{FixedIPs: &[]network.FixedIP{}}, nil); err != nil {
@@ -54,7 +81,8 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.publishNetwork(t, publisher)
-	if p := payload("port_delete_end", 6); p["port_id"] != port.ID.String() || p["network_id"] != st.network.ID.String() {
+	if p := payload("port_delete_end", 6); p["port_id"] != port.ID.String() ||
+		p["network_id"] != st.network.ID.String() {
 		t.Errorf("receive port_delete_end: got %v, want the IDs of the port and of the network", p)
 	}
 	off := false
@@ -76,19 +104,37 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 func TestPublish_PushesVersionedObjects(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Agents: st.Agents, Notifications: st.Notifications, Brokers: []string{st.url}})
+	publisher := rpc.NewPublisher(
+		rpc.Options{
+			Store:         st.Store.Network,
+			Agents:        st.Agents,
+			Notifications: st.Notifications,
+			Brokers:       []string{st.url},
+		},
+	)
 	t.Cleanup(publisher.Close)
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
 	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	port := st.createPorts(t, 1)[0]
-	announced := network.AgentNotification{Network: uuid.New(), Resource: network.ResourcePort, Event: network.EventCreated, ResourceID: port.ID, Data: []byte("null")}
+	announced := network.AgentNotification{
+		Network:    uuid.New(),
+		Resource:   network.ResourcePort,
+		Event:      network.EventCreated,
+		ResourceID: port.ID,
+		Data:       []byte("null"),
+	}
 	if _, err := publisher.Publish(t.Context(), []network.AgentNotification{announced}); err != nil {
 		t.Fatal(err)
 	}
 	push := st.receiveMethod(t, "push")
 	o := push["resource_list"].([]any)[0].(map[string]any)
-	if data := o["versioned_object.data"].(map[string]any); push["event_type"] != "updated" || o["versioned_object.version"] != "1.7" || data["id"] != port.ID.String() {
-		t.Errorf("receive the push of a changed port: got %v, want the event updated and the port in version 1.7", push)
+	if data := o["versioned_object.data"].(map[string]any); push["event_type"] != "updated" ||
+		o["versioned_object.version"] != "1.7" ||
+		data["id"] != port.ID.String() {
+		t.Errorf(
+			"receive the push of a changed port: got %v, want the event updated and the port in version 1.7",
+			push,
+		)
 	}
 	if err := st.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
 		t.Fatal(err)
@@ -98,7 +144,8 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	push = st.receiveMethod(t, "push")
-	if data := push["resource_list"].([]any)[0].(map[string]any)["versioned_object.data"]; push["event_type"] != "deleted" || data.(map[string]any)["id"] != port.ID.String() {
+	if data := push["resource_list"].([]any)[0].(map[string]any)["versioned_object.data"]; push["event_type"] != "deleted" ||
+		data.(map[string]any)["id"] != port.ID.String() {
 		t.Errorf("receive the push of a deleted port: got %v, want the event deleted and the port's ID", push)
 	}
 }

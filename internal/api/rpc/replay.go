@@ -10,59 +10,71 @@ import (
 	"berth/internal/network"
 )
 
-// restartMarker is the name of an exchange without bindings. The exchange restartMarker is not durable, so that RabbitMQ loses the exchange
-// when RabbitMQ restarts. If the exchange restartMarker is missing, RabbitMQ has restarted and has lost the messages in the agents' queues.
+// restartMarker is the name of an exchange without bindings. The exchange restartMarker is not durable, so
+// that RabbitMQ loses the exchange when RabbitMQ restarts. If the exchange restartMarker is missing, RabbitMQ
+// has restarted and has lost the messages in the agents' queues.
 const restartMarker = "berth.memento"
 
-// agentReconnectTime is the time in which all agents reconnect after an outage of RabbitMQ: oslo.messaging retries after at most 30
-// seconds.
+// agentReconnectTime is the time in which all agents reconnect after an outage of RabbitMQ: oslo.messaging
+// retries after at most 30 seconds.
 const agentReconnectTime = 45 * time.Second
 
-// assumedOutage is the assumed time between the beginning of an outage of RabbitMQ and the start of this process. assumedOutage is used if
-// the exchange restartMarker is missing when the process starts.
+// assumedOutage is the assumed time between the beginning of an outage of RabbitMQ and the start of this
+// process. assumedOutage is used if the exchange restartMarker is missing when the process starts.
 const assumedOutage = 10 * time.Minute
 
-// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ, Run replays recent notifications, because RabbitMQ may
-// have lost messages that it had confirmed but not delivered. Run replays the recent notifications as soon as RabbitMQ is available again,
-// and a second time when all agents have had time to reconnect.
+// Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ, Run replays recent
+// notifications, because RabbitMQ may have lost messages that it had confirmed but not delivered. Run replays
+// the recent notifications as soon as RabbitMQ is available again, and a second time when all agents have had
+// time to reconnect.
 func (p *Publisher) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { p.keepHostsConnected(ctx) })
 	lostAt := time.Now().Add(-assumedOutage)
 	wasConnected := false
-	oslomsg.KeepConnected(ctx, "publisher has no connection to RabbitMQ: agents get no notifications", func(ctx context.Context) error {
-		lost, err := p.wire.Connect()
-		if err != nil {
-			return err
-		}
-		replay := wasConnected
-		if !wasConnected {
-			marked, err := p.wire.ExchangeExists(restartMarker)
+	oslomsg.KeepConnected(
+		ctx,
+		"publisher has no connection to RabbitMQ: agents get no notifications",
+		func(ctx context.Context) error {
+			lost, err := p.wire.Connect()
 			if err != nil {
 				return err
 			}
-			replay = !marked
-		}
-		if wasConnected = true; replay {
-			slog.InfoContext(ctx, "RabbitMQ was unavailable: replaying recent notifications to agents")
-			if err := p.replay(ctx, lostAt); err != nil {
-				p.wire.Close() // the next attempt starts with a new connection
-				return err
+			replay := wasConnected
+			if !wasConnected {
+				marked, err := p.wire.ExchangeExists(restartMarker)
+				if err != nil {
+					return err
+				}
+				replay = !marked
 			}
-			if err := p.wire.DeclareExchange(restartMarker); err != nil { // only now, so that another process repeats a failed replay
-				return err
+			if wasConnected = true; replay {
+				slog.InfoContext(ctx, "RabbitMQ was unavailable: replaying recent notifications to agents")
+				if err := p.replay(ctx, lostAt); err != nil {
+					p.wire.Close() // the next attempt starts with a new connection
+					return err
+				}
+				// only now, so that another process repeats a failed replay
+				if err := p.wire.DeclareExchange(restartMarker); err != nil {
+					return err
+				}
 			}
-		}
-		err = p.waitUntilLost(ctx, lost, replay, lostAt)
-		lostAt = time.Now()
-		return err
-	})
+			err = p.waitUntilLost(ctx, lost, replay, lostAt)
+			lostAt = time.Now()
+			return err
+		},
+	)
 }
 
-// waitUntilLost waits until the connection ends. If the parameter `secondReplay` is true, waitUntilLost also replays recent notifications
-// when agentReconnectTime has passed.
-func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, secondReplay bool, lostAt time.Time) error {
+// waitUntilLost waits until the connection ends. If the parameter `secondReplay` is true, waitUntilLost also
+// replays recent notifications when agentReconnectTime has passed.
+func (p *Publisher) waitUntilLost(
+	ctx context.Context,
+	lost <-chan error,
+	secondReplay bool,
+	lostAt time.Time,
+) error {
 	var replayDue <-chan time.Time
 	if secondReplay {
 		t := time.NewTimer(agentReconnectTime)
@@ -84,8 +96,8 @@ func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, second
 	}
 }
 
-// replay enqueues again all notifications that agents may have missed. An agent may have missed every notification that was created after
-// the loss of the connection, or less than AgentDownTime before the loss.
+// replay enqueues again all notifications that agents may have missed. An agent may have missed every
+// notification that was created after the loss of the connection, or less than AgentDownTime before the loss.
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
 	return p.notifications.Replay(ctx, time.Since(lostAt)+network.AgentDownTime)

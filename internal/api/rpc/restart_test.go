@@ -24,15 +24,22 @@ const (
 	envServerBroker   = "BERTH_TEST_RPC_BROKER"
 )
 
-// runServerProcess answers RPC calls until the process is killed. When its RPC server is connected to RabbitMQ, runServerProcess prints a
-// line.
+// runServerProcess answers RPC calls until the process is killed. When its RPC server is connected to
+// RabbitMQ, runServerProcess prints a line.
 func runServerProcess() int {
 	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), storetest.Config())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	server := rpc.NewServer(rpc.Options{Store: s.Network, Agents: s.Agents, Brokers: []string{os.Getenv(envServerBroker)}, Host: "here"})
+	server := rpc.NewServer(
+		rpc.Options{
+			Store:   s.Network,
+			Agents:  s.Agents,
+			Brokers: []string{os.Getenv(envServerBroker)},
+			Host:    "here",
+		},
+	)
 	go func() {
 		for !server.Connected() {
 			time.Sleep(5 * time.Millisecond)
@@ -43,7 +50,8 @@ func runServerProcess() int {
 	return 0
 }
 
-// startServerProcess starts an RPC server in a separate process and returns a function that kills this process.
+// startServerProcess starts an RPC server in a separate process and returns a function that kills this
+// process.
 func startServerProcess(t *testing.T, database, url string) (kill func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -79,15 +87,30 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	s := storetest.Open(t, database)
 	kill := startServerProcess(t, database, url)
 	startServerProcess(t, database, url)
-	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: database}
+	st := &fixture{
+		Store:    s,
+		agent:    newAgent(t, url),
+		url:      url,
+		database: database,
+	}
 	st.reportAgents(t)
 	st.createNetwork(t, network.VXLAN)
 	ports := st.createPorts(t, calls)
 	client := newRawClient(t, url)
 
 	for i, p := range ports {
-		client.send(t, envelope(fmt.Sprintf(`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
-			p.ID, i, client.queue, hexID())))
+		client.send(
+			t,
+			envelope(
+				fmt.Sprintf(
+					`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
+					p.ID,
+					i,
+					client.queue,
+					hexID(),
+				),
+			),
+		)
 	}
 	answered := map[string]bool{}
 	deadline := time.After(maxWait)
@@ -96,7 +119,10 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 		case reply := <-client.replies:
 			m := openEnvelope(t, reply.Body)
 			if m["failure"] != nil {
-				t.Fatalf("receive a reply while one of two processes is killed: got %v, want a reply without a failure", m)
+				t.Fatalf(
+					"receive a reply while one of two processes is killed: got %v, want a reply without a failure",
+					m,
+				)
 			}
 			answered[m["_msg_id"].(string)] = true
 			if len(answered) == calls/10 {
@@ -126,7 +152,14 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	s := storetest.New(t)
 	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	startServer(t, s, url)
-	publisher := rpc.NewPublisher(rpc.Options{Store: s.Network, Agents: s.Agents, Notifications: s.Notifications, Brokers: []string{url}})
+	publisher := rpc.NewPublisher(
+		rpc.Options{
+			Store:         s.Network,
+			Agents:        s.Agents,
+			Notifications: s.Notifications,
+			Brokers:       []string{url},
+		},
+	)
 	t.Cleanup(publisher.Close)
 	runUntilEnd(t, publisher.Run)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
@@ -144,7 +177,11 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	meanwhile := st.createPorts(t, 1)[0]
 	due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) == 0 {
-		t.Fatalf("read the stored notifications about a port that was created during the outage: got %d, error %v; want at least one", len(due), err)
+		t.Fatalf(
+			"read the stored notifications about a port that was created during the outage: got %d, error %v; want at least one",
+			len(due),
+			err,
+		)
 	}
 	if published, err := publisher.Publish(t.Context(), due); err == nil || len(published) > 0 {
 		t.Errorf("publish while RabbitMQ is down: published %v, want none and an error", published)
@@ -157,20 +194,32 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 		due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
 		return err == nil && len(due) > 0 && due[0].ID < 3
 	})
-	eventually(t, "the notifications about both ports are published", func() bool { // the agent reconnects only after some time
-		due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		published, err := publisher.Publish(t.Context(), due)
-		if err := st.Notifications.MarkSent(t.Context(), published); err != nil {
-			t.Fatal(err)
-		}
-		return err == nil
-	})
+	eventually(
+		t,
+		"the notifications about both ports are published",
+		func() bool { // the agent reconnects only after some time
+			due, err := st.Notifications.Unsent(t.Context(), st.network.ID, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			published, err := publisher.Publish(t.Context(), due)
+			if err := st.Notifications.MarkSent(t.Context(), published); err != nil {
+				t.Fatal(err)
+			}
+			return err == nil
+		},
+	)
 	st.receiveAbout(t, "port_create_end", before.ID, meanwhile.ID)
 	eventually(t, "the agent's call succeeds, if necessary after a repetition", func() bool {
-		return st.request(t, map[string]any{"topic": "q-plugin", "method": "dhcp_ready_on_ports", "version": "1.5", "timeout": 60,
-			"args": map[string]any{"port_ids": []uuid.UUID{before.ID}}}).Failure == ""
+		return st.request(
+			t,
+			map[string]any{
+				"topic":   "q-plugin",
+				"method":  "dhcp_ready_on_ports",
+				"version": "1.5",
+				"timeout": 60,
+				"args":    map[string]any{"port_ids": []uuid.UUID{before.ID}},
+			},
+		).Failure == ""
 	})
 }

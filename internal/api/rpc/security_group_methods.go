@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// securityGroupMethods are the methods for agents that do not fetch security groups as versioned objects. In Neutron, the security group
-// methods belong to SecurityGroupAgentRpc.
+// securityGroupMethods are the methods for agents that do not fetch security groups as versioned objects. In
+// Neutron, the security group methods belong to SecurityGroupAgentRpc.
 func (h *handlers) securityGroupMethods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
 		"security_group_info_for_devices":  oslomsg.WithArgs(h.securityGroupInfoForDevices),
@@ -28,8 +28,8 @@ type securityGroupArgs struct {
 	Version string   `json:"call_version"`
 }
 
-// filteredPorts holds ports and the data for the packet filters of these ports: the ports' security groups and the members of remote
-// groups.
+// filteredPorts holds ports and the data for the packet filters of these ports: the ports' security groups
+// and the members of remote groups.
 type filteredPorts struct {
 	ports   map[string]network.Port // by device name
 	groups  map[uuid.UUID]network.SecurityGroup
@@ -42,11 +42,15 @@ type groupMember struct {
 	mac    any // of an allowed address pair; nil for a port's own address
 }
 
-// filteredPorts reads the ports of the given devices, the ports' security groups and the members of the remote groups. filteredPorts leaves
-// out the ports of network services (device_owner network:*), because these ports are trusted and need no security groups, and the ports that
-// the sender does not wire.
+// filteredPorts reads the ports of the given devices, the ports' security groups and the members of the
+// remote groups. filteredPorts leaves out the ports of network services (device_owner network:*), because
+// these ports are trusted and need no security groups, and the ports that the sender does not wire.
 func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filteredPorts, error) {
-	f := filteredPorts{ports: map[string]network.Port{}, groups: map[uuid.UUID]network.SecurityGroup{}, members: map[uuid.UUID][]groupMember{}}
+	f := filteredPorts{
+		ports:   map[string]network.Port{},
+		groups:  map[uuid.UUID]network.SecurityGroup{},
+		members: map[uuid.UUID][]groupMember{},
+	}
 	ids, err := h.portIDs(ctx, devices)
 	if err != nil || len(ids) == 0 {
 		return f, err
@@ -114,7 +118,8 @@ func membersOf(p network.Port) (all []groupMember) {
 	return all
 }
 
-// String returns the member in the form that agents expect: a single address, or a CIDR for more than one address.
+// String returns the member in the form that agents expect: a single address, or a CIDR for more than one
+// address.
 func (m groupMember) String() string {
 	if m.prefix.IsSingleIP() {
 		return m.prefix.Addr().String()
@@ -137,8 +142,9 @@ func idStrings(ids []uuid.UUID) []string {
 	return all
 }
 
-// securityGroupInfoForDevices returns the devices, the security groups of the devices, and the members of the remote groups that the rules
-// name. If several devices have the same security group, the result of securityGroupInfoForDevices contains the group only once.
+// securityGroupInfoForDevices returns the devices, the security groups of the devices, and the members of the
+// remote groups that the rules name. If several devices have the same security group, the result of
+// securityGroupInfoForDevices contains the group only once.
 func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {
@@ -162,8 +168,9 @@ func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGr
 	return object{"devices": devices, "security_groups": groups, "sg_member_ips": members}, nil
 }
 
-// addMembers adds to `byGroup` the members of a rule's remote group that have the ethertype of the rule. If the parameter `withMAC` is
-// true, addMembers adds each member with its MAC, as agents expect since RPC version 1.3.
+// addMembers adds to `byGroup` the members of a rule's remote group that have the ethertype of the rule. If
+// the parameter `withMAC` is true, addMembers adds each member with its MAC, as agents expect since RPC
+// version 1.3.
 func addMembers(byGroup object, r network.SecurityRule, members []groupMember, withMAC bool) {
 	id := r.RemoteGroup.String()
 	byEtherType, ok := byGroup[id].(object)
@@ -190,8 +197,8 @@ func addMembers(byGroup object, r network.SecurityRule, members []groupMember, w
 	byEtherType[r.EtherType] = addresses
 }
 
-// securityGroupRulesForDevices returns the rules of each device. If a rule has a remote group, securityGroupRulesForDevices returns one
-// rule for each member of the remote group instead of the rule.
+// securityGroupRulesForDevices returns the rules of each device. If a rule has a remote group,
+// securityGroupRulesForDevices returns one rule for each member of the remote group instead of the rule.
 func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
 	f, err := h.filteredPorts(ctx, a.Devices)
 	if err != nil {
@@ -215,11 +222,13 @@ func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityG
 	return devices, nil
 }
 
-// expandRule returns one rule for each member of the rule's remote group, except for the addresses of the port itself.
+// expandRule returns one rule for each member of the rule's remote group, except for the addresses of the
+// port itself.
 func expandRule(view object, r network.SecurityRule, p network.Port, members []groupMember) (rules []object) {
 	own := membersOf(network.Port{Addresses: p.Addresses})
 	for _, m := range members {
-		if m.etherType() != r.EtherType || slices.ContainsFunc(own, func(o groupMember) bool { return o.prefix == m.prefix }) {
+		if m.etherType() != r.EtherType ||
+			slices.ContainsFunc(own, func(o groupMember) bool { return o.prefix == m.prefix }) {
 			continue
 		}
 		rule := object{prefixKey(r): m.prefix.String()}

@@ -35,13 +35,48 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 		Members map[string]map[string][]any `json:"sg_member_ips"`
 	}
 	name := "tap" + ports[0].ID.String()[:11]
-	st.call(t, &info, "security_group_info_for_devices", "1.3", map[string]any{"devices": []string{name, "unknown"}, "call_version": "1.3"})
+	st.call(
+		t,
+		&info,
+		"security_group_info_for_devices",
+		"1.3",
+		map[string]any{"devices": []string{name, "unknown"}, "call_version": "1.3"},
+	)
 	dhcp := []map[string]any{
-		{"direction": "ingress", "ethertype": "IPv4", "protocol": "udp", "port_range_min": 68.0, "port_range_max": 68.0, "source_port_range_min": 67.0, "source_port_range_max": 67.0, "dest_ip_prefix": first + "/32"},
-		{"direction": "ingress", "ethertype": "IPv4", "protocol": "udp", "port_range_min": 68.0, "port_range_max": 68.0, "source_port_range_min": 67.0, "source_port_range_max": 67.0, "dest_ip_prefix": "255.255.255.255/32"},
-		{"direction": "ingress", "ethertype": "IPv6", "protocol": "udp", "port_range_min": 546.0, "port_range_max": 546.0, "source_port_range_min": 547.0, "source_port_range_max": 547.0, "dest_ip_prefix": "fe80::/64"},
+		{
+			"direction":             "ingress",
+			"ethertype":             "IPv4",
+			"protocol":              "udp",
+			"port_range_min":        68.0,
+			"port_range_max":        68.0,
+			"source_port_range_min": 67.0,
+			"source_port_range_max": 67.0,
+			"dest_ip_prefix":        first + "/32",
+		},
+		{
+			"direction":             "ingress",
+			"ethertype":             "IPv4",
+			"protocol":              "udp",
+			"port_range_min":        68.0,
+			"port_range_max":        68.0,
+			"source_port_range_min": 67.0,
+			"source_port_range_max": 67.0,
+			"dest_ip_prefix":        "255.255.255.255/32",
+		},
+		{
+			"direction":             "ingress",
+			"ethertype":             "IPv6",
+			"protocol":              "udp",
+			"port_range_min":        546.0,
+			"port_range_max":        546.0,
+			"source_port_range_min": 547.0,
+			"source_port_range_max": 547.0,
+			"dest_ip_prefix":        "fe80::/64",
+		},
 	}
-	want := map[string]device{ports[0].ID.String(): {ports[0].ID.String(), name, []string{first}, []string{group}, dhcp}}
+	want := map[string]device{
+		ports[0].ID.String(): {ports[0].ID.String(), name, []string{first}, []string{group}, dhcp},
+	}
 	if diff := cmp.Diff(want, info.Devices); diff != "" {
 		t.Error(diff)
 	}
@@ -53,20 +88,38 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 		t.Error(diff)
 	}
 	st.call(t, &info, "security_group_info_for_devices", "1.2", map[string]any{"devices": []string{name}})
-	if got := sortedByJSON(info.Members[group]["IPv4"]); !cmp.Equal(got, sortedByJSON([]any{first, second, "10.7.0.0/24"})) {
-		t.Errorf("security_group_info_for_devices in version 1.2: got the members %v, want addresses without MACs", got)
+	if got := sortedByJSON(info.Members[group]["IPv4"]); !cmp.Equal(
+		got,
+		sortedByJSON([]any{first, second, "10.7.0.0/24"}),
+	) {
+		t.Errorf(
+			"security_group_info_for_devices in version 1.2: got the members %v, want addresses without MACs",
+			got,
+		)
 	}
 
 	var rules map[string]device
-	st.call(t, &rules, "security_group_rules_for_devices", "1.1", map[string]any{"devices": []string{ports[0].ID.String()}})
+	st.call(
+		t,
+		&rules,
+		"security_group_rules_for_devices",
+		"1.1",
+		map[string]any{"devices": []string{ports[0].ID.String()}},
+	)
 	sources := map[string]bool{}
 	for _, r := range rules[ports[0].ID.String()].Rules {
 		if from, ok := r["source_ip_prefix"]; ok {
 			sources[from.(string)] = true
 		}
 	}
-	if got := slices.Sorted(maps.Keys(sources)); !cmp.Equal(got, slices.Sorted(slices.Values([]string{second + "/32", "10.7.0.0/24"}))) {
-		t.Errorf("security_group_rules_for_devices: got rules for the sources %v, want the other member and its allowed address pair", got)
+	if got := slices.Sorted(maps.Keys(sources)); !cmp.Equal(
+		got,
+		slices.Sorted(slices.Values([]string{second + "/32", "10.7.0.0/24"})),
+	) {
+		t.Errorf(
+			"security_group_rules_for_devices: got rules for the sources %v, want the other member and its allowed address pair",
+			got,
+		)
 	}
 }
 

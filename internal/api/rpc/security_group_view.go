@@ -28,8 +28,8 @@ func (f filteredPorts) viewPort(device string, p network.Port, rules []object) o
 	return v
 }
 
-// viewRule adds the attributes of a security group rule to the object o, in the form that Neutron's SecurityGroupAgentRpc uses. viewRule
-// leaves out attributes that the rule does not set.
+// viewRule adds the attributes of a security group rule to the object o, in the form that Neutron's
+// SecurityGroupAgentRpc uses. viewRule leaves out attributes that the rule does not set.
 func viewRule(r network.SecurityRule, o object) object {
 	o["direction"], o["ethertype"] = r.Direction, r.EtherType
 	if r.Protocol != "" {
@@ -50,8 +50,8 @@ func viewRule(r network.SecurityRule, o object) object {
 	return o
 }
 
-// prefixKey returns the JSON key for a rule's remote prefix: the prefix is the source of ingress traffic and the destination of egress
-// traffic.
+// prefixKey returns the JSON key for a rule's remote prefix: the prefix is the source of ingress traffic and
+// the destination of egress traffic.
 func prefixKey(r network.SecurityRule) string {
 	if r.Direction == network.Ingress {
 		return "source_ip_prefix"
@@ -59,8 +59,8 @@ func prefixKey(r network.SecurityRule) string {
 	return "dest_ip_prefix"
 }
 
-// providerRules returns the rules of a port that do not come from a security group (provider rules in Neutron). The provider rules allow
-// replies of DHCP servers and IPv6 router advertisements.
+// providerRules returns the rules of a port that do not come from a security group (provider rules in
+// Neutron). The provider rules allow replies of DHCP servers and IPv6 router advertisements.
 func providerRules(p network.Port) []object {
 	rules := []object{}
 	ipv4, ipv6 := []string{}, []string{}
@@ -72,11 +72,30 @@ func providerRules(p network.Port) []object {
 		}
 	}
 	if len(ipv6) > 0 {
-		rules = append(rules, object{"direction": network.Ingress, "ethertype": network.IPv6, "protocol": "ipv6-icmp", "source_port_range_min": 134})
+		rules = append(
+			rules,
+			object{
+				"direction":             network.Ingress,
+				"ethertype":             network.IPv6,
+				"protocol":              "ipv6-icmp",
+				"source_port_range_min": 134,
+			},
+		)
 	}
 	allowDHCP := func(etherType, destination string, sourcePort, port int) {
-		rules = append(rules, object{"direction": network.Ingress, "ethertype": etherType, "protocol": "udp", "port_range_min": port, "port_range_max": port,
-			"source_port_range_min": sourcePort, "source_port_range_max": sourcePort, "dest_ip_prefix": destination})
+		rules = append(
+			rules,
+			object{
+				"direction":             network.Ingress,
+				"ethertype":             etherType,
+				"protocol":              "udp",
+				"port_range_min":        port,
+				"port_range_max":        port,
+				"source_port_range_min": sourcePort,
+				"source_port_range_max": sourcePort,
+				"dest_ip_prefix":        destination,
+			},
+		)
 	}
 	for _, destination := range append(ipv4, "255.255.255.255/32") {
 		allowDHCP(network.IPv4, destination, 67, 68)

@@ -15,14 +15,16 @@ import (
 	"berth/internal/store/agentstore"
 )
 
-// sender is the host that has sent every message in a virtual host of RabbitMQ, because only the agents of this host can reach the virtual
-// host. In the virtual host of BERTH_RABBITMQ_URL the sender is nil: every message there may come from any host.
+// sender is the host that has sent every message in a virtual host of RabbitMQ, because only the agents of
+// this host can reach the virtual host. In the virtual host of BERTH_RABBITMQ_URL the sender is nil: every
+// message there may come from any host.
 type sender struct {
 	agentstore.VirtualHost
 	refusals *prometheus.CounterVec
 }
 
-// Reasons why a call of a sender is refused. Each reason is a label value of the metric berth_rpc_refused_total.
+// Reasons why a call of a sender is refused. Each reason is a label value of the metric
+// berth_rpc_refused_total.
 const (
 	refusedHost      = "host"       // the call names another host
 	refusedAgentType = "agent_type" // the host may not report an agent of this type
@@ -45,7 +47,13 @@ func (s *sender) recordRefusal(ctx context.Context, reason, message string) {
 func (s *sender) refuse(ctx context.Context, reason, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	s.recordRefusal(ctx, reason, message)
-	return oslomsg.NewFailure(neutronExceptions, "NotAuthorized", "The agents of the host %s may not do this: %s", s.Host, message)
+	return oslomsg.NewFailure(
+		neutronExceptions,
+		"NotAuthorized",
+		"The agents of the host %s may not do this: %s",
+		s.Host,
+		message,
+	)
 }
 
 // senderArgs are the arguments in which an agent names itself.
@@ -60,14 +68,17 @@ type senderArgs struct {
 	} `json:"agent_state"`
 }
 
-// ovsAgentID is the beginning of the agent_id of an Open vSwitch agent, before the agent's host. The agent_id of other agents does not
-// contain the host under which the agent reports.
+// ovsAgentID is the beginning of the agent_id of an Open vSwitch agent, before the agent's host. The agent_id
+// of other agents does not contain the host under which the agent reports.
 const ovsAgentID = "ovs-agent-"
 
-// guard returns a method that refuses every call that names another host than the sender, or an agent that the sender may not report.
+// guard returns a method that refuses every call that names another host than the sender, or an agent that
+// the sender may not report.
 func (s *sender) guard(name string, m oslomsg.Method) oslomsg.Method {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
-		check := oslomsg.WithArgs(func(ctx context.Context, a senderArgs) (any, error) { return nil, s.check(ctx, name, a) })
+		check := oslomsg.WithArgs(
+			func(ctx context.Context, a senderArgs) (any, error) { return nil, s.check(ctx, name, a) },
+		)
 		if _, err := check(ctx, raw); err != nil {
 			return nil, err
 		}
@@ -87,12 +98,19 @@ func (s *sender) check(ctx context.Context, method string, a senderArgs) error {
 		}
 	}
 	if state.Type != "" && len(s.AgentTypes) > 0 && !slices.Contains(s.AgentTypes, state.Type) {
-		return s.refuse(ctx, refusedAgentType, "%s names the agent type %s", method, oslomsg.Excerpt(state.Type))
+		return s.refuse(
+			ctx,
+			refusedAgentType,
+			"%s names the agent type %s",
+			method,
+			oslomsg.Excerpt(state.Type),
+		)
 	}
 	return nil
 }
 
-// guarded returns the endpoints with every method guarded. If s is nil, guarded returns the endpoints unchanged.
+// guarded returns the endpoints with every method guarded. If s is nil, guarded returns the endpoints
+// unchanged.
 func (s *sender) guarded(endpoints []oslomsg.Endpoint) []oslomsg.Endpoint {
 	if s == nil {
 		return endpoints
@@ -113,7 +131,8 @@ func (s *sender) host(named string) string {
 	return s.Host
 }
 
-// wires reports whether the sender may wire the port: the port has a binding to this host, or is wired on any host that asks for it.
+// wires reports whether the sender may wire the port: the port has a binding to this host, or is wired on any
+// host that asks for it.
 func (s *sender) wires(p network.Port) bool {
 	return s == nil || p.Distributed() || slices.Contains(hostsOf(p), s.Host)
 }

@@ -11,14 +11,25 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// requireReadable reads the objects that match the conditions. If one of these objects is outside all given scopes of the sender,
-// requireReadable refuses the call: an Open vSwitch agent remembers each answer until it restarts, so an incomplete answer would hide the
-// object from the agent even after the agent needs the object. An agent asks for objects by their IDs, or by the ID of their network or
-// security group; requireReadable refuses other queries.
-func requireReadable[T any](ctx context.Context, s *sender, list func(context.Context, db.Listing) ([]T, error), id func(T) uuid.UUID,
-	where []db.Condition, scopes ...func(host string) db.Condition) ([]T, error) {
+// requireReadable reads the objects that match the conditions. If one of these objects is outside all given
+// scopes of the sender, requireReadable refuses the call: an Open vSwitch agent remembers each answer until
+// it restarts, so an incomplete answer would hide the object from the agent even after the agent needs the
+// object. An agent asks for objects by their IDs, or by the ID of their network or security group;
+// requireReadable refuses other queries.
+func requireReadable[T any](
+	ctx context.Context,
+	s *sender,
+	list func(context.Context, db.Listing) ([]T, error),
+	id func(T) uuid.UUID,
+	where []db.Condition,
+	scopes ...func(host string) db.Condition,
+) ([]T, error) {
 	if s != nil && !slices.ContainsFunc(where, func(c db.Condition) bool { return idFields[c.Field] }) {
-		return nil, s.refuse(ctx, refusedRead, "the query names no IDs of objects") // without reading all objects of the cloud
+		return nil, s.refuse(
+			ctx,
+			refusedRead,
+			"the query names no IDs of objects",
+		) // without reading all objects of the cloud
 	}
 	all, err := list(ctx, db.Listing{Where: where})
 	if err != nil || s == nil || len(all) == 0 {
@@ -47,17 +58,23 @@ func subnetID(s network.Subnet) uuid.UUID       { return s.ID }
 func groupID(g network.SecurityGroup) uuid.UUID { return g.ID }
 func ruleID(r network.SecurityRule) uuid.UUID   { return r.ID }
 
-// readablePorts reads the ports that match the conditions. For a sender, readablePorts leaves out ports that neither have a binding to this
-// host nor are on a network that the host's DHCP agent serves.
+// readablePorts reads the ports that match the conditions. For a sender, readablePorts leaves out ports that
+// neither have a binding to this host nor are on a network that the host's DHCP agent serves.
 func (h *handlers) readablePorts(ctx context.Context, where ...db.Condition) ([]network.Port, error) {
 	if h.sender == nil {
 		return h.Store.Ports(ctx, db.Listing{Where: where})
 	}
-	found, err := h.Store.Ports(ctx, db.Listing{Where: append(slices.Clip(where), networkstore.OnHost(h.sender.Host))})
+	found, err := h.Store.Ports(
+		ctx,
+		db.Listing{Where: append(slices.Clip(where), networkstore.OnHost(h.sender.Host))},
+	)
 	if err != nil {
 		return nil, err
 	}
-	served, err := h.Store.Ports(ctx, db.Listing{Where: append(slices.Clip(where), networkstore.ServedByDHCPOf(h.sender.Host))})
+	served, err := h.Store.Ports(
+		ctx,
+		db.Listing{Where: append(slices.Clip(where), networkstore.ServedByDHCPOf(h.sender.Host))},
+	)
 	return append(found, portsExcept(served, found)...), err
 }
 
@@ -70,10 +87,15 @@ func portsExcept(ports, known []network.Port) []network.Port {
 	return slices.DeleteFunc(ports, func(p network.Port) bool { return ids[p.ID] })
 }
 
-// groupMembers reads the ports that match the conditions and that are not among the ports `known`, in a reduced form. The ports are members
-// of security groups, which a condition names; if the sender does not need the members of one of these groups, groupMembers refuses the call.
-// Without a sender or without a condition on security groups, groupMembers returns no ports.
-func (h *handlers) groupMembers(ctx context.Context, where []db.Condition, known []network.Port) ([]network.Port, error) {
+// groupMembers reads the ports that match the conditions and that are not among the ports `known`, in a
+// reduced form. The ports are members of security groups, which a condition names; if the sender does not
+// need the members of one of these groups, groupMembers refuses the call. Without a sender or without a
+// condition on security groups, groupMembers returns no ports.
+func (h *handlers) groupMembers(
+	ctx context.Context,
+	where []db.Condition,
+	known []network.Port,
+) ([]network.Port, error) {
 	at := slices.IndexFunc(where, func(c db.Condition) bool { return c.Field == "security_group" })
 	if h.sender == nil || at < 0 {
 		return nil, nil
@@ -90,14 +112,27 @@ func (h *handlers) groupMembers(ctx context.Context, where []db.Condition, known
 	return members, err
 }
 
-// reducedPort returns a port with only those attributes that an agent on another host needs to filter the traffic of this port.
+// reducedPort returns a port with only those attributes that an agent on another host needs to filter the
+// traffic of this port.
 func reducedPort(p network.Port) network.Port {
-	return network.Port{ID: p.ID, Network: p.Network, MAC: p.MAC, Addresses: p.Addresses, AddressPairs: p.AddressPairs, SecurityGroups: p.SecurityGroups,
-		PortSecurity: p.PortSecurity, AdminUp: p.AdminUp, Status: p.Status, Revision: p.Revision, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
+	return network.Port{
+		ID:             p.ID,
+		Network:        p.Network,
+		MAC:            p.MAC,
+		Addresses:      p.Addresses,
+		AddressPairs:   p.AddressPairs,
+		SecurityGroups: p.SecurityGroups,
+		PortSecurity:   p.PortSecurity,
+		AdminUp:        p.AdminUp,
+		Status:         p.Status,
+		Revision:       p.Revision,
+		CreatedAt:      p.CreatedAt,
+		UpdatedAt:      p.UpdatedAt,
+	}
 }
 
-// requireDHCPService returns an error if the DHCP agent of the sender does not serve a network. A DHCP agent expects this error after
-// another DHCP agent has taken over the network.
+// requireDHCPService returns an error if the DHCP agent of the sender does not serve a network. A DHCP agent
+// expects this error after another DHCP agent has taken over the network.
 func (h *handlers) requireDHCPService(ctx context.Context, id uuid.UUID) error {
 	if h.sender == nil {
 		return nil
@@ -106,6 +141,10 @@ func (h *handlers) requireDHCPService(ctx context.Context, id uuid.UUID) error {
 	if err != nil || slices.Contains(hosts, h.sender.Host) {
 		return err
 	}
-	h.sender.recordRefusal(ctx, refusedOwner, "the DHCP agent of this host does not serve the network "+id.String())
+	h.sender.recordRefusal(
+		ctx,
+		refusedOwner,
+		"the DHCP agent of this host does not serve the network "+id.String(),
+	)
 	return network.NotFound(network.NetworkNotFound, "Network", id)
 }

@@ -21,8 +21,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// senderFixture is a cloud whose hosts have a virtual host each. The client is in the virtual host of the host cmp2. The DHCP agent on the
-// host net1 serves the fixture's network.
+// senderFixture is a cloud whose hosts have a virtual host each. The client is in the virtual host of the
+// host cmp2. The DHCP agent on the host net1 serves the fixture's network.
 type senderFixture struct {
 	fixture
 	client   *rawClient
@@ -32,7 +32,8 @@ type senderFixture struct {
 	own      network.Port // on the host cmp2, on the same network and in the same security group
 }
 
-// unusedVirtualHost returns the URL of a virtual host that several tests share, because nothing is consumed and published there.
+// unusedVirtualHost returns the URL of a virtual host that several tests share, because nothing is consumed
+// and published there.
 func unusedVirtualHost(t *testing.T) string {
 	t.Helper()
 	unusedOnce.Do(func() { unusedURL = newVirtualHost(t) })
@@ -48,10 +49,17 @@ func newSenderFixture(t *testing.T) *senderFixture {
 	t.Helper()
 	rows, main, vhost := storetest.URL(t), unusedVirtualHost(t), newVirtualHost(t)
 	s := storetest.Open(t, rows)
-	f := &senderFixture{fixture: fixture{Store: s, url: main, database: rows}, registry: prometheus.NewRegistry()}
+	f := &senderFixture{
+		fixture:  fixture{Store: s, url: main, database: rows},
+		registry: prometheus.NewRegistry(),
+	}
 	for host, kind := range map[string]string{"net1": network.DHCPAgent, "cmp1": "Open vSwitch agent", "cmp2": "Open vSwitch agent"} {
-		if _, err := s.Network.ReportState(t.Context(), network.AgentState{Type: kind, Host: host, Configurations: []byte("{}"),
-			ResourceVersions: map[string]string{"Port": "1.7"}}); err != nil {
+		if _, err := s.Network.ReportState(t.Context(), network.AgentState{
+			Type:             kind,
+			Host:             host,
+			Configurations:   []byte("{}"),
+			ResourceVersions: map[string]string{"Port": "1.7"},
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +69,16 @@ func newSenderFixture(t *testing.T) *senderFixture {
 	if _, err := s.Agents.AddVirtualHost(t.Context(), "cmp2", path.Base(vhost), []string{"Open vSwitch agent", network.DHCPAgent}); err != nil {
 		t.Fatal(err)
 	}
-	f.server = rpc.NewServer(rpc.Options{Store: s.Network, Agents: s.Agents, Brokers: []string{main}, Host: "here", Identities: true, Metrics: f.registry})
+	f.server = rpc.NewServer(
+		rpc.Options{
+			Store:      s.Network,
+			Agents:     s.Agents,
+			Brokers:    []string{main},
+			Host:       "here",
+			Identities: true,
+			Metrics:    f.registry,
+		},
+	)
 	runUntilEnd(t, f.server.Run)
 	eventually(t, "the server takes calls in the virtual host of cmp2", f.server.Connected)
 	f.client = newRawClient(t, vhost)
@@ -71,17 +88,40 @@ func newSenderFixture(t *testing.T) *senderFixture {
 func (f *senderFixture) createPort(t *testing.T, host string, on uuid.UUID) network.Port {
 	t.Helper()
 	owner, project, name := "compute:nova", "p1", "secret of "+host
-	ports, err := f.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &on, Host: &host, DeviceOwner: &owner, Project: &project, Name: &name}})
+	ports, err := f.Network.CreatePorts(
+		t.Context(),
+		[]network.PortChange{
+			{
+				Network:     &on,
+				Host:        &host,
+				DeviceOwner: &owner,
+				Project:     &project,
+				Name:        &name,
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ports[0]
 }
 
-// call calls a method in the virtual host of the host cmp2, and returns the result or the class of the exception.
+// call calls a method in the virtual host of the host cmp2, and returns the result or the class of the
+// exception.
 func (f *senderFixture) call(t *testing.T, method, args string) (result, exception string) {
 	t.Helper()
-	f.client.send(t, envelope(fmt.Sprintf(`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`, method, args, f.client.queue, hexID())))
+	f.client.send(
+		t,
+		envelope(
+			fmt.Sprintf(
+				`{"method":%q,"args":%s,"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+				method,
+				args,
+				f.client.queue,
+				hexID(),
+			),
+		),
+	)
 	m := openEnvelope(t, (<-f.client.replies).Body)
 	if failure, ok := m["failure"].(string); ok {
 		var thrown struct{ Class string }
@@ -120,7 +160,8 @@ func (f *senderFixture) state(t *testing.T) (s cloudState) {
 	return s
 }
 
-// checkUnchanged fails the test if the state differs from the state before, except for the number of reports that a port has ignored.
+// checkUnchanged fails the test if the state differs from the state before, except for the number of reports
+// that a port has ignored.
 func (f *senderFixture) checkUnchanged(t *testing.T, what string, before cloudState) {
 	t.Helper()
 	if diff := cmp.Diff(before, f.state(t), cmpopts.IgnoreFields(network.Port{}, "IgnoredReports"), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
@@ -163,16 +204,31 @@ func TestSender_CannotReportAForeignPortUpOrDown(t *testing.T) {
 		for _, method := range []string{"get_device_details", "update_device_up", "update_device_down"} {
 			for host, want := range map[string]string{`"cmp1"`: "NotAuthorized", `"cmp2"`: "", `null`: ""} {
 				if _, exception := f.call(t, method, fmt.Sprintf(`{"device":%q,"agent_id":"a","host":%s}`, f.foreign.ID, host)); exception != want {
-					t.Errorf("%s about a foreign port for the host %s: got the exception %q, want %q", method, host, exception, want)
+					t.Errorf(
+						"%s about a foreign port for the host %s: got the exception %q, want %q",
+						method,
+						host,
+						exception,
+						want,
+					)
 				}
 			}
 		}
-		f.call(t, "update_device_list", fmt.Sprintf(`{"devices_up":[%q],"devices_down":[%[1]q],"host":null}`, f.foreign.ID))
+		f.call(
+			t,
+			"update_device_list",
+			fmt.Sprintf(`{"devices_up":[%q],"devices_down":[%[1]q],"host":null}`, f.foreign.ID),
+		)
 		f.call(t, "dhcp_ready_on_ports", fmt.Sprintf(`{"port_ids":[%q]}`, f.foreign.ID))
 		f.checkUnchanged(t, what, before)
 	}
 	attack("report a port that waits")
-	f.report(t, f.foreign.ID, network.Report{Entity: network.L2, Host: "cmp1"}, network.Report{Entity: network.DHCP, Host: "net1"})
+	f.report(
+		t,
+		f.foreign.ID,
+		network.Report{Entity: network.L2, Host: "cmp1"},
+		network.Report{Entity: network.DHCP, Host: "net1"},
+	)
 	if status := f.portStatus(t, f.foreign.ID); status != network.Active {
 		t.Fatalf("the foreign port after the reports of its own agents: got status %s, want ACTIVE", status)
 	}
@@ -181,7 +237,11 @@ func TestSender_CannotReportAForeignPortUpOrDown(t *testing.T) {
 	f.call(t, "update_device_up", fmt.Sprintf(`{"device":%q,"agent_id":"a","host":"cmp2"}`, f.own.ID))
 	p, err := f.Network.Port(t.Context(), f.own.ID)
 	if err != nil || !slices.Equal(p.StatusView().Remaining(), []string{network.DHCP}) {
-		t.Errorf("report the sender's own port up: the port waits for %v, error %v; want DHCP alone", p.StatusView().Remaining(), err)
+		t.Errorf(
+			"report the sender's own port up: the port waits for %v, error %v; want DHCP alone",
+			p.StatusView().Remaining(),
+			err,
+		)
 	}
 }
 
@@ -194,7 +254,10 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 	group := func(project string) uuid.UUID {
 		t.Helper()
 		name := "hidden"
-		made, err := f.Network.CreateSecurityGroups(t.Context(), []network.SecurityGroupChange{{Name: &name, Project: &project}})
+		made, err := f.Network.CreateSecurityGroups(
+			t.Context(),
+			[]network.SecurityGroupChange{{Name: &name, Project: &project}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +279,8 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 		{"bulk_pull", `{"resource_type":"Network","version":"1.0","filter_kwargs":{}}`, "", "NotAuthorized"},
 		{"bulk_pull", byID("SecurityGroup", uuid.New()), "[]", ""}, // no such group: nothing is hidden
 		{"pull", fmt.Sprintf(`{"resource_type":"Port","version":"1.0","resource_id":%q}`, hidden.ID), "null", ""},
-		{"get_network_info", fmt.Sprintf(`{"network_id":%q}`, blue), "", "NotAuthorized"}, // net1 serves the DHCP of this network
+		// net1 serves the DHCP of this network
+		{"get_network_info", fmt.Sprintf(`{"network_id":%q}`, blue), "", "NotAuthorized"},
 		{"get_network_details", fmt.Sprintf(`{"network":%q}`, f.network.ID), fmt.Sprintf(`{"id":%q,"provider:network_type":"vxlan","provider:physical_network":null,"provider:segmentation_id":%d}`,
 			f.network.ID, *f.network.Segment), ""},
 		{"get_dhcp_port", fmt.Sprintf(`{"port_id":%q}`, hidden.ID), "", "PortNotFound"},
@@ -225,7 +289,15 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 		{"get_active_networks_info", `{"host":"cmp2"}`, "[]", ""},
 	} {
 		if result, exception := f.call(t, c.method, c.args); result != c.result || exception != c.exception {
-			t.Errorf("%s %s: got %s, exception %q; want %s, exception %q", c.method, c.args, result, exception, c.result, c.exception)
+			t.Errorf(
+				"%s %s: got %s, exception %q; want %s, exception %q",
+				c.method,
+				c.args,
+				result,
+				exception,
+				c.result,
+				c.exception,
+			)
 		}
 	}
 
@@ -238,13 +310,25 @@ func TestSender_ReadsOnlyWhatItsHostServes(t *testing.T) {
 	}
 	members, exception := f.call(t, "bulk_pull", by("Port", "security_group_ids", f.own.SecurityGroups[0]))
 	if exception != "" || !strings.Contains(members, "secret of cmp2") || strings.Contains(members, "cmp1") ||
-		!strings.Contains(members, f.foreign.MAC) || !strings.Contains(members, f.foreign.Addresses[0].IP.String()) {
-		t.Errorf("read the members of the remote group: got %s, exception %q; want the addresses of the foreign port and nothing else of it", members, exception)
+		!strings.Contains(
+			members,
+			f.foreign.MAC,
+		) || !strings.Contains(members, f.foreign.Addresses[0].IP.String()) {
+		t.Errorf(
+			"read the members of the remote group: got %s, exception %q; want the addresses of the foreign port and nothing else of it",
+			members,
+			exception,
+		)
 	}
 	for _, args := range []string{byID("Network", blue), byID("Subnet", f.own.Addresses[0].Subnet), byID("SecurityGroup", f.own.SecurityGroups[0]),
 		by("SecurityGroupRule", "security_group_id", f.own.SecurityGroups[0])} {
 		if result, exception := f.call(t, "bulk_pull", args); exception != "" || result == "[]" {
-			t.Errorf("read %s, which the host serves: got %s, exception %q; want the object", args, result, exception)
+			t.Errorf(
+				"read %s, which the host serves: got %s, exception %q; want the object",
+				args,
+				result,
+				exception,
+			)
 		}
 	}
 }
@@ -270,12 +354,14 @@ func TestSender_CannotMoveTheTunnelEndpointOfAnotherHost(t *testing.T) {
 	if _, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.2","tunnel_type":"vxlan"}`); exception != "" {
 		t.Errorf("tunnel_sync with the sender's own address: got the exception %q, want none", exception)
 	}
-	if got := f.state(t).Tunnels; len(got) != 2 || !slices.ContainsFunc(got, func(e network.TunnelEndpoint) bool { return e.Host == "cmp2" }) {
+	if got := f.state(t).Tunnels; len(got) != 2 ||
+		!slices.ContainsFunc(got, func(e network.TunnelEndpoint) bool { return e.Host == "cmp2" }) {
 		t.Errorf("tunnel endpoints: got %v, want those of cmp1 and cmp2", got)
 	}
 }
 
-// A forged name is one in an unusual place or spelling: the agent_id, or a key that differs only in case, or occurs twice.
+// A forged name is one in an unusual place or spelling: the agent_id, or a key that differs only in case, or
+// occurs twice.
 func TestSender_CannotSpeakForAnotherHost(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
@@ -284,7 +370,8 @@ func TestSender_CannotSpeakForAnotherHost(t *testing.T) {
 	for _, c := range []struct{ method, args string }{
 		{"report_state", fmt.Sprintf(state, network.DHCPAgent, "cmp1")},
 		{"report_state", fmt.Sprintf(state, network.DHCPAgent, "new-host")},
-		{"report_state", fmt.Sprintf(state, "L3 agent", "cmp2")}, // the registration permits other types of agents
+		// the registration permits other types of agents
+		{"report_state", fmt.Sprintf(state, "L3 agent", "cmp2")},
 		{"report_state", `{"agent_state":{"agent_state":{"agent_type":"DHCP agent","host":"cmp2","HOST":"cmp1"}}}`},
 		{"report_state", `{"agent_state":{"agent_state":{"agent_type":"DHCP agent","host":"cmp2"}},"AGENT_STATE":{"Agent_State":{"host":"cmp1"}}}`},
 		{"get_active_networks_info", `{"host":"net1"}`},
@@ -313,13 +400,27 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
 	owner, device, host, project := network.DeviceOwnerDHCP, "dhcp-of-net1", "net1", "p1"
-	served, err := f.Network.EnsureDHCPPort(t.Context(), network.PortChange{Network: &f.network.ID, DeviceOwner: &owner, DeviceID: &device, Host: &host, Project: &project}, false)
+	served, err := f.Network.EnsureDHCPPort(
+		t.Context(),
+		network.PortChange{
+			Network:     &f.network.ID,
+			DeviceOwner: &owner,
+			DeviceID:    &device,
+			Host:        &host,
+			Project:     &project,
+		},
+		false,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := f.state(t)
 	create := func(device string) string {
-		return fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":%q,"tenant_id":"p1"}}}`, f.network.ID, device)
+		return fmt.Sprintf(
+			`{"port":{"port":{"network_id":%q,"device_id":%q,"tenant_id":"p1"}}}`,
+			f.network.ID,
+			device,
+		)
 	}
 	for _, c := range []struct{ method, args, exception string }{
 		{"create_dhcp_port", create("mine"), "NetworkNotFound"},
@@ -341,24 +442,46 @@ func TestSender_CannotChangeTheDHCPServiceOfAnotherHost(t *testing.T) {
 		{"update_dhcp_port", fmt.Sprintf(`{"port_id":%q,"port":{"port":{"device_id":%q}}}`, served.ID, device), "DhcpPortInUse"},
 	} {
 		if result, exception := f.call(t, c.method, c.args); exception != c.exception {
-			t.Errorf("%s %s on a network that both hosts serve: got %s, exception %q; want %s", c.method, c.args, result, exception, c.exception)
+			t.Errorf(
+				"%s %s on a network that both hosts serve: got %s, exception %q; want %s",
+				c.method,
+				c.args,
+				result,
+				exception,
+				c.exception,
+			)
 		}
 	}
 	f.checkUnchanged(t, "take over the DHCP port of another host", before)
-	if result, exception := f.call(t, "create_dhcp_port", create("mine")); exception != "" || !strings.Contains(result, `"binding:host_id":"cmp2"`) {
-		t.Errorf("create a DHCP port for a served network: got %s, exception %q; want a port on cmp2", result, exception)
+	if result, exception := f.call(t, "create_dhcp_port", create("mine")); exception != "" ||
+		!strings.Contains(result, `"binding:host_id":"cmp2"`) {
+		t.Errorf(
+			"create a DHCP port for a served network: got %s, exception %q; want a port on cmp2",
+			result,
+			exception,
+		)
 	}
-	if result, exception := f.call(t, "get_network_info", fmt.Sprintf(`{"network_id":%q}`, f.network.ID)); exception != "" || !strings.Contains(result, f.foreign.MAC) {
-		t.Errorf("read a network that the DHCP agent serves: got %s, exception %q; want the network with all its ports", result, exception)
+	if result, exception := f.call(t, "get_network_info", fmt.Sprintf(`{"network_id":%q}`, f.network.ID)); exception != "" ||
+		!strings.Contains(result, f.foreign.MAC) {
+		t.Errorf(
+			"read a network that the DHCP agent serves: got %s, exception %q; want the network with all its ports",
+			result,
+			exception,
+		)
 	}
 	f.call(t, "dhcp_ready_on_ports", fmt.Sprintf(`{"port_ids":[%q]}`, f.foreign.ID))
 	p, err := f.Network.Port(t.Context(), f.foreign.ID)
 	if err != nil || slices.Contains(p.StatusView().Remaining(), network.DHCP) {
-		t.Errorf("report DHCP for a port on a served network: the port waits for %v, error %v; want no DHCP", p.StatusView().Remaining(), err)
+		t.Errorf(
+			"report DHCP for a port on a served network: the port waits for %v, error %v; want no DHCP",
+			p.StatusView().Remaining(),
+			err,
+		)
 	}
 }
 
-// A DHCP agent needs few ports on a network, and none that uses the quota of a project other than that of the network.
+// A DHCP agent needs few ports on a network, and none that uses the quota of a project other than that of the
+// network.
 func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
@@ -366,7 +489,11 @@ func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 	const ports = 40
 	refused := 0
 	for i := range ports {
-		args := fmt.Sprintf(`{"port":{"port":{"network_id":%q,"device_id":"dhcp-%d","tenant_id":"victim","fixed_ips":[]}}}`, f.network.ID, i)
+		args := fmt.Sprintf(
+			`{"port":{"port":{"network_id":%q,"device_id":"dhcp-%d","tenant_id":"victim","fixed_ips":[]}}}`,
+			f.network.ID,
+			i,
+		)
 		if result, exception := f.call(t, "create_dhcp_port", args); exception == "Conflict" {
 			refused++
 		} else if exception != "" {
@@ -374,7 +501,11 @@ func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 		}
 	}
 	if refused < ports/2 {
-		t.Errorf("create %d DHCP ports on one network for one host: %d were refused, want most of them", ports, refused)
+		t.Errorf(
+			"create %d DHCP ports on one network for one host: %d were refused, want most of them",
+			ports,
+			refused,
+		)
 	}
 	for project, want := range map[string]bool{"victim": false, "p1": true} {
 		used, err := f.Network.QuotaUsage(t.Context(), project)
@@ -382,7 +513,12 @@ func TestSender_CreatesFewDHCPPortsOfTheProjectOfTheNetwork(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := used["port"]; (got > 0) != want {
-			t.Errorf("ports of the project %s after the calls of a DHCP agent: got %d, want some: %t", project, got, want)
+			t.Errorf(
+				"ports of the project %s after the calls of a DHCP agent: got %d, want some: %t",
+				project,
+				got,
+				want,
+			)
 		}
 	}
 }
@@ -392,7 +528,10 @@ func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
 	f.serveDHCPFrom(t, "cmp2")
-	subnets, err := f.Network.Subnets(t.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{f.network.ID.String()}}}})
+	subnets, err := f.Network.Subnets(
+		t.Context(),
+		db.Listing{Where: []db.Condition{{Field: "network", In: []string{f.network.ID.String()}}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +542,12 @@ func TestSender_ADHCPPortHasFewAddresses(t *testing.T) {
 		"update_dhcp_port": fmt.Sprintf(`{"port_id":%q,"port":{"port":{"fixed_ips":[%s]}}}`, f.own.ID, fixed[:len(fixed)-1]),
 	} {
 		if result, exception := f.call(t, method, args); exception != "TypeError" {
-			t.Errorf("%s with 101 fixed IPs: got %.200s, exception %q; want TypeError", method, result, exception)
+			t.Errorf(
+				"%s with 101 fixed IPs: got %.200s, exception %q; want TypeError",
+				method,
+				result,
+				exception,
+			)
 		}
 	}
 	f.checkUnchanged(t, "give a DHCP port many addresses", before)
@@ -415,11 +559,18 @@ func (f *senderFixture) serveDHCPFrom(t *testing.T, host string) {
 	if _, err := f.Network.ReportState(t.Context(), network.AgentState{Type: network.DHCPAgent, Host: host, Configurations: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Exec(t, f.database, `insert into dhcp_binding (network_id, agent_id) select $1, id from agent where host = $2 and agent_type = $3`,
-		f.network.ID, host, network.DHCPAgent)
+	storetest.Exec(
+		t,
+		f.database,
+		`insert into dhcp_binding (network_id, agent_id) select $1, id from agent where host = $2 and agent_type = $3`,
+		f.network.ID,
+		host,
+		network.DHCPAgent,
+	)
 }
 
-// Nothing is consumed in the virtual host of the broker's URL, and a virtual host is served exactly as long as it is registered.
+// Nothing is consumed in the virtual host of the broker's URL, and a virtual host is served exactly as long
+// as it is registered.
 func TestServer_ServesOnlyRegisteredVirtualHostsIfIdentitiesAreRequired(t *testing.T) {
 	t.Parallel()
 	f := newSenderFixture(t)
@@ -432,9 +583,15 @@ func TestServer_ServesOnlyRegisteredVirtualHostsIfIdentitiesAreRequired(t *testi
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the unreachable virtual host is named", func() bool { return slices.Equal(f.server.Unreachable(), []string{"no-such-virtual-host"}) })
+	eventually(
+		t,
+		"the unreachable virtual host is named",
+		func() bool { return slices.Equal(f.server.Unreachable(), []string{"no-such-virtual-host"}) },
+	)
 	if !f.server.Connected() {
-		t.Error("one of two virtual hosts is unreachable: the server reports that it is not connected, want connected")
+		t.Error(
+			"one of two virtual hosts is unreachable: the server reports that it is not connected, want connected",
+		)
 	}
 	all, err := f.Agents.VirtualHosts(t.Context(), "cmp2")
 	if err != nil {
@@ -451,7 +608,8 @@ func TestServer_ServesOnlyRegisteredVirtualHostsIfIdentitiesAreRequired(t *testi
 	})
 }
 
-// Hosts can get their virtual hosts one after the other: the others still use the virtual host of the broker's URL.
+// Hosts can get their virtual hosts one after the other: the others still use the virtual host of the
+// broker's URL.
 func TestServer_ServesMainAndRegisteredVirtualHosts(t *testing.T) {
 	t.Parallel()
 	main, vhost := newVirtualHost(t), newVirtualHost(t)
@@ -468,7 +626,13 @@ func TestServer_ServesMainAndRegisteredVirtualHosts(t *testing.T) {
 		})
 		want := map[string]string{main: "", vhost: "NotAuthorized"}[url]
 		if result, exception := f.call(t, "tunnel_sync", `{"tunnel_ip":"192.0.2.1","tunnel_type":"vxlan","host":"cmp1"}`); exception != want {
-			t.Errorf("tunnel_sync of cmp1 in %s: got %s, exception %q; want %q", path.Base(url), result, exception, want)
+			t.Errorf(
+				"tunnel_sync of cmp1 in %s: got %s, exception %q; want %q",
+				path.Base(url),
+				result,
+				exception,
+				want,
+			)
 		}
 	}
 }

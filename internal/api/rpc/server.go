@@ -1,7 +1,8 @@
-// Package rpc answers the RPC calls of Neutron's DHCP and Open vSwitch agents over RabbitMQ and sends notifications to these agents, so
-// that unmodified agents configure berth's ports. Each RPC method decodes its arguments, calls the store and encodes the result. The server
-// acknowledges the message of an RPC call after the store has committed the transaction of the call. The package oslomsg implements the
-// protocol of oslo.messaging.
+// Package rpc answers the RPC calls of Neutron's DHCP and Open vSwitch agents over RabbitMQ and sends
+// notifications to these agents, so that unmodified agents configure berth's ports. Each RPC method decodes
+// its arguments, calls the store and encodes the result. The server acknowledges the message of an RPC call
+// after the store has committed the transaction of the call. The package oslomsg implements the protocol of
+// oslo.messaging.
 package rpc
 
 import (
@@ -36,9 +37,10 @@ type Options struct {
 	Agents        *agentstore.Store        // has the registered virtual hosts
 	Notifications *notificationstore.Store // needed only by a Publisher
 	Brokers       []string                 // URLs of the nodes of one RabbitMQ cluster
-	Host          string                   // host of this process, which also takes calls to the topic TOPIC.HOST; a Publisher needs none
-	// Identities requires that each host has a registered virtual host: nothing is received from or sent to agents in the virtual host of the
-	// brokers' URLs.
+	// host of this process, which also takes calls to the topic TOPIC.HOST; a Publisher needs none
+	Host string
+	// Identities requires that each host has a registered virtual host: nothing is received from or sent to
+	// agents in the virtual host of the brokers' URLs.
 	Identities  bool
 	MaxCallTime time.Duration         // maximum time for a call; 0: one minute
 	TLS         *tls.Config           // for amqps URLs; nil: the system's certificate authorities
@@ -48,8 +50,8 @@ type Options struct {
 
 func (o Options) broker() oslomsg.Broker { return oslomsg.Broker{URLs: o.Brokers, TLS: o.TLS} }
 
-// Server answers the RPC calls of agents in the virtual host of the brokers' URLs, where any host may send, and in each registered virtual
-// host, where only one host may send.
+// Server answers the RPC calls of agents in the virtual host of the brokers' URLs, where any host may send,
+// and in each registered virtual host, where only one host may send.
 type Server struct {
 	options  Options
 	main     *oslomsg.Server
@@ -69,10 +71,25 @@ type senderServer struct {
 // NewServer returns a server that connects to RabbitMQ when Run is called.
 func NewServer(o Options) *Server {
 	h := &handlers{Store: o.Store}
-	s := &Server{options: o, refusals: newRefusals(), senders: map[uuid.UUID]senderServer{},
-		main: oslomsg.NewServer(oslomsg.ServerOptions{Broker: o.broker(), Exchange: exchange, Topics: []string{topicPlugin, topicReports, topicL3},
-			Host: o.Host, Endpoints: h.endpoints(), ErrorToFailure: failureOf, MaxCallTime: o.MaxCallTime, InternalFailure: internalFailure,
-			Metrics: o.Metrics, Observe: o.Observe})}
+	s := &Server{
+		options:  o,
+		refusals: newRefusals(),
+		senders:  map[uuid.UUID]senderServer{},
+		main: oslomsg.NewServer(
+			oslomsg.ServerOptions{
+				Broker:          o.broker(),
+				Exchange:        exchange,
+				Topics:          []string{topicPlugin, topicReports, topicL3},
+				Host:            o.Host,
+				Endpoints:       h.endpoints(),
+				ErrorToFailure:  failureOf,
+				MaxCallTime:     o.MaxCallTime,
+				InternalFailure: internalFailure,
+				Metrics:         o.Metrics,
+				Observe:         o.Observe,
+			},
+		),
+	}
 	if o.Metrics != nil {
 		o.Metrics.MustRegister(s.refusals, oslomsg.ConnectedGauge("calls", s.Connected))
 	}
@@ -86,10 +103,15 @@ func (s *Server) Run(ctx context.Context) {
 	if !s.options.Identities {
 		running.Go(func() { s.main.Run(ctx) })
 	}
-	pollVirtualHosts(ctx, s.options, func(registered []agentstore.VirtualHost) { s.follow(ctx, &running, registered) })
+	pollVirtualHosts(
+		ctx,
+		s.options,
+		func(registered []agentstore.VirtualHost) { s.follow(ctx, &running, registered) },
+	)
 }
 
-// follow starts a server for each registered virtual host that has none, and stops the servers for removed registrations.
+// follow starts a server for each registered virtual host that has none, and stops the servers for removed
+// registrations.
 func (s *Server) follow(ctx context.Context, running *sync.WaitGroup, registered []agentstore.VirtualHost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +134,9 @@ func (s *Server) follow(ctx context.Context, running *sync.WaitGroup, registered
 	}
 }
 
-// Connected reports whether the server takes calls in the virtual host of the brokers' URLs. If identities are required, Connected reports
-// whether the server takes calls in at least one of the registered virtual hosts.
+// Connected reports whether the server takes calls in the virtual host of the brokers' URLs. If identities
+// are required, Connected reports whether the server takes calls in at least one of the registered virtual
+// hosts.
 func (s *Server) Connected() bool {
 	if !s.options.Identities {
 		return s.main.Connected()
@@ -141,6 +164,7 @@ func (s *Server) Unreachable() (names []string) {
 	return names
 }
 
-// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is empty, TLSConfig returns nil,
-// and a connection with a nil configuration trusts the certificate authorities of the system.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If `caFile` is
+// empty, TLSConfig returns nil, and a connection with a nil configuration trusts the certificate authorities
+// of the system.
 func TLSConfig(caFile string) (*tls.Config, error) { return oslomsg.TLSConfig(caFile) }

@@ -12,7 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// In this test, the server gets several invalid messages, which it must drop, and then a valid call, which it must answer.
+// In this test, the server gets several invalid messages, which it must drop, and then a valid call, which it
+// must answer.
 func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	t.Parallel()
 	url := newVirtualHost(t)
@@ -21,17 +22,31 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	bad := []string{
 		"", "{", "null", "7", `"text"`, "[]", "{}", `{"oslo.version":"2.0"}`, `{"oslo.version":2,"oslo.message":"{}"}`,
 		`{"oslo.version":"3.0","oslo.message":"{}"}`, `{"oslo.version":"2.0","oslo.message":{"method":"x"}}`,
-		envelope(""), envelope("null"), envelope("[]"), envelope("{}"), envelope(`{"method":7}`), envelope(`{"method":""}`),
-		envelope(`{"method":"has_alive_neutron_server","args":{"a":"\u0000"}}`), envelope(strings.Repeat("[", 100000)),
+		envelope(
+			"",
+		), envelope("null"), envelope("[]"), envelope("{}"), envelope(`{"method":7}`), envelope(`{"method":""}`),
+		envelope(
+			`{"method":"has_alive_neutron_server","args":{"a":"\u0000"}}`,
+		), envelope(strings.Repeat("[", 100000)),
 		"\xff\xfe", strings.Repeat("a", 10<<20), envelope(`{"method":"` + strings.Repeat("a", 10<<20) + `"}`),
 	}
 	for _, body := range bad {
 		client.send(t, body)
 	}
-	eventually(t, fmt.Sprintf("%d messages are dropped", len(bad)), func() bool { return droppedMessages(t, registry, "malformed") == len(bad) })
+	eventually(
+		t,
+		fmt.Sprintf("%d messages are dropped", len(bad)),
+		func() bool { return droppedMessages(t, registry, "malformed") == len(bad) },
+	)
 
 	call := func(queue, id string) string {
-		return envelope(fmt.Sprintf(`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`, queue, id))
+		return envelope(
+			fmt.Sprintf(
+				`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+				queue,
+				id,
+			),
+		)
 	}
 	client.send(t, call("reply_without_queue", hexID()))
 	client.send(t, call(strings.Repeat("q", 300), hexID()))
@@ -41,7 +56,11 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 	for range times {
 		client.send(t, call(client.queue, same))
 	}
-	eventually(t, "duplicates are dropped", func() bool { return droppedMessages(t, registry, "duplicate") == times-1 })
+	eventually(
+		t,
+		"duplicates are dropped",
+		func() bool { return droppedMessages(t, registry, "duplicate") == times-1 },
+	)
 
 	client.send(t, call(client.queue, hexID()))
 	for range 2 { // one reply to all duplicates together, and one reply to the last call
@@ -51,29 +70,50 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 		if err := json.Unmarshal(reply.Body, &e); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal([]byte(e["oslo.message"]), &m); err != nil || m["result"] != true || m["ending"] != true || m["_msg_id"] != "m" || m["failure"] != nil {
-			t.Errorf("receive the reply to a call: got %s, want the result true for the message ID m", reply.Body)
+		if err := json.Unmarshal([]byte(e["oslo.message"]), &m); err != nil || m["result"] != true ||
+			m["ending"] != true ||
+			m["_msg_id"] != "m" ||
+			m["failure"] != nil {
+			t.Errorf(
+				"receive the reply to a call: got %s, want the result true for the message ID m",
+				reply.Body,
+			)
 		}
 	}
 	if len(client.replies) != 0 {
 		t.Error("send a message 1000 times: it got a second reply, want one")
 	}
-	eventually(t, "the unroutable reply is counted", func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
+	eventually(
+		t,
+		"the unroutable reply is counted",
+		func() bool { return droppedMessages(t, registry, "unwanted") == 1 },
+	)
 }
 
-// Agents with oslo.messaging 14.9 drop their connection when they receive a message that has no table of headers.
+// Agents with oslo.messaging 14.9 drop their connection when they receive a message that has no table of
+// headers.
 func TestServer_MessagesHaveHeaders(t *testing.T) {
 	t.Parallel()
 	url := newVirtualHost(t)
 	startServer(t, storetest.New(t), url)
 	client := newRawClient(t, url)
-	client.send(t, envelope(fmt.Sprintf(`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`, client.queue, hexID())))
+	client.send(
+		t,
+		envelope(
+			fmt.Sprintf(
+				`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`,
+				client.queue,
+				hexID(),
+			),
+		),
+	)
 	if reply := <-client.replies; reply.Headers == nil {
 		t.Errorf("receive a reply: it has no table of headers: %+v", reply)
 	}
 }
 
-// The test declares the caller's reply queue after RabbitMQ has returned the server's first reply as unroutable.
+// The test declares the caller's reply queue after RabbitMQ has returned the server's first reply as
+// unroutable.
 func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 	t.Parallel()
 	url := newVirtualHost(t)
@@ -95,10 +135,15 @@ func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 	select {
 	case reply := <-answers:
 		if !strings.Contains(string(reply.Body), "early") {
-			t.Errorf("receive the reply that was sent again: got %s, want the reply to the call with the message ID early", reply.Body)
+			t.Errorf(
+				"receive the reply that was sent again: got %s, want the reply to the call with the message ID early",
+				reply.Body,
+			)
 		}
 	case <-time.After(maxWait):
-		t.Error("declare the reply queue after RabbitMQ returned the first reply: got no reply, want the server to send the reply again")
+		t.Error(
+			"declare the reply queue after RabbitMQ returned the first reply: got no reply, want the server to send the reply again",
+		)
 	}
 }
 
@@ -109,7 +154,8 @@ func TestServer_ReconnectsAfterItsQueueIsDeleted(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{uuid.NewString()}})
 	conn := newRawClient(t, st.url)
-	if _, err := conn.QueueDelete("q-plugin", false, false, false); err != nil { // cancels the server's consumer
+	// cancels the server's consumer
+	if _, err := conn.QueueDelete("q-plugin", false, false, false); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the server consumes again", func() bool {

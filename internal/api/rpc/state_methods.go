@@ -11,8 +11,10 @@ import (
 // stateMethods are the methods that every agent calls on q-reports-plugin.
 func (h *handlers) stateMethods() map[string]oslomsg.Method {
 	return map[string]oslomsg.Method{
-		"has_alive_neutron_server": oslomsg.WithArgs(func(context.Context, struct{}) (any, error) { return true, nil }),
-		"report_state":             oslomsg.WithArgs(h.reportState),
+		"has_alive_neutron_server": oslomsg.WithArgs(
+			func(context.Context, struct{}) (any, error) { return true, nil },
+		),
+		"report_state": oslomsg.WithArgs(h.reportState),
 	}
 }
 
@@ -47,14 +49,29 @@ func (h *handlers) reportState(ctx context.Context, a reportStateArgs) (any, err
 		s.Configurations = map[string]any{}
 	}
 	for name, version := range s.Versions {
-		if _, _, ok := oslomsg.ParseVersion(version); !ok || len(s.Versions) > maxObjectVersions || len(name) > maxVersionLength || len(version) > maxVersionLength {
-			return nil, oslomsg.NewTypeError("resource_versions is invalid: want at most %d types with versions like 1.5", maxObjectVersions)
+		if _, _, ok := oslomsg.ParseVersion(version); !ok || len(s.Versions) > maxObjectVersions ||
+			len(name) > maxVersionLength ||
+			len(version) > maxVersionLength {
+			return nil, oslomsg.NewTypeError(
+				"resource_versions is invalid: want at most %d types with versions like 1.5",
+				maxObjectVersions,
+			)
 		}
 	}
 	configurations, err := json.Marshal(s.Configurations)
 	if err != nil {
 		return nil, oslomsg.NewTypeError("the configurations cannot be stored: %s", err)
 	}
-	return h.Store.ReportState(ctx, network.AgentState{Type: s.Type, Host: s.Host, Binary: s.Binary, Topic: s.Topic, Zone: s.Zone,
-		Configurations: configurations, ResourceVersions: s.Versions})
+	return h.Store.ReportState(
+		ctx,
+		network.AgentState{
+			Type:             s.Type,
+			Host:             s.Host,
+			Binary:           s.Binary,
+			Topic:            s.Topic,
+			Zone:             s.Zone,
+			Configurations:   configurations,
+			ResourceVersions: s.Versions,
+		},
+	)
 }

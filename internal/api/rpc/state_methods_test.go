@@ -19,10 +19,30 @@ func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	st.receiveAbout(t, "push", port.ID)
 	st.makeStale(t, "cmp1")
 
-	o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{"time": "2026-11-20T16:56:24.405715",
-		"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "Open vSwitch agent", "host": "cmp1", "binary": "x", "topic": "N/A"}}}})
+	o := st.request(
+		t,
+		map[string]any{
+			"topic":   "q-reports-plugin",
+			"method":  "report_state",
+			"version": "1.2",
+			"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+				"agent_state": map[string]any{
+					"agent_state": map[string]any{
+						"agent_type": "Open vSwitch agent",
+						"host":       "cmp1",
+						"binary":     "x",
+						"topic":      "N/A",
+					},
+				}},
+		},
+	)
 	if string(o.Result) != `"revived"` {
-		t.Fatalf("report_state after missed heartbeats: got result %s, exception %s %s; want the result revived", o.Result, o.Failure, o.Message)
+		t.Fatalf(
+			"report_state after missed heartbeats: got result %s, exception %s %s; want the result revived",
+			o.Result,
+			o.Failure,
+			o.Message,
+		)
 	}
 	st.publishAll(t, publisher)
 	st.receiveAbout(t, "push", port.ID)
@@ -33,19 +53,50 @@ func TestReportState_LimitsWhatOneHostStores(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
 	report := func(kind, configuration string) callResult {
-		return st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{"time": "2026-11-20T16:56:24.405715",
-			"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": kind, "host": "cmp7", "binary": "x", "topic": "N/A",
-				"configurations": map[string]any{"a": configuration}}}}})
+		return st.request(
+			t,
+			map[string]any{
+				"topic":   "q-reports-plugin",
+				"method":  "report_state",
+				"version": "1.2",
+				"args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+					"agent_state": map[string]any{
+						"agent_state": map[string]any{
+							"agent_type":     kind,
+							"host":           "cmp7",
+							"binary":         "x",
+							"topic":          "N/A",
+							"configurations": map[string]any{"a": configuration},
+						},
+					}},
+			},
+		)
 	}
 	if o := report("large", strings.Repeat("x", 64<<10)); o.Failure != "InvalidInput" {
-		t.Errorf("report_state with more than 64 KiB of configurations: got result %s, exception %s %s; want the exception InvalidInput", o.Result, o.Failure, o.Message)
+		t.Errorf(
+			"report_state with more than 64 KiB of configurations: got result %s, exception %s %s; want the exception InvalidInput",
+			o.Result,
+			o.Failure,
+			o.Message,
+		)
 	}
 	for i := range 16 {
 		if o := report(fmt.Sprint("type ", i), ""); string(o.Result) != `"new"` {
-			t.Fatalf("report_state of agent %d: got result %s, exception %s %s; want the result new", i, o.Result, o.Failure, o.Message)
+			t.Fatalf(
+				"report_state of agent %d: got result %s, exception %s %s; want the result new",
+				i,
+				o.Result,
+				o.Failure,
+				o.Message,
+			)
 		}
 	}
 	if o := report("type 16", ""); o.Failure != "OverQuota" {
-		t.Errorf("report_state of a 17th type: got result %s, exception %s %s; want the exception OverQuota", o.Result, o.Failure, o.Message)
+		t.Errorf(
+			"report_state of a 17th type: got result %s, exception %s %s; want the exception OverQuota",
+			o.Result,
+			o.Failure,
+			o.Message,
+		)
 	}
 }

@@ -21,7 +21,14 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 	}
 	s := storetest.New(t)
 	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
-	options := rpc.Options{Store: s.Network, Agents: s.Agents, Notifications: s.Notifications, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
+	options := rpc.Options{
+		Store:         s.Network,
+		Agents:        s.Agents,
+		Notifications: s.Notifications,
+		Brokers:       []string{broker.SecureURL(0)},
+		Host:          "here",
+		TLS:           trust,
+	}
 	server := rpc.NewServer(options)
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
@@ -35,13 +42,26 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 	options.TLS = nil // the system does not trust that authority
 	stranger := rpc.NewPublisher(options)
 	t.Cleanup(stranger.Close)
-	eventually(t, "a publication fails because of the untrusted certificate", func() bool { // the broker closes a connection whose handshake is slow
-		published, err := stranger.Publish(t.Context(), []network.AgentNotification{{Resource: network.ResourceTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
-		if len(published) > 0 || err == nil {
-			t.Fatalf("publish to a broker with an untrusted certificate: published %v, error %v; want none and an error", published, err)
-		}
-		return strings.Contains(err.Error(), "certificate")
-	})
+	eventually(
+		t,
+		"a publication fails because of the untrusted certificate",
+		func() bool { // the broker closes a connection whose handshake is slow
+			published, err := stranger.Publish(
+				t.Context(),
+				[]network.AgentNotification{
+					{Resource: network.ResourceTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)},
+				},
+			)
+			if len(published) > 0 || err == nil {
+				t.Fatalf(
+					"publish to a broker with an untrusted certificate: published %v, error %v; want none and an error",
+					published,
+					err,
+				)
+			}
+			return strings.Contains(err.Error(), "certificate")
+		},
+	)
 	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
 		t.Error("TLSConfig with a file that contains no certificate: got no error, want one")
 	}
