@@ -15,11 +15,12 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// heartbeatInterval is the interval of AMQP heartbeats. heartbeatInterval is also the maximum duration of a connection attempt.
+// heartbeatInterval is the interval of AMQP heartbeats. heartbeatInterval is also the maximum duration of a
+// connection attempt.
 const heartbeatInterval = 10 * time.Second
 
-// Pauses between attempts to reconnect. The pauses between attempts to reconnect are short, because agents wait at most 60 seconds for a
-// reply.
+// Pauses between attempts to reconnect. The pauses between attempts to reconnect are short, because agents
+// wait at most 60 seconds for a reply.
 const (
 	firstReconnectPause = 200 * time.Millisecond
 	maxReconnectPause   = 3 * time.Second
@@ -55,8 +56,8 @@ func (b Broker) CheckVirtualHost(name string) error {
 	return errors.Join(errs...)
 }
 
-// dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the parameter `name` as the name of the connection in its list
-// of connections.
+// dial connects to the next node of the RabbitMQ cluster. RabbitMQ shows the parameter `name` as the name of
+// the connection in its list of connections.
 func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	url := b.URLs[b.next%len(b.URLs)]
 	b.next++
@@ -66,8 +67,17 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(name)
-	conn, err := amqp.DialConfig(url, amqp.Config{Vhost: b.VirtualHost, Heartbeat: heartbeatInterval, Locale: "en_US", Properties: properties,
-		TLSClientConfig: config, Dial: amqp.DefaultDial(heartbeatInterval)})
+	conn, err := amqp.DialConfig(
+		url,
+		amqp.Config{
+			Vhost:           b.VirtualHost,
+			Heartbeat:       heartbeatInterval,
+			Locale:          "en_US",
+			Properties:      properties,
+			TLSClientConfig: config,
+			Dial:            amqp.DefaultDial(heartbeatInterval),
+		},
+	)
 	if err != nil && b.VirtualHost != "" {
 		return nil, fmt.Errorf("connect to the virtual host %s of RabbitMQ: %w", b.VirtualHost, err)
 	}
@@ -77,10 +87,11 @@ func (b *Broker) dial(name string) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// KeepConnected calls the function `connect` again and again until ctx ends. The function `connect` runs as long as its connection works,
-// and returns an error when the connection fails or ends. When the function `connect` returns, KeepConnected logs `message` with the
-// error, and pauses before the next call. The pause of KeepConnected becomes longer while several connections in succession fail quickly.
-// The pause of KeepConnected has a random part, so that several processes do not reconnect at the same moment.
+// KeepConnected calls the function `connect` again and again until ctx ends. The function `connect` runs as
+// long as its connection works, and returns an error when the connection fails or ends. When the function
+// `connect` returns, KeepConnected logs `message` with the error, and pauses before the next call. The pause
+// of KeepConnected becomes longer while several connections in succession fail quickly. The pause of
+// KeepConnected has a random part, so that several processes do not reconnect at the same moment.
 func KeepConnected(ctx context.Context, message string, connect func(context.Context) error) {
 	for pause := firstReconnectPause; ctx.Err() == nil; pause = min(2*pause, maxReconnectPause) {
 		begin := time.Now()
@@ -99,8 +110,9 @@ func KeepConnected(ctx context.Context, message string, connect func(context.Con
 	}
 }
 
-// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If the parameter `caFile` is empty,
-// TLSConfig returns nil, so that Go's TLS client trusts the system's certificate authorities.
+// TLSConfig returns a TLS configuration that trusts the certificate authorities in a PEM file. If the
+// parameter `caFile` is empty, TLSConfig returns nil, so that Go's TLS client trusts the system's certificate
+// authorities.
 func TLSConfig(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return nil, nil
@@ -116,8 +128,8 @@ func TLSConfig(caFile string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// closeError returns the error with which an AMQP connection or channel ended. If the connection or channel was closed in the regular
-// way, the amqp library reports nil, and closeError returns amqp.ErrClosed.
+// closeError returns the error with which an AMQP connection or channel ended. If the connection or channel
+// was closed in the regular way, the amqp library reports nil, and closeError returns amqp.ErrClosed.
 func closeError(err *amqp.Error) error {
 	if err == nil {
 		return amqp.ErrClosed
@@ -125,10 +137,17 @@ func closeError(err *amqp.Error) error {
 	return err
 }
 
-// newPublishing returns an AMQP message with the given body and with the properties that oslo.messaging sets. The message's timestamp is
-// the parameter `firstSent`, the time of the first attempt to send the body. The table of headers must not be empty: the amqp library omits an
-// empty table, and oslo.messaging 14.9 drops its connection when a message has no table.
+// newPublishing returns an AMQP message with the given body and with the properties that oslo.messaging sets.
+// The message's timestamp is the parameter `firstSent`, the time of the first attempt to send the body. The
+// table of headers must not be empty: the amqp library omits an empty table, and oslo.messaging 14.9 drops
+// its connection when a message has no table.
 func newPublishing(body []byte, firstSent time.Time) amqp.Publishing {
-	return amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Headers: amqp.Table{"sender": "berth"},
-		Body: body, Timestamp: firstSent}
+	return amqp.Publishing{
+		ContentType:     "application/json",
+		ContentEncoding: "utf-8",
+		DeliveryMode:    amqp.Persistent,
+		Headers:         amqp.Table{"sender": "berth"},
+		Body:            body,
+		Timestamp:       firstSent,
+	}
 }

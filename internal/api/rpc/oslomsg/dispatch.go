@@ -14,29 +14,43 @@ type Endpoint struct {
 	Methods map[string]Method
 }
 
-// Method executes a call and returns the result. A Method must be idempotent, because the server calls the method again for the same
-// message after a transient error or if RabbitMQ delivers the message again.
+// Method executes a call and returns the result. A Method must be idempotent, because the server calls the
+// method again for the same message after a transient error or if RabbitMQ delivers the message again.
 type Method func(ctx context.Context, args json.RawMessage) (any, error)
 
-// WithArgs returns a Method that decodes the arguments of a call into a value of the type T and calls f with this value. The returned
-// Method ignores arguments for which the type T has no field.
+// WithArgs returns a Method that decodes the arguments of a call into a value of the type T and calls f with
+// this value. The returned Method ignores arguments for which the type T has no field.
 func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		var args T
 		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
 			if err := json.Unmarshal(raw, &args); err != nil {
-				return nil, NewTypeError("the method does not accept these arguments: %s", Excerpt(err.Error()))
+				return nil, NewTypeError(
+					"the method does not accept these arguments: %s",
+					Excerpt(err.Error()),
+				)
 			}
 		}
 		return f(ctx, args)
 	}
 }
 
-// findMethod returns the method that a request names. If the server has no method with the requested name, findMethod returns the same
-// failure as the dispatcher of oslo.messaging.
+// findMethod returns the method that a request names. If the server has no method with the requested name,
+// findMethod returns the same failure as the dispatcher of oslo.messaging.
 func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
-	unsupported := NewFailure(dispatcherModule, "UnsupportedVersion", "Endpoint does not support RPC version %s. Attempted method: %s", Excerpt(r.Version), Excerpt(r.Method))
-	unknown := NewFailure(dispatcherModule, "NoSuchMethod", "Endpoint does not support RPC method %s", Excerpt(r.Method))
+	unsupported := NewFailure(
+		dispatcherModule,
+		"UnsupportedVersion",
+		"Endpoint does not support RPC version %s. Attempted method: %s",
+		Excerpt(r.Version),
+		Excerpt(r.Method),
+	)
+	unknown := NewFailure(
+		dispatcherModule,
+		"NoSuchMethod",
+		"Endpoint does not support RPC method %s",
+		Excerpt(r.Method),
+	)
 	major, minor, ok := ParseVersion(r.Version)
 	if !ok || major != 1 || r.Namespace != "" {
 		return nil, unsupported

@@ -30,7 +30,11 @@ func TestFindMethod_ChecksNamespaceVersionAndName(t *testing.T) {
 			case c.class == "" && (m == nil || failure != nil):
 				t.Errorf("find a method that exists: got failure %v, want none", failure)
 			case c.class != "" && (m != nil || failure == nil || failure.Class != c.class):
-				t.Errorf("find a method or version that does not exist: got failure %v, want %s", failure, c.class)
+				t.Errorf(
+					"find a method or version that does not exist: got failure %v, want %s",
+					failure,
+					c.class,
+				)
 			}
 		})
 	}
@@ -43,7 +47,8 @@ func TestWithArgs_RefusesArgumentsOfAnotherType(t *testing.T) {
 		t.Errorf("call a method with the host h and an unknown argument: got %v, error %v; want h", got, err)
 	}
 	_, err := m(t.Context(), json.RawMessage(`{"host":7}`))
-	if f, ok := err.(*Failure); !ok || f.Class != "TypeError" { //nolint:errorlint // the method returns it unwrapped
+	if f, ok := err.(*Failure); !ok ||
+		f.Class != "TypeError" { //nolint:errorlint // the method returns it unwrapped
 		t.Errorf("call a method with an argument of the wrong type: got error %v, want TypeError", err)
 	}
 }

@@ -5,7 +5,8 @@ import "sync"
 // duplicateWindow is the number of recent messages whose _unique_id the server remembers.
 const duplicateWindow = 4096
 
-// duplicateFilter remembers the IDs of the most recent messages, and recognizes a message whose ID is among them.
+// duplicateFilter remembers the IDs of the most recent messages, and recognizes a message whose ID is among
+// them.
 type duplicateFilter struct {
 	sync.Mutex
 	ids  map[string]bool
@@ -17,7 +18,8 @@ func newDuplicateFilter(size int) *duplicateFilter {
 	return &duplicateFilter{ids: map[string]bool{}, ring: make([]string, size)}
 }
 
-// addIfNew reports whether a message ID is new, and remembers the ID. addIfNew regards a message without an ID as new.
+// addIfNew reports whether a message ID is new, and remembers the ID. addIfNew regards a message without an
+// ID as new.
 func (f *duplicateFilter) addIfNew(id string) bool {
 	if id == "" || len(id) > MaxName {
 		return true

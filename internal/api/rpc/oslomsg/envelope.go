@@ -1,6 +1,7 @@
-// Package oslomsg implements the RPC protocol of oslo.messaging over RabbitMQ: the message envelope, a server that dispatches calls to
-// methods, the failures that callers raise, and a publisher that waits for RabbitMQ's confirms. Package oslomsg does not contain the RPC
-// methods of Neutron, because package rpc implements them.
+// Package oslomsg implements the RPC protocol of oslo.messaging over RabbitMQ: the message envelope, a server
+// that dispatches calls to methods, the failures that callers raise, and a publisher that waits for
+// RabbitMQ's confirms. Package oslomsg does not contain the RPC methods of Neutron, because package rpc
+// implements them.
 package oslomsg
 
 import (
@@ -15,7 +16,8 @@ import (
 const (
 	// maxBody is the largest message body that the server decodes, in bytes.
 	maxBody = 4 << 20
-	// MaxName is the longest name of a queue, exchange or routing key in AMQP 0-9-1 (a short string), in bytes.
+	// MaxName is the longest name of a queue, exchange or routing key in AMQP 0-9-1 (a short string), in
+	// bytes.
 	MaxName = 255
 )
 
@@ -28,8 +30,9 @@ type envelope struct {
 	Message string `json:"oslo.message"`
 }
 
-// request is an RPC message: a call, whose sender waits for a reply, or a cast, whose sender does not. berth ignores the other fields of the
-// request context, whose names begin with _context_, because the sender writes them and they prove nothing.
+// request is an RPC message: a call, whose sender waits for a reply, or a cast, whose sender does not. berth
+// ignores the other fields of the request context, whose names begin with _context_, because the sender
+// writes them and they prove nothing.
 type request struct {
 	Method    string          `json:"method"`
 	Args      json.RawMessage `json:"args"`
@@ -46,8 +49,8 @@ func (r request) wantsReply() bool {
 	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName
 }
 
-// decodeRequest decodes a message body. If decodeRequest returns an error, decodeRequest also returns the fields that it decoded before the
-// error, because with these fields the server may still be able to reply.
+// decodeRequest decodes a message body. If decodeRequest returns an error, decodeRequest also returns the
+// fields that it decoded before the error, because with these fields the server may still be able to reply.
 func decodeRequest(body []byte) (request, error) {
 	var r request
 	if len(body) > maxBody {
@@ -82,10 +85,15 @@ func encodeEnvelope(message map[string]any) ([]byte, error) {
 	return json.Marshal(envelope{envelopeVersion, string(inner)})
 }
 
-// encodeReply encodes the reply to a call. The reply contains the failure of the call if the call failed, and otherwise the result of the
-// call.
+// encodeReply encodes the reply to a call. The reply contains the failure of the call if the call failed, and
+// otherwise the result of the call.
 func encodeReply(r request, result any, failure *Failure) ([]byte, error) {
-	m := map[string]any{"result": result, "failure": nil, "ending": true, "_msg_id": r.MessageID}
+	m := map[string]any{
+		"result":  result,
+		"failure": nil,
+		"ending":  true,
+		"_msg_id": r.MessageID,
+	}
 	if failure != nil {
 		text, err := json.Marshal(failure)
 		if err != nil {

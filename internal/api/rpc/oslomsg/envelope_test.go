@@ -32,8 +32,14 @@ func TestEncodeCast_IsDecodedAsRequestWithoutReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := decodeRequest(body)
-	if err != nil || r.Method != "port_update" || r.Version != "1.1" || string(r.Args) != `{"port":"p"}` || len(r.UniqueID) != 32 || r.wantsReply() {
-		t.Errorf("decode the cast that EncodeCast encoded: got %+v, error %v; want the same method, version and arguments, and no reply wanted", r, err)
+	if err != nil || r.Method != "port_update" || r.Version != "1.1" || string(r.Args) != `{"port":"p"}` ||
+		len(r.UniqueID) != 32 ||
+		r.wantsReply() {
+		t.Errorf(
+			"decode the cast that EncodeCast encoded: got %+v, error %v; want the same method, version and arguments, and no reply wanted",
+			r,
+			err,
+		)
 	}
 }
 
@@ -66,11 +72,18 @@ func TestEncodeReply_HasResultOrFailure(t *testing.T) {
 			if err := json.Unmarshal([]byte(e.Message), &m); err != nil {
 				t.Fatal(err)
 			}
-			if m.Result != c.result || !m.Ending || m.MessageID != "m" || (m.Failure != nil) != (c.class != "") {
-				t.Errorf("encode a reply and decode it: got %s, want the result or failure of the call", e.Message)
+			if m.Result != c.result || !m.Ending || m.MessageID != "m" ||
+				(m.Failure != nil) != (c.class != "") {
+				t.Errorf(
+					"encode a reply and decode it: got %s, want the result or failure of the call",
+					e.Message,
+				)
 			}
 			if m.Failure != nil && !strings.Contains(*m.Failure, `"class":"`+c.class+`"`) {
-				t.Errorf("encode a reply with a failure: got the failure %s, want the class of the exception in it", *m.Failure)
+				t.Errorf(
+					"encode a reply with a failure: got the failure %s, want the class of the exception in it",
+					*m.Failure,
+				)
 			}
 		})
 	}
@@ -90,8 +103,13 @@ func FuzzDecodeRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.Method == "" || strings.Contains(r.Method+r.ReplyTo, "\x00") || r.wantsReply() && len(r.ReplyTo) > MaxName {
-			t.Errorf("decode %q: got %+v, want a method, no NUL characters, and a reply only to a queue with a valid name", body, r)
+		if r.Method == "" || strings.Contains(r.Method+r.ReplyTo, "\x00") ||
+			r.wantsReply() && len(r.ReplyTo) > MaxName {
+			t.Errorf(
+				"decode %q: got %+v, want a method, no NUL characters, and a reply only to a queue with a valid name",
+				body,
+				r,
+			)
 		}
 		if len(r.Args) > 0 && !json.Valid(r.Args) {
 			t.Errorf("decode %q: got the arguments %q, want valid JSON", body, r.Args)

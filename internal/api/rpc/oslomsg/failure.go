@@ -12,8 +12,8 @@ const (
 	builtinsModule   = "builtins"
 )
 
-// Failure is a Python exception in the reply to a failed call; the caller raises the exception. The JSON names of the fields of Failure are
-// those of oslo.messaging's serialized exceptions.
+// Failure is a Python exception in the reply to a failed call; the caller raises the exception. The JSON
+// names of the fields of Failure are those of oslo.messaging's serialized exceptions.
 type Failure struct {
 	Class     string         `json:"class"`
 	Module    string         `json:"module"`
@@ -36,8 +36,14 @@ func (f *Failure) className() string {
 // NewFailure returns the exception module.class with a formatted message.
 func NewFailure(module, class, format string, args ...any) *Failure {
 	message := fmt.Sprintf(format, args...)
-	return &Failure{Class: class, Module: module, Message: message, Traceback: []string{class + ": " + message + "\n"},
-		Args: []string{message}, Kwargs: map[string]any{}}
+	return &Failure{
+		Class:     class,
+		Module:    module,
+		Message:   message,
+		Traceback: []string{class + ": " + message + "\n"},
+		Args:      []string{message},
+		Kwargs:    map[string]any{},
+	}
 }
 
 // NewTypeError returns Python's TypeError, the exception for arguments that a method does not accept.

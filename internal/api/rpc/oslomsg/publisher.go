@@ -22,8 +22,9 @@ type Message struct {
 // ValidTopic reports whether the topic and the name of its fanout exchange are short enough for RabbitMQ.
 func ValidTopic(topic string) bool { return len(topic)+len(fanoutSuffix) <= MaxName }
 
-// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. A Publisher has no connection to RabbitMQ until one of
-// its methods needs the connection. A Publisher is safe for concurrent use.
+// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. A Publisher has no
+// connection to RabbitMQ until one of its methods needs the connection. A Publisher is safe for concurrent
+// use.
 type Publisher struct {
 	mu       sync.Mutex
 	broker   Broker
@@ -39,8 +40,8 @@ type session struct {
 	returned chan amqp.Return
 }
 
-// NewPublisher returns a publisher that sends messages to a topic exchange. The parameter `name` is the name of the AMQP connection, which
-// RabbitMQ shows in its list of connections.
+// NewPublisher returns a publisher that sends messages to a topic exchange. The parameter `name` is the name
+// of the AMQP connection, which RabbitMQ shows in its list of connections.
 func NewPublisher(b Broker, exchange, name string) *Publisher {
 	return &Publisher{broker: b, exchange: exchange, name: name}
 }
@@ -54,8 +55,8 @@ func (p *Publisher) Connected() bool {
 
 func (s *session) usable() bool { return s != nil && !s.conn.IsClosed() && !s.channel.IsClosed() }
 
-// Close closes the publisher's connection. After Close, the next method of the publisher that needs a connection connects to RabbitMQ
-// again.
+// Close closes the publisher's connection. After Close, the next method of the publisher that needs a
+// connection connects to RabbitMQ again.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,8 +77,8 @@ func (p *Publisher) RequireConnection() error {
 	return p.connect()
 }
 
-// Connect connects to RabbitMQ unless the publisher is connected. When the connection to RabbitMQ ends, the channel that Connect has
-// returned receives an error.
+// Connect connects to RabbitMQ unless the publisher is connected. When the connection to RabbitMQ ends, the
+// channel that Connect has returned receives an error.
 func (p *Publisher) Connect() (<-chan error, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +111,11 @@ func (p *Publisher) connect() error {
 		_ = conn.Close()
 		return fmt.Errorf("connect to RabbitMQ: %w", err)
 	}
-	p.current = &session{conn: conn, channel: ch, returned: ch.NotifyReturn(make(chan amqp.Return, maxUnconfirmed))}
+	p.current = &session{
+		conn:     conn,
+		channel:  ch,
+		returned: ch.NotifyReturn(make(chan amqp.Return, maxUnconfirmed)),
+	}
 	return nil
 }
 
@@ -121,7 +126,8 @@ func (p *Publisher) ExchangeExists(name string) (bool, error) {
 	if err := p.connect(); err != nil {
 		return false, err
 	}
-	ch, err := p.current.conn.Channel() // a channel of its own, because the broker closes it if the exchange does not exist
+	// a channel of its own, because the broker closes it if the exchange does not exist
+	ch, err := p.current.conn.Channel()
 	if err != nil {
 		return false, fmt.Errorf("open a channel to RabbitMQ: %w", err)
 	}
@@ -134,7 +140,8 @@ func (p *Publisher) ExchangeExists(name string) (bool, error) {
 	return err == nil, err
 }
 
-// DeclareExchange declares a fanout exchange that is not durable, so that RabbitMQ loses the exchange when RabbitMQ restarts.
+// DeclareExchange declares a fanout exchange that is not durable, so that RabbitMQ loses the exchange when
+// RabbitMQ restarts.
 func (p *Publisher) DeclareExchange(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,9 +151,9 @@ func (p *Publisher) DeclareExchange(name string) error {
 	return p.current.channel.ExchangeDeclare(name, "fanout", false, false, false, false, nil)
 }
 
-// Publish publishes messages in order and waits until RabbitMQ has confirmed every message. If no queue is bound to the topic of a message,
-// RabbitMQ confirms the message and drops it, and Publish returns the topic. Publish never returns the topic of a fanout message as
-// unroutable.
+// Publish publishes messages in order and waits until RabbitMQ has confirmed every message. If no queue is
+// bound to the topic of a message, RabbitMQ confirms the message and drops it, and Publish returns the topic.
+// Publish never returns the topic of a fanout message as unroutable.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable []string, err error) {
 	if len(messages) == 0 {
 		return nil, nil
@@ -164,10 +171,15 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable
 	return unroutable, nil
 }
 
-// maxUnconfirmed is the maximum number of messages that the publisher sends before it waits for RabbitMQ's confirms of these messages.
+// maxUnconfirmed is the maximum number of messages that the publisher sends before it waits for RabbitMQ's
+// confirms of these messages.
 const maxUnconfirmed = 256
 
-func (s *session) publishAll(ctx context.Context, exchange string, messages []Message) (unroutable []string, err error) {
+func (s *session) publishAll(
+	ctx context.Context,
+	exchange string,
+	messages []Message,
+) (unroutable []string, err error) {
 	for len(messages) > 0 {
 		chunk := messages[:min(len(messages), maxUnconfirmed)]
 		messages = messages[len(chunk):]
@@ -204,15 +216,33 @@ func tracedPublishing(ctx context.Context, body []byte) amqp.Publishing {
 	return p
 }
 
-func (s *session) publish(ctx context.Context, exchange string, m Message) (*amqp.DeferredConfirmation, error) {
+func (s *session) publish(
+	ctx context.Context,
+	exchange string,
+	m Message,
+) (*amqp.DeferredConfirmation, error) {
 	if !m.Fanout {
-		return s.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.Topic, true, false, tracedPublishing(ctx, m.Body))
+		return s.channel.PublishWithDeferredConfirmWithContext(
+			ctx,
+			exchange,
+			m.Topic,
+			true,
+			false,
+			tracedPublishing(ctx, m.Body),
+		)
 	}
 	fanout := m.Topic + fanoutSuffix
-	// The fanout exchange may be missing, because RabbitMQ deletes the exchange together with the last queue that was bound to the
-	// exchange.
+	// The fanout exchange may be missing, because RabbitMQ deletes the exchange together with the last queue
+	// that was bound to the exchange.
 	if err := s.channel.ExchangeDeclare(fanout, "fanout", false, true, false, false, nil); err != nil {
 		return nil, err
 	}
-	return s.channel.PublishWithDeferredConfirmWithContext(ctx, fanout, "", false, false, tracedPublishing(ctx, m.Body))
+	return s.channel.PublishWithDeferredConfirmWithContext(
+		ctx,
+		fanout,
+		"",
+		false,
+		false,
+		tracedPublishing(ctx, m.Body),
+	)
 }

@@ -8,17 +8,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// The server sends a reply again if the reply queue does not exist. An agent has one connection to RabbitMQ for its calls and another
-// connection for the replies. After an outage of RabbitMQ, an agent may send a call before the agent's connection for replies is restored,
-// which takes at most 30 seconds. The RPC servers of oslo.messaging also resend a reply whose queue does not exist.
+// The server sends a reply again if the reply queue does not exist. An agent has one connection to RabbitMQ
+// for its calls and another connection for the replies. After an outage of RabbitMQ, an agent may send a call
+// before the agent's connection for replies is restored, which takes at most 30 seconds. The RPC servers of
+// oslo.messaging also resend a reply whose queue does not exist.
 const (
 	replyTimeout      = 30 * time.Second
 	replyResendPause  = 250 * time.Millisecond
 	maxPendingReplies = 1000 // the number is limited, because a caller may never create its reply queue again
 )
 
-// resendReturnedReplies receives the replies that RabbitMQ returned as unroutable. resendReturnedReplies sends each of these replies again
-// after a pause, until the reply is older than replyTimeout. resendReturnedReplies ends when the AMQP channel closes.
+// resendReturnedReplies receives the replies that RabbitMQ returned as unroutable. resendReturnedReplies
+// sends each of these replies again after a pause, until the reply is older than replyTimeout.
+// resendReturnedReplies ends when the AMQP channel closes.
 func (s *Server) resendReturnedReplies(ch *amqp.Channel, returned <-chan amqp.Return) {
 	pending := make(chan struct{}, maxPendingReplies)
 	for r := range returned {
@@ -46,7 +48,8 @@ func (s *Server) reply(ctx context.Context, ch *amqp.Channel, r request, result 
 	s.publishReply(ctx, ch, r.ReplyTo, newPublishing(body, time.Now()))
 }
 
-// publishReply publishes to a queue with the mandatory flag: RabbitMQ returns the message if the queue does not exist.
+// publishReply publishes to a queue with the mandatory flag: RabbitMQ returns the message if the queue does
+// not exist.
 func (s *Server) publishReply(ctx context.Context, ch *amqp.Channel, queue string, m amqp.Publishing) {
 	if err := ch.PublishWithContext(ctx, "", queue, true, false, m); err != nil {
 		s.metrics.countDrop(dropUnanswered)

@@ -18,7 +18,8 @@ import (
 // prefetch is the maximum number of unacknowledged calls that RabbitMQ delivers to a server.
 const prefetch = 32
 
-// Sizes for a server that InVirtualHost returns. They are small, because a process may have such a server for each of hundreds of hosts.
+// Sizes for a server that InVirtualHost returns. They are small, because a process may have such a server for
+// each of hundreds of hosts.
 const (
 	virtualHostPrefetch        = 8
 	virtualHostDuplicateWindow = 256
@@ -31,12 +32,15 @@ type ServerOptions struct {
 	Topics    []string // the topics on which the server takes calls
 	Host      string   // host of this process: the server also takes calls to the topic TOPIC.HOST
 	Endpoints []Endpoint
-	// ErrorToFailure converts the error of a method to the failure that the caller gets, and says how long the server repeats the method.
-	// The server does not call ErrorToFailure for an error that is a *Failure, because the caller gets that *Failure.
+	// ErrorToFailure converts the error of a method to the failure that the caller gets, and says how long
+	// the server repeats the method. The server does not call ErrorToFailure for an error that is a *Failure,
+	// because the caller gets that *Failure.
 	ErrorToFailure func(error) (*Failure, Repetition)
-	// MaxCallTime is the maximum time for a call. It is also the time for a call whose message has no expiration. 0: one minute.
+	// MaxCallTime is the maximum time for a call. It is also the time for a call whose message has no
+	// expiration. 0: one minute.
 	MaxCallTime time.Duration
-	// InternalFailure returns the failure that the caller gets if a method panics or returns a result that cannot be encoded.
+	// InternalFailure returns the failure that the caller gets if a method panics or returns a result that
+	// cannot be encoded.
 	InternalFailure func(message string) *Failure
 	Metrics         prometheus.Registerer // may be nil
 	Observe         Observer              // may be nil
@@ -49,8 +53,9 @@ type Call struct {
 	RequestID   string // request ID in the sender's request context; empty: none
 }
 
-// Observer is called before each call or cast whose message is well-formed. The call runs with the context that Observer returns. The
-// returned function is called after the call, with the class of its failure; empty: the call succeeded.
+// Observer is called before each call or cast whose message is well-formed. The call runs with the context
+// that Observer returns. The returned function is called after the call, with the class of its failure;
+// empty: the call succeeded.
 type Observer func(context.Context, Call) (context.Context, func(failure string))
 
 // Repetition says how long the server repeats a method that has failed.
@@ -62,9 +67,10 @@ const (
 	NoRepetition Repetition = iota
 	// UntilDeadline repeats the method until the timeout of the call ends.
 	UntilDeadline
-	// UntilSuccess also repeats the method until the timeout of the call ends, and then returns a cast to its queue, because the sender of a
-	// cast waits for no reply and does not send the cast again. UntilSuccess is only for errors that certainly do not depend on the content of
-	// the message: a cast whose content causes the error would go back to its queue for ever.
+	// UntilSuccess also repeats the method until the timeout of the call ends, and then returns a cast to its
+	// queue, because the sender of a cast waits for no reply and does not send the cast again. UntilSuccess
+	// is only for errors that certainly do not depend on the content of the message: a cast whose content
+	// causes the error would go back to its queue for ever.
 	UntilSuccess
 )
 
@@ -83,31 +89,48 @@ func NewServer(o ServerOptions) *Server {
 	if o.MaxCallTime == 0 {
 		o.MaxCallTime = maxCallTime
 	}
-	s := &Server{options: o, broker: o.Broker, prefetch: prefetch, metrics: newServerMetrics(), duplicates: newDuplicateFilter(duplicateWindow)}
+	s := &Server{
+		options:    o,
+		broker:     o.Broker,
+		prefetch:   prefetch,
+		metrics:    newServerMetrics(),
+		duplicates: newDuplicateFilter(duplicateWindow),
+	}
 	if o.Metrics != nil {
 		s.metrics.register(o.Metrics)
 	}
 	return s
 }
 
-// InVirtualHost returns a server for calls in another virtual host of the same brokers, which answers them with its own methods. The
-// returned server has the same options and the same metrics as s.
+// InVirtualHost returns a server for calls in another virtual host of the same brokers, which answers them
+// with its own methods. The returned server has the same options and the same metrics as s.
 func (s *Server) InVirtualHost(name string, endpoints []Endpoint) *Server {
 	o := s.options
 	o.Broker.VirtualHost, o.Endpoints = name, endpoints
-	return &Server{options: o, broker: o.Broker, prefetch: virtualHostPrefetch, metrics: s.metrics, duplicates: newDuplicateFilter(virtualHostDuplicateWindow)}
+	return &Server{
+		options:    o,
+		broker:     o.Broker,
+		prefetch:   virtualHostPrefetch,
+		metrics:    s.metrics,
+		duplicates: newDuplicateFilter(virtualHostDuplicateWindow),
+	}
 }
 
 // Connected reports whether the server is connected to RabbitMQ and consumes messages from its RPC queues.
 func (s *Server) Connected() bool { return s.connected.Load() }
 
-// Run answers calls until ctx ends. When the connection to RabbitMQ is lost, Run reconnects; the number of attempts is not limited. After a
-// lost connection, RabbitMQ delivers the unacknowledged calls again, to this process or to another one.
+// Run answers calls until ctx ends. When the connection to RabbitMQ is lost, Run reconnects; the number of
+// attempts is not limited. After a lost connection, RabbitMQ delivers the unacknowledged calls again, to this
+// process or to another one.
 func (s *Server) Run(ctx context.Context) {
-	KeepConnected(ctx, "RPC server has no connection to RabbitMQ: calls of agents are not answered", func(ctx context.Context) error {
-		defer s.connected.Store(false)
-		return s.serve(ctx)
-	})
+	KeepConnected(
+		ctx,
+		"RPC server has no connection to RabbitMQ: calls of agents are not answered",
+		func(ctx context.Context) error {
+			defer s.connected.Store(false)
+			return s.serve(ctx)
+		},
+	)
 }
 
 // serve answers calls over one connection until the connection or ctx ends.
@@ -138,8 +161,8 @@ func (s *Server) serve(ctx context.Context) error {
 	slog.InfoContext(ctx, "RPC server connected to RabbitMQ", "virtual_host", s.broker.VirtualHost)
 	var running sync.WaitGroup
 	defer running.Wait()
-	// A call that is running when ctx ends continues, so that its caller gets a reply. A call that is running when the connection to
-	// RabbitMQ ends is cancelled.
+	// A call that is running when ctx ends continues, so that its caller gets a reply. A call that is running
+	// when the connection to RabbitMQ ends is cancelled.
 	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	for {
@@ -174,16 +197,19 @@ func waitForCalls(running *sync.WaitGroup) {
 	}
 }
 
-// Time limits for retries. The server retries a method that failed with a transient error, most likely because the database is unavailable.
+// Time limits for retries. The server retries a method that failed with a transient error, most likely
+// because the database is unavailable.
 const (
-	maxCallTime     = 60 * time.Second
-	replyShare      = 10 // a method may use all but a tenth of its call's timeout, so that the caller still gets the reply
+	maxCallTime = 60 * time.Second
+	// a method may use all but a tenth of its call's timeout, so that the caller still gets the reply
+	replyShare      = 10
 	firstRetryPause = 50 * time.Millisecond
 	maxRetryPause   = 2 * time.Second
 )
 
-// handle executes one call, sends the reply and then acknowledges the call. If the process dies before it has acknowledged the call,
-// RabbitMQ delivers the call again. A cast that the server could not execute because the database is unavailable goes back to its queue.
+// handle executes one call, sends the reply and then acknowledges the call. If the process dies before it has
+// acknowledged the call, RabbitMQ delivers the call again. A cast that the server could not execute because
+// the database is unavailable goes back to its queue.
 func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Delivery) {
 	r, err := decodeRequest(call.Body)
 	if err != nil {
@@ -219,7 +245,11 @@ func (s *Server) handle(ctx context.Context, ch *amqp.Channel, call amqp.Deliver
 }
 
 // observe passes a call to the Observer.
-func (s *Server) observe(ctx context.Context, call amqp.Delivery, r request) (context.Context, func(failure string)) {
+func (s *Server) observe(
+	ctx context.Context,
+	call amqp.Delivery,
+	r request,
+) (context.Context, func(failure string)) {
 	if s.options.Observe == nil {
 		return ctx, func(string) {}
 	}
@@ -228,8 +258,8 @@ func (s *Server) observe(ctx context.Context, call amqp.Delivery, r request) (co
 	return s.options.Observe(ctx, Call{Method: r.Method, Traceparent: traceparent, RequestID: id})
 }
 
-// callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at most MaxCallTime. If the
-// message has no expiration, callTimeout returns MaxCallTime.
+// callTimeout returns how long the caller waits for the reply: the expiration of the call's message, but at
+// most MaxCallTime. If the message has no expiration, callTimeout returns MaxCallTime.
 func (s *Server) callTimeout(call amqp.Delivery) time.Duration {
 	ms, err := strconv.Atoi(call.Expiration)
 	if err != nil || ms <= 0 || ms > int(s.options.MaxCallTime/time.Millisecond) {
@@ -238,9 +268,9 @@ func (s *Server) callTimeout(call amqp.Delivery) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// execute calls the method that the request names, and repeats the call after each transient error until the deadline. A method that still
-// runs at the deadline, for example because the database does not answer, is cancelled. The third result is the Repetition that belongs to
-// the last error.
+// execute calls the method that the request names, and repeats the call after each transient error until the
+// deadline. A method that still runs at the deadline, for example because the database does not answer, is
+// cancelled. The third result is the Repetition that belongs to the last error.
 func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (any, *Failure, Repetition) {
 	m, unknown := findMethod(s.options.Endpoints, r)
 	if unknown != nil {
@@ -258,18 +288,28 @@ func (s *Server) execute(ctx context.Context, r request, deadline time.Time) (an
 			return nil, failure, repetition
 		}
 		if time.Now().Add(pause).After(deadline) {
-			slog.ErrorContext(ctx, "RPC call failed", "method", r.Method, "reply", r.wantsReply(), "error", err)
+			slog.ErrorContext(
+				ctx,
+				"RPC call failed",
+				"method",
+				r.Method,
+				"reply",
+				r.wantsReply(),
+				"error",
+				err,
+			)
 			return nil, failure, repetition
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)): // random, so that many calls do not retry at the same moment
+		// random, so that many calls do not retry at the same moment
+		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }
 
-// failureOf returns the failure for a method's error. failureOf returns an error that is a *Failure as it is, and converts every other
-// error with ErrorToFailure.
+// failureOf returns the failure for a method's error. failureOf returns an error that is a *Failure as it is,
+// and converts every other error with ErrorToFailure.
 func (s *Server) failureOf(err error) (*Failure, Repetition) {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f, NoRepetition
@@ -277,8 +317,8 @@ func (s *Server) failureOf(err error) (*Failure, Repetition) {
 	return s.options.ErrorToFailure(err)
 }
 
-// callMethod calls the method once and converts a panic of the method to a failure, so that a panic does not end the other calls of the
-// process.
+// callMethod calls the method once and converts a panic of the method to a failure, so that a panic does not
+// end the other calls of the process.
 func (s *Server) callMethod(ctx context.Context, m Method, r request) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
