@@ -29,7 +29,8 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Position is a position in the chain: the sequence number and the hash of a record. The zero Position is the beginning of the chain.
+// Position is a position in the chain: the sequence number and the hash of a record. The zero Position is the
+// beginning of the chain.
 type Position struct {
 	Sequence int64 `json:"sequence"`
 	Hash     Hash  `json:"hash"`
@@ -50,8 +51,8 @@ func ParsePosition(s string) (p Position, err error) {
 	return p, nil
 }
 
-// Next returns the position of the record that follows the position p. The hash covers the hash of the previous record, the sequence number
-// and the JSON text of the record.
+// Next returns the position of the record that follows the position p. The hash covers the hash of the
+// previous record, the sequence number and the JSON text of the record.
 func (p Position) Next(record []byte) Position {
 	next := Position{Sequence: p.Sequence + 1}
 	h := sha256.New()
@@ -109,7 +110,8 @@ type Verifier struct {
 
 // Check checks the next page. The records of the page must follow the position of the Verifier.
 func (v *Verifier) Check(p Page) error {
-	if !v.begun || p.Anchor.Sequence > v.position.Sequence { // the retention may delete records while the Verifier reads
+	if !v.begun ||
+		p.Anchor.Sequence > v.position.Sequence { // the retention may delete records while the Verifier reads
 		v.begun = true
 		if err := v.moveTo(p.Anchor); err != nil {
 			return err
@@ -122,9 +124,20 @@ func (v *Verifier) Check(p Page) error {
 		next := v.position.Next(r.Record)
 		switch {
 		case r.Sequence != next.Sequence:
-			return broken(next.Sequence, "record %d is missing: record %d follows record %d", next.Sequence, r.Sequence, v.position.Sequence)
+			return broken(
+				next.Sequence,
+				"record %d is missing: record %d follows record %d",
+				next.Sequence,
+				r.Sequence,
+				v.position.Sequence,
+			)
 		case r.Hash != next.Hash:
-			return broken(r.Sequence, "record %d does not have the hash that follows from its content and from record %d", r.Sequence, v.position.Sequence)
+			return broken(
+				r.Sequence,
+				"record %d does not have the hash that follows from its content and from record %d",
+				r.Sequence,
+				v.position.Sequence,
+			)
 		}
 		if err := v.moveTo(next); err != nil {
 			return err
@@ -140,27 +153,55 @@ func (v *Verifier) moveTo(p Position) error {
 		return nil
 	}
 	if v.Remembered.Hash != p.Hash {
-		return broken(p.Sequence, "record %d has the hash %s, and not the remembered hash %s: the log was written anew", p.Sequence, p.Hash, v.Remembered.Hash)
+		return broken(
+			p.Sequence,
+			"record %d has the hash %s, and not the remembered hash %s: the log was written anew",
+			p.Sequence,
+			p.Hash,
+			v.Remembered.Hash,
+		)
 	}
 	v.found = true
 	return nil
 }
 
-// Finish checks the end of the chain after the last page. The last page must contain all records after the page before.
+// Finish checks the end of the chain after the last page. The last page must contain all records after the
+// page before.
 func (v *Verifier) Finish(last Page) error {
 	at, head := v.position.Sequence, last.Head.Sequence
 	switch {
 	case at < head:
-		return broken(at+1, "record %d is missing: the log ends with record %d, but its head is record %d", at+1, at, head)
+		return broken(
+			at+1,
+			"record %d is missing: the log ends with record %d, but its head is record %d",
+			at+1,
+			at,
+			head,
+		)
 	case at > head:
-		return broken(head+1, "record %d is not a part of the log, because the head of the log is record %d", head+1, head)
+		return broken(
+			head+1,
+			"record %d is not a part of the log, because the head of the log is record %d",
+			head+1,
+			head,
+		)
 	case v.position != last.Head:
 		return broken(at, "the hash of record %d is not the hash of the head", at)
 	case v.Remembered == nil || v.found:
 		return nil
 	case v.Remembered.Sequence < last.Anchor.Sequence:
-		return fmt.Errorf("the retention has deleted the remembered record %d: the log begins after record %d", v.Remembered.Sequence, last.Anchor.Sequence)
+		return fmt.Errorf(
+			"the retention has deleted the remembered record %d: the log begins after record %d",
+			v.Remembered.Sequence,
+			last.Anchor.Sequence,
+		)
 	default:
-		return broken(at+1, "record %d is missing: the log ends with record %d, before the remembered record %d", at+1, at, v.Remembered.Sequence)
+		return broken(
+			at+1,
+			"record %d is missing: the log ends with record %d, before the remembered record %d",
+			at+1,
+			at,
+			v.Remembered.Sequence,
+		)
 	}
 }

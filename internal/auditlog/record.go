@@ -1,6 +1,6 @@
-// Package auditlog defines the audit records, which say who changed which object through which API, and the hash chain that links them. A
-// change, an insertion or a deletion of a record breaks the chain. Package auditlog computes values from values: the package
-// internal/store/auditstore stores the records.
+// Package auditlog defines the audit records, which say who changed which object through which API, and the
+// hash chain that links them. A change, an insertion or a deletion of a record breaks the chain. Package
+// auditlog computes values from values: the package internal/store/auditstore stores the records.
 package auditlog
 
 import (
@@ -19,7 +19,8 @@ const (
 	Omitted = "omitted" // berth refused more requests than it could record; the record contains their number
 )
 
-// Record is an audit record. The order of the fields is the order in the JSON text, over which the hash is computed.
+// Record is an audit record. The order of the fields is the order in the JSON text, over which the hash is
+// computed.
 type Record struct {
 	At         time.Time `json:"at"` // of the process that handled the request, with microseconds
 	Outcome    string    `json:"outcome"`
@@ -43,8 +44,8 @@ type Record struct {
 // maxText is the maximum length of a text in a record, in characters.
 const maxText = 255
 
-// TimeLayout is the format of the time in the JSON text of a record, in UTC. All these texts have the same length, so their alphabetical order
-// is the order of the times.
+// TimeLayout is the format of the time in the JSON text of a record, in UTC. All these texts have the same
+// length, so their alphabetical order is the order of the times.
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
 // FormatTime returns a time as it is in the JSON text of a record.
@@ -56,8 +57,8 @@ type encodedRecord struct {
 	Record
 }
 
-// Encode returns the JSON text of a record. Longer texts than maxText are cut; NUL characters, which PostgreSQL cannot store, are
-// removed.
+// Encode returns the JSON text of a record. Longer texts than maxText are cut; NUL characters, which
+// PostgreSQL cannot store, are removed.
 func (r Record) Encode() []byte {
 	for _, field := range []*string{&r.User, &r.Project, &r.AgentHost, &r.RequestID, &r.Address, &r.API, &r.Method, &r.Route, &r.ObjectType, &r.ObjectID} {
 		*field = storable(*field)
@@ -70,7 +71,9 @@ func (r Record) Encode() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(encodedRecord{FormatTime(r.At), r}) // strings, numbers and a time of this century can always be encoded
+	_ = e.Encode(
+		encodedRecord{FormatTime(r.At), r},
+	) // strings, numbers and a time of this century can always be encoded
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
