@@ -24,7 +24,8 @@ type nova struct {
 	pools  *coalesce.Group[aggregates.Aggregate]
 }
 
-// aggregates lists all aggregates by name. Concurrent callers of aggregates share the returned map, so no caller may change the map.
+// aggregates lists all aggregates by name. Concurrent callers of aggregates share the returned map, so no
+// caller may change the map.
 func (n nova) aggregates(ctx context.Context) (map[string]aggregates.Aggregate, error) {
 	return n.lists.Do(ctx, n.listAggregates)
 }
@@ -41,8 +42,9 @@ func (n nova) listAggregates(ctx context.Context) (map[string]aggregates.Aggrega
 	return all, nil
 }
 
-// aggregate holds the attributes of an aggregate that berth reads. aggregate replaces gophercloud's own type, because that type decodes
-// each aggregate twice and there may be thousands of aggregates with thousands of hosts.
+// aggregate holds the attributes of an aggregate that berth reads. aggregate replaces gophercloud's own type,
+// because that type decodes each aggregate twice and there may be thousands of aggregates with thousands of
+// hosts.
 type aggregate struct {
 	ID       int               `json:"id"`
 	Name     string            `json:"name"`
@@ -51,14 +53,25 @@ type aggregate struct {
 }
 
 func (a aggregate) convert() aggregates.Aggregate {
-	return aggregates.Aggregate{ID: a.ID, Name: a.Name, Hosts: a.Hosts, Metadata: a.Metadata}
+	return aggregates.Aggregate{
+		ID:       a.ID,
+		Name:     a.Name,
+		Hosts:    a.Hosts,
+		Metadata: a.Metadata,
+	}
 }
 
-// freepoolAggregate reads the freepool aggregate from Nova, if the aggregate exists. The parameter `all` contains the aggregates
-// that the caller listed before; freepoolAggregate takes the ID of the freepool aggregate from it.
-func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
+// freepoolAggregate reads the freepool aggregate from Nova, if the aggregate exists. The parameter `all`
+// contains the aggregates that the caller listed before; freepoolAggregate takes the ID of the freepool
+// aggregate from it.
+func (n nova) freepoolAggregate(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
-		id := strconv.Itoa(pool.ID) // a copy of the ID, because the shared call may still read it after this function has overwritten `pool`
+		id := strconv.Itoa(
+			pool.ID,
+		) // a copy of the ID, because the shared call may still read it after this function has overwritten `pool`
 		pool, err = n.pools.Do(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
 			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)
@@ -73,12 +86,20 @@ func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.A
 	return pool, is, err
 }
 
-// aggregate returns the aggregate with the given name. If the map `all`, which contains the aggregates that the caller listed before, lacks
-// the aggregate, the function `aggregate` creates the aggregate.
-func (n nova) aggregate(ctx context.Context, all map[string]aggregates.Aggregate, name, zone string, metadata map[string]any) (aggregates.Aggregate, error) {
+// aggregate returns the aggregate with the given name. If the map `all`, which contains the aggregates that
+// the caller listed before, lacks the aggregate, the function `aggregate` creates the aggregate.
+func (n nova) aggregate(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	name, zone string,
+	metadata map[string]any,
+) (aggregates.Aggregate, error) {
 	a, is := all[name]
 	if !is {
-		made, err := answered(aggregates.Create(ctx, n.client, aggregates.CreateOpts{Name: name, AvailabilityZone: zone}).Extract())
+		made, err := answered(
+			aggregates.Create(ctx, n.client, aggregates.CreateOpts{Name: name, AvailabilityZone: zone}).
+				Extract(),
+		)
 		if err != nil {
 			return a, fmt.Errorf("create aggregate %s: %w", name, err)
 		}
@@ -112,11 +133,18 @@ func (n nova) removeHost(ctx context.Context, a aggregates.Aggregate, host strin
 	return nil
 }
 
-// hostAction adds a host to an aggregate or removes a host from an aggregate. hostAction does not decode Nova's answer, which contains all
-// hosts of the aggregate and may be large.
+// hostAction adds a host to an aggregate or removes a host from an aggregate. hostAction does not decode
+// Nova's answer, which contains all hosts of the aggregate and may be large.
 func (n nova) hostAction(ctx context.Context, a aggregates.Aggregate, action, host string) error {
-	_, err := n.client.Post(ctx, n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action"),
-		map[string]any{action: map[string]string{"host": host}}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+	_, err := n.client.Post(
+		ctx,
+		n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action"),
+		map[string]any{
+			action: map[string]string{"host": host},
+		},
+		nil,
+		&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}},
+	)
 	return err
 }
 
@@ -142,8 +170,8 @@ func (n nova) servers(ctx context.Context, filter servers.ListOpts) ([]servers.S
 	return all, nil
 }
 
-// requestServerDeletion deletes the servers that match the filter and returns their number. Nova may delete the servers after it has
-// answered the delete request.
+// requestServerDeletion deletes the servers that match the filter and returns their number. Nova may delete
+// the servers after it has answered the delete request.
 func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts) (int, error) {
 	all, err := n.servers(ctx, filter)
 	if err != nil {
@@ -157,8 +185,9 @@ func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts
 	return len(all), nil
 }
 
-// deleteServers deletes the servers that match the filter, and returns ErrServersRemain while Nova still has some of these servers.
-// deleteServers lists the servers a second time after its delete requests, because Nova has usually deleted most servers by then.
+// deleteServers deletes the servers that match the filter, and returns ErrServersRemain while Nova still has
+// some of these servers. deleteServers lists the servers a second time after its delete requests, because
+// Nova has usually deleted most servers by then.
 func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where string) error {
 	asked, err := n.requestServerDeletion(ctx, filter)
 	if err != nil || asked == 0 {
@@ -171,8 +200,8 @@ func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where 
 	return err
 }
 
-// hosts applies reservations of the type physical:host. Each reservation of physical:host gets an aggregate that contains the hosts of the
-// reservation and has an availability zone of its own.
+// hosts applies reservations of the type physical:host. Each reservation of physical:host gets an aggregate
+// that contains the hosts of the reservation and has an availability zone of its own.
 type hosts struct{ nova }
 
 func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -180,7 +209,13 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 	if err != nil {
 		return lease.CloudIDs{}, err
 	}
-	own, err := h.aggregate(ctx, all, c.ID.String(), lease.ReservationZonePrefix+c.ID.String(), map[string]any{owner: c.Project})
+	own, err := h.aggregate(
+		ctx,
+		all,
+		c.ID.String(),
+		lease.ReservationZonePrefix+c.ID.String(),
+		map[string]any{owner: c.Project},
+	)
 	if err != nil {
 		return lease.CloudIDs{}, err
 	}
@@ -200,11 +235,25 @@ func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.Cloud
 	if err := h.removeFromPool(ctx, all, joined); err != nil {
 		return mark, err
 	}
-	return mark, h.returnToPool(ctx, all, own, slices.DeleteFunc(slices.Clone(own.Hosts), func(host string) bool { return slices.Contains(wanted, host) }))
+	return mark, h.returnToPool(
+		ctx,
+		all,
+		own,
+		slices.DeleteFunc(
+			slices.Clone(own.Hosts),
+			func(host string) bool { return slices.Contains(wanted, host) },
+		),
+	)
 }
 
-// moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on the host.
-func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, host string) error {
+// moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on the
+// host.
+func (h hosts) moveFromPool(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	own aggregates.Aggregate,
+	host string,
+) error {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Name != own.Name && slices.Contains(a.Hosts, host) {
 			return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrInUse, host, a.Name)
@@ -219,8 +268,9 @@ func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggre
 	return h.addHost(ctx, own, host)
 }
 
-// remove deletes the objects of the reservation. It also deletes the servers on the hosts of the reservation's aggregate, because
-// another reservation can get these hosts next. remove deletes no servers on hosts outside the reservation's aggregate.
+// remove deletes the objects of the reservation. It also deletes the servers on the hosts of the
+// reservation's aggregate, because another reservation can get these hosts next. remove deletes no servers on
+// hosts outside the reservation's aggregate.
 func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	all, err := h.aggregates(ctx)
 	if err != nil {
@@ -243,14 +293,19 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	return h.poolStrayHosts(ctx, all, c)
 }
 
-// poolStrayHosts adds a host of a reservation to the freepool if the host is neither in the freepool nor in the aggregate of a reservation.
-// A host is in no aggregate if Provision was interrupted after it had removed the host from the freepool and before it added the host to
-// the reservation's aggregate.
-func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Aggregate, c lease.CloudReservation) error {
+// poolStrayHosts adds a host of a reservation to the freepool if the host is neither in the freepool nor in
+// the aggregate of a reservation. A host is in no aggregate if Provision was interrupted after it had removed
+// the host from the freepool and before it added the host to the reservation's aggregate.
+func (h hosts) poolStrayHosts(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	c lease.CloudReservation,
+) error {
 	for _, s := range c.ComputeHosts {
 		elsewhere := false
 		for _, a := range all {
-			elsewhere = elsewhere || (a.Name == freepool || a.Metadata[owner] != "") && slices.Contains(a.Hosts, s.Service)
+			elsewhere = elsewhere ||
+				(a.Name == freepool || a.Metadata[owner] != "") && slices.Contains(a.Hosts, s.Service)
 		}
 		if elsewhere {
 			continue

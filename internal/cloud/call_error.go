@@ -11,7 +11,8 @@ import (
 	"berth/internal/lease"
 )
 
-// callError returns an error that says which party failed with which call. The parameter `party` is the party that the caller has called.
+// callError returns an error that says which party failed with which call. The parameter `party` is the party
+// that the caller has called.
 func callError(party string, err error) error {
 	e := &lease.CallError{Party: party, Call: "wait for a change", Err: err}
 	var answered gophercloud.ErrUnexpectedResponseCode

@@ -1,6 +1,6 @@
-// Package cloud applies reservations to Nova and Neutron: aggregates, flavors, server groups and servers, floating IPs and networks. Every method
-// may be repeated, because each method finds the objects of a reservation by the reservation's ID and changes only objects that differ from
-// the reservation.
+// Package cloud applies reservations to Nova and Neutron: aggregates, flavors, server groups and servers,
+// floating IPs and networks. Every method may be repeated, because each method finds the objects of a
+// reservation by the reservation's ID and changes only objects that differ from the reservation.
 package cloud
 
 import (
@@ -22,11 +22,13 @@ import (
 	"berth/internal/safeurl"
 )
 
-// ErrServersRemain and ErrInUse are temporary: the same call can succeed later. Callers also repeat a call after other errors.
+// ErrServersRemain and ErrInUse are temporary: the same call can succeed later. Callers also repeat a call
+// after other errors.
 var (
 	// ErrServersRemain means that Nova has not deleted all servers yet.
 	ErrServersRemain = errors.New("servers are not deleted yet")
-	// ErrInUse means that a host is in the aggregate of another reservation, or that a floating IP belongs to another owner.
+	// ErrInUse means that a host is in the aggregate of another reservation, or that a floating IP belongs to
+	// another owner.
 	ErrInUse = errors.New("in use by another owner")
 )
 
@@ -35,8 +37,8 @@ type Config struct {
 	Nova    string // the compute endpoint; empty: Nova is not used
 	Neutron string // the endpoint without a version; empty: Neutron is not used
 	Token   string
-	// RefreshToken, if set, returns the token, and the field Token is not used. The argument `rejected` is the token that Nova or
-	// Neutron has just rejected, or "".
+	// RefreshToken, if set, returns the token, and the field Token is not used. The argument `rejected` is
+	// the token that Nova or Neutron has just rejected, or "".
 	RefreshToken func(ctx context.Context, rejected string) (string, error)
 	Timeout      time.Duration // timeout of one request; 0: ten seconds
 	// Wrap, if set, adds measurements to the transport of the client.
@@ -45,8 +47,8 @@ type Config struct {
 
 const (
 	defaultTimeout = 10 * time.Second
-	// shareDelay is how long the first request for the list of aggregates waits for other requests for this list, so that all these
-	// requests share one answer of Nova.
+	// shareDelay is how long the first request for the list of aggregates waits for other requests for this
+	// list, so that all these requests share one answer of Nova.
 	shareDelay = time.Millisecond
 	// freepool is the aggregate of the hosts that can be reserved and belong to no reservation.
 	freepool = "freepool"
@@ -65,8 +67,8 @@ type Cloud struct {
 type resource interface {
 	// apply creates or changes the objects of the reservation in Nova or Neutron.
 	apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
-	// remove deletes all objects of the reservation in Nova or Neutron. While Nova still has servers of the reservation, remove returns
-	// ErrServersRemain.
+	// remove deletes all objects of the reservation in Nova or Neutron. While Nova still has servers of the
+	// reservation, remove returns ErrServersRemain.
 	remove(ctx context.Context, c lease.CloudReservation) error
 	// beforeEnd runs the action that the reservation defines for its before_end event.
 	beforeEnd(ctx context.Context, c lease.CloudReservation) error
@@ -107,7 +109,11 @@ func New(c Config) (*Cloud, error) {
 		return nil, err
 	}
 	if cloud.nova != nil {
-		n := nova{cloud.nova, coalesce.NewGroup[map[string]aggregates.Aggregate](shareDelay), coalesce.NewGroup[aggregates.Aggregate](shareDelay)}
+		n := nova{
+			cloud.nova,
+			coalesce.NewGroup[map[string]aggregates.Aggregate](shareDelay),
+			coalesce.NewGroup[aggregates.Aggregate](shareDelay),
+		}
 		cloud.hosts = hosts{n}
 		cloud.resources[lease.PhysicalHost] = cloud.hosts
 		cloud.resources[lease.VirtualInstance] = instances{n}
@@ -121,16 +127,26 @@ func New(c Config) (*Cloud, error) {
 }
 
 // client returns a client of Nova or Neutron, or nil if the address is empty.
-func client(p *gophercloud.ProviderClient, name, address, typ, version string) (*gophercloud.ServiceClient, error) {
+func client(
+	p *gophercloud.ProviderClient,
+	name, address, typ, version string,
+) (*gophercloud.ServiceClient, error) {
 	if address == "" {
 		return nil, nil
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" ||
+		u.Fragment != "" {
 		return nil, fmt.Errorf("the %s URL is not of the form http://host:port/path", name)
 	}
 	endpoint := strings.TrimRight(address, "/") + "/"
-	return &gophercloud.ServiceClient{ProviderClient: p, Endpoint: endpoint, ResourceBase: endpoint + version, Type: typ}, nil
+	return &gophercloud.ServiceClient{
+		ProviderClient: p,
+		Endpoint:       endpoint,
+		ResourceBase:   endpoint + version,
+		Type:           typ,
+	}, nil
 }
 
 // Supports reports whether Cloud applies reservations of the given type to Nova or Neutron.
@@ -139,8 +155,9 @@ func (c *Cloud) Supports(typ string) bool { return c != nil && c.resources[typ] 
 // ResourceTypes returns the types of the reservations that Cloud applies to Nova or Neutron.
 func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.resources)) }
 
-// Provision creates or changes the objects of a reservation in Nova or Neutron, and returns the IDs of these objects. If Provision fails,
-// the caller can delete the objects that Provision has created by calling Deprovision.
+// Provision creates or changes the objects of a reservation in Nova or Neutron, and returns the IDs of these
+// objects. If Provision fails, the caller can delete the objects that Provision has created by calling
+// Deprovision.
 func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (lease.CloudIDs, error) {
 	mark := lease.CloudIDs{Revision: claim.Revision}
 	if !c.Supports(claim.Type) {
@@ -151,8 +168,8 @@ func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (le
 	return mark, withClaim("provision", claim, err)
 }
 
-// Deprovision deletes all objects of a reservation in Nova or Neutron. Deprovision also deletes the servers of the reservation, and returns
-// ErrServersRemain until Nova has deleted them.
+// Deprovision deletes all objects of a reservation in Nova or Neutron. Deprovision also deletes the servers
+// of the reservation, and returns ErrServersRemain until Nova has deleted them.
 func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil
@@ -160,7 +177,8 @@ func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) e
 	return withClaim("deprovision", claim, c.resources[claim.Type].remove(ctx, claim))
 }
 
-// BeforeEnd runs the action that a reservation defines for its before_end event. If BeforeEnd is called twice, the action runs twice.
+// BeforeEnd runs the action that a reservation defines for its before_end event. If BeforeEnd is called
+// twice, the action runs twice.
 func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil

@@ -48,8 +48,8 @@ func (k *killer) behind(h http.Handler) http.Handler {
 	})
 }
 
-// killed runs f, and cancels the context of f when Nova and Neutron have answered `after` requests. The result `lived` is true if f ended
-// before its context was cancelled.
+// killed runs f, and cancels the context of f when Nova and Neutron have answered `after` requests. The
+// result `lived` is true if f ended before its context was cancelled.
 func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool) {
 	s.Helper()
 	ctx, kill := context.WithCancel(s.Context())
@@ -68,7 +68,12 @@ func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool)
 
 func newCloudTest(t *testing.T) cloudTest {
 	t.Helper()
-	s := cloudTest{T: t, nova: &notifytest.Nova{}, neutron: &notifytest.Neutron{}, killer: &killer{}}
+	s := cloudTest{
+		T:       t,
+		nova:    &notifytest.Nova{},
+		neutron: &notifytest.Neutron{},
+		killer:  &killer{},
+	}
 	for _, host := range []string{"a", "b", "c"} {
 		s.nova.SetHypervisor(host, "up")
 	}
@@ -100,7 +105,8 @@ func (s cloudTest) remove(c lease.CloudReservation) {
 	}
 }
 
-// pools returns the hosts of each aggregate. In the result of pools, the aggregate of the reservation c has the name "own".
+// pools returns the hosts of each aggregate. In the result of pools, the aggregate of the reservation c has
+// the name "own".
 func (s cloudTest) pools(c lease.CloudReservation) map[string][]string {
 	all := map[string][]string{}
 	for _, a := range s.nova.ComputeState().Aggregates {
@@ -123,7 +129,14 @@ func (s cloudTest) want(c lease.CloudReservation, want map[string][]string) {
 var id = uuid.MustParse("0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e1111")
 
 func hostsClaim(hosts ...string) lease.CloudReservation {
-	c := lease.CloudReservation{Project: "red", Reservation: lease.Reservation{ID: id, Revision: 3, ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost}}}
+	c := lease.CloudReservation{
+		Project: "red",
+		Reservation: lease.Reservation{
+			ID:               id,
+			Revision:         3,
+			ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost},
+		},
+	}
 	for _, h := range hosts {
 		c.ComputeHosts = append(c.ComputeHosts, lease.ReservedHost{Service: h, Slots: 1})
 	}
@@ -148,7 +161,10 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 	s.want(c, map[string][]string{"own": {"a", "b"}, "freepool": {"c"}})
 	for _, a := range s.nova.ComputeState().Aggregates {
 		if a.Name == id.String() && (a.Zone != "blazar_"+id.String() || a.Metadata["blazar:owner"] != "red") {
-			t.Errorf("the reservation's aggregate: got %+v, want the availability zone and the owner of the reservation", a)
+			t.Errorf(
+				"the reservation's aggregate: got %+v, want the availability zone and the owner of the reservation",
+				a,
+			)
 		}
 	}
 	if left := s.nova.ComputeState().Servers; len(left) != 0 {
@@ -199,13 +215,18 @@ func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	}
 }
 
-// In this test, each request of Provision and Deprovision fails twice: once before the stub of Nova or Neutron executes the request, and
-// once after.
+// In this test, each request of Provision and Deprovision fails twice: once before the stub of Nova or
+// Neutron executes the request, and once after.
 func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 	t.Parallel()
 	instances := instancesClaim("a", "b")
 	addresses := addressesClaim("172.24.4.10", "172.24.4.11")
-	for name, c := range map[string]lease.CloudReservation{"hosts": hostsClaim("a", "b"), "instances": instances, "addresses": addresses, "network": networkClaim()} {
+	for name, c := range map[string]lease.CloudReservation{
+		"hosts":     hostsClaim("a", "b"),
+		"instances": instances,
+		"addresses": addresses,
+		"network":   networkClaim(),
+	} {
 		for _, f := range []notifytest.Fault{{Status: 500}, {Status: 503, Applied: true}, {DropConnection: true, Applied: true}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -220,17 +241,39 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 					s.neutron.InjectFaults(f)
 				}
 				s.retry(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
-				if hosts := s.pools(c)["own"]; len(hosts) != len(c.ComputeHosts) || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
-					t.Errorf("apply a reservation with retries: got the hosts %v and the floating IPs %v, want all hosts and floating IPs of the reservation", hosts, s.neutron.FloatingIPs())
+				if hosts := s.pools(c)["own"]; len(hosts) != len(c.ComputeHosts) ||
+					len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
+					t.Errorf(
+						"apply a reservation with retries: got the hosts %v and the floating IPs %v, want all hosts and floating IPs of the reservation",
+						hosts,
+						s.neutron.FloatingIPs(),
+					)
 				}
 				if d := cmp.Diff(networksFor(c), s.neutron.Networks(), cmpopts.IgnoreFields(notifytest.Network{}, "ID"), cmpopts.EquateEmpty()); d != "" {
 					t.Errorf("networks after Provision with retries (-want +got):\n%s", d)
 				}
 				s.retry(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				now := s.nova.ComputeState()
-				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
-				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs())+len(s.neutron.Networks()) > 0 {
-					t.Errorf("objects after Deprovision: got %+v, floating IPs %+v; want none", now, s.neutron.FloatingIPs())
+				now.Aggregates = slices.DeleteFunc(
+					now.Aggregates,
+					func(a notifytest.Aggregate) bool { return a.Name == "freepool" },
+				)
+				if len(
+					now.Aggregates,
+				)+len(
+					now.Flavors,
+				)+len(
+					now.ServerGroups,
+				)+len(
+					s.neutron.FloatingIPs(),
+				)+len(
+					s.neutron.Networks(),
+				) > 0 {
+					t.Errorf(
+						"objects after Deprovision: got %+v, floating IPs %+v; want none",
+						now,
+						s.neutron.FloatingIPs(),
+					)
 				}
 			})
 		}
@@ -251,7 +294,14 @@ func (s cloudTest) retry(f func(context.Context) error) {
 
 func instancesClaim(hosts ...string) lease.CloudReservation {
 	c := hostsClaim(hosts...)
-	c.ReservationDraft = lease.ReservationDraft{Type: lease.VirtualInstance, VCPUs: 2, MemoryMB: 512, DiskGB: 5, Amount: 2, Affinity: lease.AffinityDifferentHosts}
+	c.ReservationDraft = lease.ReservationDraft{
+		Type:     lease.VirtualInstance,
+		VCPUs:    2,
+		MemoryMB: 512,
+		DiskGB:   5,
+		Amount:   2,
+		Affinity: lease.AffinityDifferentHosts,
+	}
 	return c
 }
 
@@ -262,16 +312,45 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	m := s.apply(c)
 	again := s.apply(c)
 	if d := cmp.Diff(m, again); d != "" || m.ServerGroupID == "" {
-		t.Errorf("apply a reservation twice: got %+v first, want a server group and the same IDs twice (-first +second):\n%s", m, d)
+		t.Errorf(
+			"apply a reservation twice: got %+v first, want a server group and the same IDs twice (-first +second):\n%s",
+			m,
+			d,
+		)
 	}
 	now := s.nova.ComputeState()
 	want := notifytest.ComputeState{
-		Aggregates: []notifytest.Aggregate{{ID: int(*m.AggregateID), Name: id.String(), Hosts: []string{"a", "b"},
-			Metadata: map[string]string{"reservation": id.String(), "filter_tenant_id": "red", "blazar:owner": "red", "affinity_id": m.ServerGroupID}}},
-		Flavors: []notifytest.Flavor{{ID: id.String(), Name: "reservation:" + id.String(), VCPUs: 2, RAM: 512, Disk: 5, Access: []string{"red"},
-			Specs: map[string]string{"aggregate_instance_extra_specs:reservation": id.String(), "affinity_id": m.ServerGroupID,
-				"resources:CUSTOM_RESERVATION_0D3C1C1E_7D1B_4D6A_B6F4_2F2F0C5E1111": "1"}}},
-		ServerGroups: []notifytest.ServerGroup{{ID: m.ServerGroupID, Name: "reservation:" + id.String(), Policies: []string{"anti-affinity"}}},
+		Aggregates: []notifytest.Aggregate{
+			{
+				ID:    int(*m.AggregateID),
+				Name:  id.String(),
+				Hosts: []string{"a", "b"},
+				Metadata: map[string]string{
+					"reservation":      id.String(),
+					"filter_tenant_id": "red",
+					"blazar:owner":     "red",
+					"affinity_id":      m.ServerGroupID,
+				},
+			},
+		},
+		Flavors: []notifytest.Flavor{
+			{
+				ID:     id.String(),
+				Name:   "reservation:" + id.String(),
+				VCPUs:  2,
+				RAM:    512,
+				Disk:   5,
+				Access: []string{"red"},
+				Specs: map[string]string{
+					"aggregate_instance_extra_specs:reservation": id.String(),
+					"affinity_id": m.ServerGroupID,
+					"resources:CUSTOM_RESERVATION_0D3C1C1E_7D1B_4D6A_B6F4_2F2F0C5E1111": "1",
+				},
+			},
+		},
+		ServerGroups: []notifytest.ServerGroup{
+			{ID: m.ServerGroupID, Name: "reservation:" + id.String(), Policies: []string{"anti-affinity"}},
+		},
 	}
 	if d := cmp.Diff(want, now); d != "" {
 		t.Error(d)
@@ -289,7 +368,8 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	}
 	s.remove(c)
 	s.remove(c)
-	if now := s.nova.ComputeState(); len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups) != 0 || len(now.Servers) != 1 {
+	if now := s.nova.ComputeState(); len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups) != 0 ||
+		len(now.Servers) != 1 {
 		t.Errorf("objects after the removal: got %+v, want only the server with another flavor", now)
 	}
 }
@@ -297,16 +377,35 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
-	s.nova.AddFlavor(notifytest.Flavor{ID: "7", Name: "m1", VCPUs: 1, RAM: 64, Disk: 3, Ephemeral: 2, Specs: map[string]string{"hw:cpu_policy": "dedicated"}})
+	s.nova.AddFlavor(
+		notifytest.Flavor{
+			ID:        "7",
+			Name:      "m1",
+			VCPUs:     1,
+			RAM:       64,
+			Disk:      3,
+			Ephemeral: 2,
+			Specs:     map[string]string{"hw:cpu_policy": "dedicated"},
+		},
+	)
 	f, err := s.Flavor(t.Context(), "red", "7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(lease.Flavor{ID: "7", Name: "m1", VCPUs: 1, MemoryMB: 64, DiskGB: 3, Ephemeral: 2, ExtraSpecs: map[string]string{"hw:cpu_policy": "dedicated"}}, f); d != "" {
+	if d := cmp.Diff(lease.Flavor{
+		ID:         "7",
+		Name:       "m1",
+		VCPUs:      1,
+		MemoryMB:   64,
+		DiskGB:     3,
+		Ephemeral:  2,
+		ExtraSpecs: map[string]string{"hw:cpu_policy": "dedicated"},
+	}, f); d != "" {
 		t.Error(d)
 	}
 	var fault *lease.Fault
-	if _, err := s.Flavor(t.Context(), "red", "8"); !errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor {
+	if _, err := s.Flavor(t.Context(), "red", "8"); !errors.As(err, &fault) ||
+		fault.Kind != lease.UnknownFlavor {
 		t.Errorf("read an unknown flavor: want a fault of the kind UnknownFlavor, got %v", err)
 	}
 	c := hostsClaim("a")
@@ -316,7 +415,10 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	}
 	made := s.nova.ComputeState().Flavors[1]
 	if made.Disk != 3 || made.Ephemeral != 2 || made.Specs["hw:cpu_policy"] != "dedicated" || made.Public {
-		t.Errorf("the reservation's flavor: got %+v, want a private flavor with the values of the source flavor", made)
+		t.Errorf(
+			"the reservation's flavor: got %+v, want a private flavor with the values of the source flavor",
+			made,
+		)
 	}
 }
 
@@ -324,18 +426,40 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 func TestFlavor_PrivateOneOfAnotherProjectIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
-	s.nova.AddFlavor(notifytest.Flavor{ID: "7", Name: "gpu", VCPUs: 1, RAM: 64, Access: []string{"green", "blue"}, Specs: map[string]string{"pci_passthrough:alias": "a100:1"}})
+	s.nova.AddFlavor(
+		notifytest.Flavor{
+			ID:     "7",
+			Name:   "gpu",
+			VCPUs:  1,
+			RAM:    64,
+			Access: []string{"green", "blue"},
+			Specs:  map[string]string{"pci_passthrough:alias": "a100:1"},
+		},
+	)
 	_, missing := s.Flavor(t.Context(), "red", "8")
 	for project, allowed := range map[string]bool{"blue": true, "red": false, "": true} {
 		f, err := s.Flavor(t.Context(), project, "7")
 		var fault *lease.Fault
 		switch {
 		case allowed && (err != nil || f.Name != "gpu"):
-			t.Errorf("read a private flavor for the project %q, which may use it: got %+v, error %v", project, f, err)
+			t.Errorf(
+				"read a private flavor for the project %q, which may use it: got %+v, error %v",
+				project,
+				f,
+				err,
+			)
 		case !allowed && (!errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor || f.Name != ""):
-			t.Errorf("read a private flavor of other projects: got %+v, error %v; want only a fault of the kind UnknownFlavor", f, err)
+			t.Errorf(
+				"read a private flavor of other projects: got %+v, error %v; want only a fault of the kind UnknownFlavor",
+				f,
+				err,
+			)
 		case !allowed && strings.ReplaceAll(fault.Message, "7", "8") != missing.Error():
-			t.Errorf("read a private flavor of other projects: got the message %q, want the one for a missing flavor, %q", fault.Message, missing)
+			t.Errorf(
+				"read a private flavor of other projects: got the message %q, want the one for a missing flavor, %q",
+				fault.Message,
+				missing,
+			)
 		}
 	}
 }
@@ -359,9 +483,18 @@ func TestBeforeEnd_CreatesSnapshots(t *testing.T) {
 var net, subnet = uuid.New(), uuid.New()
 
 func addressesClaim(ips ...string) lease.CloudReservation {
-	c := lease.CloudReservation{Project: "red", Reservation: lease.Reservation{ID: id, ReservationDraft: lease.ReservationDraft{Type: lease.FloatingIP, Network: net}}}
+	c := lease.CloudReservation{
+		Project: "red",
+		Reservation: lease.Reservation{
+			ID:               id,
+			ReservationDraft: lease.ReservationDraft{Type: lease.FloatingIP, Network: net},
+		},
+	}
 	for _, ip := range ips {
-		c.FloatingIPs = append(c.FloatingIPs, lease.ReservableFloatingIP{Network: net, Subnet: subnet, IP: netip.MustParseAddr(ip)})
+		c.FloatingIPs = append(
+			c.FloatingIPs,
+			lease.ReservableFloatingIP{Network: net, Subnet: subnet, IP: netip.MustParseAddr(ip)},
+		)
 	}
 	return c
 }
@@ -374,14 +507,27 @@ func TestProvision_CreatesAndDeletesFloatingIPs(t *testing.T) {
 	s.apply(c)
 	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.12", Project: "blue"})
 	of := func(ip string) notifytest.FloatingIP {
-		return notifytest.FloatingIP{Network: net.String(), Subnet: subnet.String(), IP: ip, Project: "red", Description: "reservation:" + id.String(),
-			Tags: []string{"blazar", "reservation:" + id.String()}}
+		return notifytest.FloatingIP{
+			Network:     net.String(),
+			Subnet:      subnet.String(),
+			IP:          ip,
+			Project:     "red",
+			Description: "reservation:" + id.String(),
+			Tags:        []string{"blazar", "reservation:" + id.String()},
+		}
 	}
-	want := []notifytest.FloatingIP{of("172.24.4.10"), of("172.24.4.11"), {Network: net.String(), IP: "172.24.4.12", Project: "blue"}}
+	want := []notifytest.FloatingIP{
+		of("172.24.4.10"),
+		of("172.24.4.11"),
+		{Network: net.String(), IP: "172.24.4.12", Project: "blue"},
+	}
 	if d := cmp.Diff(want, s.neutron.FloatingIPs(), cmpopts.IgnoreFields(notifytest.FloatingIP{}, "ID")); d != "" {
 		t.Error(d)
 	}
-	if _, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(err, cloud.ErrInUse) {
+	if _, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(
+		err,
+		cloud.ErrInUse,
+	) {
 		t.Errorf("apply a reservation with the floating IP of another owner: want ErrInUse, got %v", err)
 	}
 	port := "p"
@@ -400,11 +546,17 @@ func TestCloud_RefreshesARejectedToken(t *testing.T) {
 	server := httptest.NewServer(stub)
 	defer server.Close()
 	given := []string{"old", "new"}
-	c, err := cloud.New(cloud.Config{Nova: server.URL, Timeout: time.Hour, RefreshToken: func(context.Context, string) (string, error) {
-		token := given[0]
-		given = given[min(1, len(given)-1):]
-		return token, nil
-	}})
+	c, err := cloud.New(
+		cloud.Config{
+			Nova:    server.URL,
+			Timeout: time.Hour,
+			RefreshToken: func(context.Context, string) (string, error) {
+				token := given[0]
+				given = given[min(1, len(given)-1):]
+				return token, nil
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,8 +571,13 @@ func TestCloud_WithoutEndpointsDoesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.Provision(t.Context(), hostsClaim("a")); err != nil || m.Revision != 3 || c.Supports(lease.PhysicalHost) {
-		t.Errorf("Provision without a Nova URL: got %+v, error %v; want only the revision, and reservations of hosts unsupported", m, err)
+	if m, err := c.Provision(t.Context(), hostsClaim("a")); err != nil || m.Revision != 3 ||
+		c.Supports(lease.PhysicalHost) {
+		t.Errorf(
+			"Provision without a Nova URL: got %+v, error %v; want only the revision, and reservations of hosts unsupported",
+			m,
+			err,
+		)
 	}
 	for _, address := range []string{"nova", "ftp://nova", "http://u:p@nova", "http://nova?x"} {
 		if _, err := cloud.New(cloud.Config{Nova: address}); err == nil {

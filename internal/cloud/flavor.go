@@ -16,9 +16,10 @@ import (
 	"berth/internal/safeurl"
 )
 
-// instances applies reservations of the types virtual:instance and flavor:instance. Each reservation of instances gets a flavor that only
-// the project of the reservation may use. The reservation's flavor requires a resource class of its own, and only the hosts in the
-// reservation's aggregate have inventory of this class.
+// instances applies reservations of the types virtual:instance and flavor:instance. Each reservation of
+// instances gets a flavor that only the project of the reservation may use. The reservation's flavor requires
+// a resource class of its own, and only the hosts in the reservation's aggregate have inventory of this
+// class.
 type instances struct{ nova }
 
 func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -49,7 +50,10 @@ func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 		}
 	}
 	for _, host := range own.Hosts {
-		wanted := slices.ContainsFunc(c.ComputeHosts, func(s lease.ReservedHost) bool { return s.Service == host })
+		wanted := slices.ContainsFunc(
+			c.ComputeHosts,
+			func(s lease.ReservedHost) bool { return s.Service == host },
+		)
 		if wanted {
 			continue
 		}
@@ -60,8 +64,8 @@ func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 	return mark, i.createFlavor(ctx, c, mark.ServerGroupID)
 }
 
-// ensureServerGroup returns the ID of the server group with the reservation's affinity policy, and creates the server group if it does not
-// exist.
+// ensureServerGroup returns the ID of the server group with the reservation's affinity policy, and creates
+// the server group if it does not exist.
 func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservation) (string, error) {
 	all, err := i.serverGroups(ctx, c)
 	if err != nil || len(all) > 0 {
@@ -78,9 +82,12 @@ func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservati
 	return g.ID, nil
 }
 
-// serverGroups lists the server groups of a reservation. A reservation has two server groups if Nova's answer to the first creation was
-// lost and the creation was repeated.
-func (i instances) serverGroups(ctx context.Context, c lease.CloudReservation) ([]servergroups.ServerGroup, error) {
+// serverGroups lists the server groups of a reservation. A reservation has two server groups if Nova's answer
+// to the first creation was lost and the creation was repeated.
+func (i instances) serverGroups(
+	ctx context.Context,
+	c lease.CloudReservation,
+) ([]servergroups.ServerGroup, error) {
 	pages, err := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)
@@ -89,17 +96,24 @@ func (i instances) serverGroups(ctx context.Context, c lease.CloudReservation) (
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)
 	}
-	return slices.DeleteFunc(all, func(g servergroups.ServerGroup) bool { return g.Name != reservationName(c) }), nil
+	return slices.DeleteFunc(
+		all,
+		func(g servergroups.ServerGroup) bool { return g.Name != reservationName(c) },
+	), nil
 }
 
 // reservationName is the name of a reservation's flavor and server group.
 func reservationName(c lease.CloudReservation) string { return "reservation:" + c.ID.String() }
 
-// createFlavor creates the reservation's flavor and gives the reservation's project access to the flavor. createFlavor is the last step of
-// instances.apply.
+// createFlavor creates the reservation's flavor and gives the reservation's project access to the flavor.
+// createFlavor is the last step of instances.apply.
 func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, group string) error {
 	id := c.ID.String()
-	size, specs := lease.Flavor{VCPUs: c.VCPUs, MemoryMB: c.MemoryMB, DiskGB: c.DiskGB}, flavors.ExtraSpecsOpts{}
+	size, specs := lease.Flavor{
+		VCPUs:    c.VCPUs,
+		MemoryMB: c.MemoryMB,
+		DiskGB:   c.DiskGB,
+	}, flavors.ExtraSpecsOpts{}
 	if c.Flavor != nil {
 		size = *c.Flavor
 		maps.Copy(specs, c.Flavor.ExtraSpecs)
@@ -110,25 +124,37 @@ func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, g
 		specs["affinity_id"] = group
 	}
 	disk, ephemeral, public := int(size.DiskGB), int(size.Ephemeral), false
-	_, err := flavors.Create(ctx, i.client, flavors.CreateOpts{ID: id, Name: reservationName(c), VCPUs: int(size.VCPUs), RAM: int(size.MemoryMB),
-		Disk: &disk, Ephemeral: &ephemeral, IsPublic: &public}).Extract()
+	_, err := flavors.Create(ctx, i.client, flavors.CreateOpts{
+		ID:        id,
+		Name:      reservationName(c),
+		VCPUs:     int(size.VCPUs),
+		RAM:       int(size.MemoryMB),
+		Disk:      &disk,
+		Ephemeral: &ephemeral,
+		IsPublic:  &public,
+	}).
+		Extract()
 	if ignoreConflict(err) != nil {
 		return fmt.Errorf("create flavor %s: %w", id, err)
 	}
 	if _, err := flavors.CreateExtraSpecs(ctx, i.client, id, specs).Extract(); err != nil {
 		return fmt.Errorf("set the extra specs of flavor %s: %w", id, err)
 	}
-	if _, err := flavors.AddAccess(ctx, i.client, id, flavors.AddAccessOpts{Tenant: c.Project}).Extract(); ignoreConflict(err) != nil {
+	if _, err := flavors.AddAccess(ctx, i.client, id, flavors.AddAccessOpts{Tenant: c.Project}).Extract(); ignoreConflict(
+		err,
+	) != nil {
 		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
 	return nil
 }
 
-// remove first ends the project's access to the flavor, so that the project cannot create new servers while remove deletes the existing
-// ones.
+// remove first ends the project's access to the flavor, so that the project cannot create new servers while
+// remove deletes the existing ones.
 func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 	id := c.ID.String()
-	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); ignoreNotFound(err) != nil {
+	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); ignoreNotFound(
+		err,
+	) != nil {
 		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
 	if err := i.deleteServers(ctx, servers.ListOpts{Flavor: id}, "flavor "+id); err != nil {
@@ -161,12 +187,17 @@ func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 
 func (instances) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
-// Flavor reads the flavor with the given ID from Nova, for a project that wants to use it; the empty project may use every flavor. Flavor
-// returns a *lease.Fault if Nova has no flavor with this ID. Because Nova shows berth the private flavors of all projects, Flavor returns
-// the same fault for a private flavor to which the project has no access.
+// Flavor reads the flavor with the given ID from Nova, for a project that wants to use it; the empty project
+// may use every flavor. Flavor returns a *lease.Fault if Nova has no flavor with this ID. Because Nova shows
+// berth the private flavors of all projects, Flavor returns the same fault for a private flavor to which the
+// project has no access.
 func (c *Cloud) Flavor(ctx context.Context, project, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
-		return lease.Flavor{}, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)
+		return lease.Flavor{}, lease.Faultf(
+			lease.UnsupportedType,
+			"The resource type %s is not supported without Nova.",
+			lease.FlavorInstance,
+		)
 	}
 	f, err := answered(flavors.Get(ctx, c.nova, safeurl.Segment(id)).Extract())
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
@@ -184,8 +215,15 @@ func (c *Cloud) Flavor(ctx context.Context, project, id string) (lease.Flavor, e
 	if err != nil {
 		return lease.Flavor{}, fmt.Errorf("read the extra specs of flavor %s: %w", id, err)
 	}
-	return lease.Flavor{ID: f.ID, Name: f.Name, VCPUs: int64(f.VCPUs), MemoryMB: int64(f.RAM), DiskGB: int64(f.Disk),
-		Ephemeral: int64(f.Ephemeral), ExtraSpecs: specs}, nil
+	return lease.Flavor{
+		ID:         f.ID,
+		Name:       f.Name,
+		VCPUs:      int64(f.VCPUs),
+		MemoryMB:   int64(f.RAM),
+		DiskGB:     int64(f.Disk),
+		Ephemeral:  int64(f.Ephemeral),
+		ExtraSpecs: specs,
+	}, nil
 }
 
 // checkFlavorAccess returns the fault for an unknown flavor if a private flavor is not for the project.

@@ -13,8 +13,8 @@ import (
 	"berth/internal/safeurl"
 )
 
-// addresses applies reservations of the type virtual:floatingip. addresses creates floating IPs for the reservation's project; a tag of
-// each floating IP names the reservation.
+// addresses applies reservations of the type virtual:floatingip. addresses creates floating IPs for the
+// reservation's project; a tag of each floating IP names the reservation.
 type addresses struct{ client *gophercloud.ServiceClient }
 
 func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
@@ -26,10 +26,13 @@ func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.C
 	return lease.CloudIDs{}, a.deleteAllBut(ctx, c, c.FloatingIPs)
 }
 
-// create creates one floating IP. The request that creates the floating IP contains a description that names the reservation; a second
-// request sets the tags of the floating IP.
+// create creates one floating IP. The request that creates the floating IP contains a description that names
+// the reservation; a second request sets the tags of the floating IP.
 func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease.ReservableFloatingIP) error {
-	found, err := a.listFloatingIPs(ctx, floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()})
+	found, err := a.listFloatingIPs(
+		ctx,
+		floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()},
+	)
 	if err != nil {
 		return err
 	}
@@ -40,15 +43,21 @@ func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease
 	if len(found) > 0 {
 		id = found[0].ID
 	} else {
-		made, err := answered(floatingips.Create(ctx, a.client, floatingips.CreateOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String(),
-			SubnetID: f.Subnet.String(), ProjectID: c.Project, Description: reservationName(c)}).Extract())
+		made, err := answered(floatingips.Create(ctx, a.client, floatingips.CreateOpts{
+			FloatingNetworkID: f.Network.String(),
+			FloatingIP:        f.IP.String(),
+			SubnetID:          f.Subnet.String(),
+			ProjectID:         c.Project,
+			Description:       reservationName(c),
+		}).Extract())
 		if err != nil {
 			return fmt.Errorf("create floating IP %s: %w", f.IP, err)
 		}
 		id = made.ID
 	}
 	tags := []string{"blazar", reservationName(c)}
-	if len(found) > 0 && !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(found[0].Tags, tag) }) {
+	if len(found) > 0 &&
+		!slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(found[0].Tags, tag) }) {
 		return nil
 	}
 	if _, err := attributestags.ReplaceAll(ctx, a.client, "floatingips", safeurl.Segment(id), attributestags.ReplaceAllOpts{Tags: tags}).Extract(); err != nil {
@@ -63,7 +72,11 @@ func belongsTo(f floatingips.FloatingIP, c lease.CloudReservation) bool {
 }
 
 // deleteAllBut deletes the reservation's floating IPs, except the floating IPs in `keep`.
-func (a addresses) deleteAllBut(ctx context.Context, c lease.CloudReservation, keep []lease.ReservableFloatingIP) error {
+func (a addresses) deleteAllBut(
+	ctx context.Context,
+	c lease.CloudReservation,
+	keep []lease.ReservableFloatingIP,
+) error {
 	all, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Tags: reservationName(c)})
 	if err != nil {
 		return err
@@ -73,11 +86,16 @@ func (a addresses) deleteAllBut(ctx context.Context, c lease.CloudReservation, k
 		return err
 	}
 	for _, f := range append(all, more...) {
-		if slices.ContainsFunc(keep, func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP }) {
+		if slices.ContainsFunc(
+			keep,
+			func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP },
+		) {
 			continue
 		}
 		if f.PortID != "" {
-			if _, err := floatingips.Update(ctx, a.client, safeurl.Segment(f.ID), floatingips.UpdateOpts{PortID: new(string)}).Extract(); ignoreNotFound(err) != nil {
+			if _, err := floatingips.Update(ctx, a.client, safeurl.Segment(f.ID), floatingips.UpdateOpts{PortID: new(string)}).Extract(); ignoreNotFound(
+				err,
+			) != nil {
 				return fmt.Errorf("detach floating IP %s: %w", f.FloatingIP, err)
 			}
 		}
@@ -94,7 +112,10 @@ func (a addresses) remove(ctx context.Context, c lease.CloudReservation) error {
 
 func (addresses) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
-func (a addresses) listFloatingIPs(ctx context.Context, filter floatingips.ListOpts) ([]floatingips.FloatingIP, error) {
+func (a addresses) listFloatingIPs(
+	ctx context.Context,
+	filter floatingips.ListOpts,
+) ([]floatingips.FloatingIP, error) {
 	pages, err := floatingips.List(a.client, filter).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)

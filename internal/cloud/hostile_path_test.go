@@ -21,20 +21,37 @@ import (
 	"berth/internal/lease"
 )
 
-// hostileValues are values that would lead a request to another path, if a client put them into a path as they are.
-var hostileValues = []string{"../servers/detail?all_tenants=1", "../../../identity/v3/users", "..", ".", "a/../../b", "a?b=c", "a#b", "a%2F..%2Fb",
-	`..\..\b`, "a\r\nX-Auth-Token: b", "a;b", "é", "a b", "%2e%2e"}
+// hostileValues are values that would lead a request to another path, if a client put them into a path as
+// they are.
+var hostileValues = []string{
+	"../servers/detail?all_tenants=1",
+	"../../../identity/v3/users",
+	"..",
+	".",
+	"a/../../b",
+	"a?b=c",
+	"a#b",
+	"a%2F..%2Fb",
+	`..\..\b`,
+	"a\r\nX-Auth-Token: b",
+	"a;b",
+	"é",
+	"a b",
+	"%2e%2e",
+}
 
-// echoServices is a transport that answers as Nova and Neutron would. The answers contain `value` as each ID that the client uses in
-// paths. echoServices records the path and the query of each request.
+// echoServices is a transport that answers as Nova and Neutron would. The answers contain `value` as each ID
+// that the client uses in paths. echoServices records the path and the query of each request.
 type echoServices struct {
-	value    string
-	answers  map[string]string // JSON members of the answers, by the collection in the path; nil: each answer is {}
+	value string
+	// JSON members of the answers, by the collection in the path; nil: each answer is {}
+	answers  map[string]string
 	mu       sync.Mutex
 	requests []string
 }
 
-// collectionAnswers contains the JSON members of the answer for each collection: first of the list, then of one object.
+// collectionAnswers contains the JSON members of the answer for each collection: first of the list, then of
+// one object.
 var collectionAnswers = map[string]string{
 	"os-aggregates": `"aggregates":[{"id":7,"name":"RESERVATION","hosts":["cmp"],"metadata":{"blazar:owner":"red"}},{"id":8,"name":"freepool","hosts":[]}]
 		"aggregate":{"id":7,"name":"freepool","hosts":[],"metadata":{}}`,
@@ -67,7 +84,9 @@ func (e *echoServices) RoundTrip(r *http.Request) (*http.Response, error) {
 		members = `"servers":[]` // otherwise the servers of the flavor would never be deleted
 	}
 	value, _ := json.Marshal(e.value)
-	answer := "{" + strings.NewReplacer("VALUE", string(value), "RESERVATION", echoReservation).Replace(members) + "}"
+	answer := "{" + strings.NewReplacer("VALUE", string(value), "RESERVATION", echoReservation).
+		Replace(members) +
+		"}"
 	status := http.StatusOK
 	switch {
 	case r.Method == http.MethodPost && collection == "floatingips":
@@ -79,17 +98,23 @@ func (e *echoServices) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.Method == http.MethodDelete && collection != "os-aggregates":
 		status = http.StatusNoContent
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(answer))}, nil
+	return &http.Response{
+		StatusCode: status,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Request:    r,
+		Body:       io.NopCloser(strings.NewReader(answer)),
+	}, nil
 }
 
 const echoReservation = "0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222"
 
 // outgoingPaths are all forms of paths and queries that package cloud sends.
-var outgoingPaths = regexp.MustCompile(`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT(/action)?|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
-	`os-aggregates(/\d+(/action)?)?|os-server-groups(\?all_projects=true)?|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
-	`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|` +
-	`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT/remove_router_interface))$`)
+var outgoingPaths = regexp.MustCompile(
+	`^/(compute/v2\.1/(servers/detail\?[a-z_]+=[^?#/]*|servers/SEGMENT(/action)?|flavors|flavors/SEGMENT(/os-extra_specs|/os-flavor-access|/action)?|` +
+		`os-aggregates(/\d+(/action)?)?|os-server-groups(\?all_projects=true)?|os-server-groups/SEGMENT|os-hypervisors/detail|os-availability-zone/detail)` +
+		`|network/v2\.0/((networks|ports|subnets|floatingips)(\?[^/?#]*)?|(networks|floatingips)/SEGMENT/tags|` +
+		`(networks|ports|subnets|floatingips)/SEGMENT|routers/SEGMENT/remove_router_interface))$`,
+)
 
 // withSegments replaces each escaped occurrence of the value in a request by the word SEGMENT.
 func withSegments(request, value string) string {
@@ -99,17 +124,29 @@ func withSegments(request, value string) string {
 	return request
 }
 
-// callAll calls each method of Cloud with the value as flavor ID and as the ID of every object that Nova and Neutron name.
+// callAll calls each method of Cloud with the value as flavor ID and as the ID of every object that Nova and
+// Neutron name.
 func callAll(ctx context.Context, c *cloud.Cloud, value string) error {
 	_, err := c.Flavor(ctx, "red", value)
 	all := []error{err, c.AddToFreepool(ctx, "cmp"), c.RemoveFromFreepool(ctx, "cmp")}
 	_, err = c.Hypervisors(ctx)
 	all = append(all, err)
 	for _, typ := range c.ResourceTypes() {
-		claim := lease.CloudReservation{Project: "red", Reservation: lease.Reservation{ID: uuid.MustParse(echoReservation), NetworkID: value,
-			ReservationDraft: lease.ReservationDraft{Type: typ, Affinity: lease.AffinitySameHost, NetworkName: value, BeforeEnd: "snapshot",
-				Flavor: &lease.Flavor{ID: value}}}, ComputeHosts: []lease.ReservedHost{{Service: value}, {Service: "cmp"}},
-			FloatingIPs: []lease.ReservableFloatingIP{{IP: netip.MustParseAddr("172.24.4.10")}}}
+		claim := lease.CloudReservation{
+			Project: "red",
+			Reservation: lease.Reservation{ID: uuid.MustParse(echoReservation), NetworkID: value,
+				ReservationDraft: lease.ReservationDraft{
+					Type:        typ,
+					Affinity:    lease.AffinitySameHost,
+					NetworkName: value,
+					BeforeEnd:   "snapshot",
+					Flavor: &lease.Flavor{
+						ID: value,
+					},
+				}},
+			ComputeHosts: []lease.ReservedHost{{Service: value}, {Service: "cmp"}},
+			FloatingIPs:  []lease.ReservableFloatingIP{{IP: netip.MustParseAddr("172.24.4.10")}},
+		}
 		_, err := c.Provision(ctx, claim)
 		all = append(all, err, c.BeforeEnd(ctx, claim), c.Deprovision(ctx, claim))
 	}
@@ -120,8 +157,10 @@ func callAll(ctx context.Context, c *cloud.Cloud, value string) error {
 func newEchoCloud(t *testing.T, value string, answers map[string]string) (*cloud.Cloud, *echoServices) {
 	t.Helper()
 	echo := &echoServices{value: value, answers: answers}
-	c, err := cloud.New(cloud.Config{Nova: "http://cloud.test/compute/v2.1", Neutron: "http://cloud.test/network",
-		Wrap: func(http.RoundTripper) http.RoundTripper { return echo }})
+	c, err := cloud.New(
+		cloud.Config{Nova: "http://cloud.test/compute/v2.1", Neutron: "http://cloud.test/network",
+			Wrap: func(http.RoundTripper) http.RoundTripper { return echo }},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +178,11 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 			for _, uri := range echo.requests {
 				form := withSegments(uri, value)
 				if forms[form] = true; !outgoingPaths.MatchString(form) {
-					t.Errorf("request with the ID %q: got %s, want a path below its collection and no other query", value, uri)
+					t.Errorf(
+						"request with the ID %q: got %s, want a path below its collection and no other query",
+						value,
+						uri,
+					)
 				}
 			}
 			if value != "harmless" {
@@ -148,8 +191,16 @@ func TestRequests_HostileIDsStayBelowTheirCollection(t *testing.T) {
 			for _, end := range []string{"servers/SEGMENT", "servers/SEGMENT/action", "flavors/SEGMENT", "flavors/SEGMENT/os-extra_specs", "flavors/SEGMENT/os-flavor-access",
 				"flavors/SEGMENT/action", "os-server-groups/SEGMENT", "networks/SEGMENT", "networks/SEGMENT/tags", "ports/SEGMENT",
 				"subnets/SEGMENT", "routers/SEGMENT/remove_router_interface", "floatingips/SEGMENT", "floatingips/SEGMENT/tags"} {
-				if !slices.ContainsFunc(slices.Collect(maps.Keys(forms)), func(form string) bool { return strings.HasSuffix(form, "/"+end) }) {
-					t.Errorf("requests with the ID %q: none is for %s, want each form of a path; error %v", value, end, err)
+				if !slices.ContainsFunc(
+					slices.Collect(maps.Keys(forms)),
+					func(form string) bool { return strings.HasSuffix(form, "/"+end) },
+				) {
+					t.Errorf(
+						"requests with the ID %q: none is for %s, want each form of a path; error %v",
+						value,
+						end,
+						err,
+					)
 				}
 			}
 		})

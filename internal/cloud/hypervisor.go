@@ -13,8 +13,8 @@ import (
 	"berth/internal/lease"
 )
 
-// hypervisor holds the attributes of a hypervisor that berth reads. The type of the ID and of the CPU information depends on Nova's
-// microversion.
+// hypervisor holds the attributes of a hypervisor that berth reads. The type of the ID and of the CPU
+// information depends on Nova's microversion.
 type hypervisor struct {
 	ID       json.RawMessage `json:"id"`
 	Hostname string          `json:"hypervisor_hostname"`
@@ -28,8 +28,9 @@ type hypervisor struct {
 	} `json:"service"`
 }
 
-// Hypervisors lists Nova's hypervisors with the compute services that serve them. Hypervisors omits the availability zones that exist only
-// for a reservation. If Nova is not used, Hypervisors returns no hypervisors.
+// Hypervisors lists Nova's hypervisors with the compute services that serve them. Hypervisors omits the
+// availability zones that exist only for a reservation. If Nova is not used, Hypervisors returns no
+// hypervisors.
 func (c *Cloud) Hypervisors(ctx context.Context) ([]lease.Hypervisor, error) {
 	if c == nil || c.nova == nil {
 		return nil, nil
@@ -44,8 +45,18 @@ func (c *Cloud) Hypervisors(ctx context.Context) ([]lease.Hypervisor, error) {
 	}
 	all := make([]lease.Hypervisor, len(list.Hypervisors))
 	for i, h := range list.Hypervisors {
-		all[i] = lease.Hypervisor{ID: plainText(h.ID), Hostname: h.Hostname, Service: h.Service.Host, Type: h.Type, Version: h.Version,
-			CPUInfo: plainText(h.CPUInfo), AvailabilityZone: zones[h.Service.Host], Up: h.State == "up" && h.Status == "enabled"}
+		all[i] = lease.Hypervisor{
+			ID:       plainText(h.ID),
+			Hostname: h.Hostname,
+			Service:  h.Service.Host,
+			Type:     h.Type,
+			Version:  h.Version,
+			CPUInfo: plainText(
+				h.CPUInfo,
+			),
+			AvailabilityZone: zones[h.Service.Host],
+			Up:               h.State == "up" && h.Status == "enabled",
+		}
 	}
 	return all, nil
 }
@@ -60,13 +71,15 @@ func (c *Cloud) availabilityZones(ctx context.Context) (map[string]string, error
 		} `json:"availabilityZoneInfo"`
 	}
 	_, err := c.nova.Get(ctx, c.nova.ServiceURL("os-availability-zone", "detail"), &list, nil)
-	if gophercloud.ResponseCodeIs(err, http.StatusForbidden) || gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+	if gophercloud.ResponseCodeIs(err, http.StatusForbidden) ||
+		gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil, nil
 	}
 	zones := map[string]string{}
 	for _, zone := range list.Zones {
 		for host, services := range zone.Hosts {
-			if _, computes := services["nova-compute"]; computes && !strings.HasPrefix(zone.Name, lease.ReservationZonePrefix) {
+			if _, computes := services["nova-compute"]; computes &&
+				!strings.HasPrefix(zone.Name, lease.ReservationZonePrefix) {
 				zones[host] = zone.Name
 			}
 		}

@@ -19,18 +19,62 @@ func TestHypervisors_WithTheirComputeServices(t *testing.T) {
 	s := newCloudTest(t)
 	s.nova.PutHypervisor(notifytest.Hypervisor{Hostname: "a", Zone: "east", State: "disabled"})
 	s.nova.PutHypervisor(notifytest.Hypervisor{Hostname: "b", State: "down"})
-	s.nova.PutHypervisor(notifytest.Hypervisor{Hostname: "c.example.org", Service: "c", Version: 8002000, CPUInfo: `{"arch": "x86_64"}`})
+	s.nova.PutHypervisor(
+		notifytest.Hypervisor{
+			Hostname: "c.example.org",
+			Service:  "c",
+			Version:  8002000,
+			CPUInfo:  `{"arch": "x86_64"}`,
+		},
+	)
 	s.nova.PutHypervisor(notifytest.Hypervisor{Hostname: "node-7", Service: "ironic", Type: "ironic"})
 	want := []lease.Hypervisor{
-		{ID: "1", Hostname: "a", Service: "a", Type: "QEMU", AvailabilityZone: "east"},
-		{ID: "2", Hostname: "b", Service: "b", Type: "QEMU", AvailabilityZone: "nova"},
-		{ID: "3", Hostname: "c", Service: "c", Type: "QEMU", AvailabilityZone: "nova", Up: true},
-		{ID: "4", Hostname: "c.example.org", Service: "c", Type: "QEMU", Version: 8002000, CPUInfo: `{"arch": "x86_64"}`, AvailabilityZone: "nova", Up: true},
-		{ID: "5", Hostname: "node-7", Service: "ironic", Type: "ironic", AvailabilityZone: "nova", Up: true},
+		{
+			ID:               "1",
+			Hostname:         "a",
+			Service:          "a",
+			Type:             "QEMU",
+			AvailabilityZone: "east",
+		},
+		{
+			ID:               "2",
+			Hostname:         "b",
+			Service:          "b",
+			Type:             "QEMU",
+			AvailabilityZone: "nova",
+		},
+		{
+			ID:               "3",
+			Hostname:         "c",
+			Service:          "c",
+			Type:             "QEMU",
+			AvailabilityZone: "nova",
+			Up:               true,
+		},
+		{
+			ID:               "4",
+			Hostname:         "c.example.org",
+			Service:          "c",
+			Type:             "QEMU",
+			Version:          8002000,
+			CPUInfo:          `{"arch": "x86_64"}`,
+			AvailabilityZone: "nova",
+			Up:               true,
+		},
+		{
+			ID:               "5",
+			Hostname:         "node-7",
+			Service:          "ironic",
+			Type:             "ironic",
+			AvailabilityZone: "nova",
+			Up:               true,
+		},
 	}
 	s.expectHypervisors(want)
 
-	s.apply(hostsClaim("a")) // Hypervisors must not return the availability zone of the reservation as the zone of the host
+	s.apply(
+		hostsClaim("a"),
+	) // Hypervisors must not return the availability zone of the reservation as the zone of the host
 	want[0].AvailabilityZone = ""
 	s.expectHypervisors(want)
 }
@@ -66,12 +110,21 @@ func TestHypervisors_OfAnyMicroversion(t *testing.T) {
 		t.Fatal(err)
 	}
 	cloudTest{T: t, Cloud: c}.expectHypervisors([]lease.Hypervisor{
-		{ID: "b1e43b5f-eec1-44e0-9f10-7b4945c0226d", Hostname: "a", Service: "a", CPUInfo: `{"arch":"arm"}`, Up: true},
+		{
+			ID:       "b1e43b5f-eec1-44e0-9f10-7b4945c0226d",
+			Hostname: "a",
+			Service:  "a",
+			CPUInfo:  `{"arch":"arm"}`,
+			Up:       true,
+		},
 		{ID: "2", Hostname: "b", Service: "b"},
 	})
 	zones = http.StatusInternalServerError
 	if all, err := c.Hypervisors(t.Context()); err == nil {
-		t.Errorf("list hypervisors while Nova cannot list the availability zones: got %+v, want an error", all)
+		t.Errorf(
+			"list hypervisors while Nova cannot list the availability zones: got %+v, want an error",
+			all,
+		)
 	}
 }
 

@@ -20,11 +20,12 @@ import (
 	"berth/internal/safeurl"
 )
 
-// networkSegments applies reservations of the type network. networkSegments creates one network on the reserved segment for the
-// reservation's project; a tag of the network names the reservation.
+// networkSegments applies reservations of the type network. networkSegments creates one network on the
+// reserved segment for the reservation's project; a tag of the network names the reservation.
 type networkSegments struct{ client *gophercloud.ServiceClient }
 
-// networkDraft is a network with the attributes of its segment, which the gophercloud type of a new network does not have.
+// networkDraft is a network with the attributes of its segment, which the gophercloud type of a new network
+// does not have.
 type networkDraft struct {
 	Name            string `json:"name"`
 	Description     string `json:"description"`
@@ -39,10 +40,11 @@ func (d networkDraft) ToNetworkCreateMap() (map[string]any, error) {
 	return gophercloud.BuildRequestBody(d, "network")
 }
 
-// apply makes three requests: the first creates the network with a name that contains the reservation's ID, the second sets the network's
-// tags, and the third sets the name that the reservation requests. If a request fails, the next attempt therefore finds the network by
-// its first name or by its tag. The first request already contains the description, because mechanism drivers of Neutron read the
-// description when the network is created.
+// apply makes three requests: the first creates the network with a name that contains the reservation's ID,
+// the second sets the network's tags, and the third sets the name that the reservation requests. If a request
+// fails, the next attempt therefore finds the network by its first name or by its tag. The first request
+// already contains the description, because mechanism drivers of Neutron read the description when the
+// network is created.
 func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
 	n, err := s.findOrCreate(ctx, c)
 	if err != nil {
@@ -62,7 +64,10 @@ func (s networkSegments) apply(ctx context.Context, c lease.CloudReservation) (l
 	return lease.CloudIDs{NetworkID: n.ID}, nil
 }
 
-func (s networkSegments) findOrCreate(ctx context.Context, c lease.CloudReservation) (networks.Network, error) {
+func (s networkSegments) findOrCreate(
+	ctx context.Context,
+	c lease.CloudReservation,
+) (networks.Network, error) {
 	found, err := s.networksOf(ctx, c)
 	if err != nil {
 		return networks.Network{}, err
@@ -70,10 +75,24 @@ func (s networkSegments) findOrCreate(ctx context.Context, c lease.CloudReservat
 	if len(found) > 0 {
 		return found[0].Network, nil
 	}
-	made, err := answered(networks.Create(ctx, s.client, networkDraft{Name: reservationName(c), Description: c.NetworkDescription, Project: c.Project,
-		Type: c.Segment.NetworkType, PhysicalNetwork: c.Segment.PhysicalNetwork, Segment: c.Segment.ID}).Extract())
+	made, err := answered(
+		networks.Create(ctx, s.client, networkDraft{
+			Name:            reservationName(c),
+			Description:     c.NetworkDescription,
+			Project:         c.Project,
+			Type:            c.Segment.NetworkType,
+			PhysicalNetwork: c.Segment.PhysicalNetwork,
+			Segment:         c.Segment.ID,
+		}).
+			Extract(),
+	)
 	if err != nil {
-		return networks.Network{}, fmt.Errorf("create network %s on segment %s: %w", c.NetworkName, c.Segment, err)
+		return networks.Network{}, fmt.Errorf(
+			"create network %s on segment %s: %w",
+			c.NetworkName,
+			c.Segment,
+			err,
+		)
 	}
 	return *made, nil
 }
@@ -86,15 +105,19 @@ type foundNetwork struct {
 
 // isOn reports whether the network is on a segment.
 func (n foundNetwork) isOn(s lease.Segment) bool {
-	return n.NetworkType == s.NetworkType && n.PhysicalNetwork == s.PhysicalNetwork && n.SegmentationID == strconv.Itoa(s.ID)
+	return n.NetworkType == s.NetworkType && n.PhysicalNetwork == s.PhysicalNetwork &&
+		n.SegmentationID == strconv.Itoa(s.ID)
 }
 
-// networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has stored comes first. Another
-// network belongs to the reservation only if it is in the reservation's project and on the reserved segment, because every user can give a
-// network the reservation's name and tag. After the end of the reservation, networksOf does not compare the segment, because it is not
-// known any more.
+// networksOf returns the networks of a reservation: usually none or one. The network whose ID berth has
+// stored comes first. Another network belongs to the reservation only if it is in the reservation's project
+// and on the reserved segment, because every user can give a network the reservation's name and tag. After
+// the end of the reservation, networksOf does not compare the segment, because it is not known any more.
 func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservation) ([]foundNetwork, error) {
-	filters := []networks.ListOpts{{Tags: reservationName(c), ProjectID: c.Project}, {Name: reservationName(c), ProjectID: c.Project}}
+	filters := []networks.ListOpts{
+		{Tags: reservationName(c), ProjectID: c.Project},
+		{Name: reservationName(c), ProjectID: c.Project},
+	}
 	if c.NetworkID != "" {
 		filters = append([]networks.ListOpts{{ID: c.NetworkID}}, filters...)
 	}
@@ -118,8 +141,9 @@ func (s networkSegments) networksOf(ctx context.Context, c lease.CloudReservatio
 	return all, nil
 }
 
-// remove deletes the network of a reservation with its router interfaces, ports and subnets. While a server has a port on the network,
-// remove deletes nothing and returns ErrServersRemain, because the server may belong to another reservation or to none.
+// remove deletes the network of a reservation with its router interfaces, ports and subnets. While a server
+// has a port on the network, remove deletes nothing and returns ErrServersRemain, because the server may
+// belong to another reservation or to none.
 func (s networkSegments) remove(ctx context.Context, c lease.CloudReservation) error {
 	all, err := s.networksOf(ctx, c)
 	if err != nil {
@@ -151,12 +175,21 @@ func (s networkSegments) deletePorts(ctx context.Context, network string) error 
 	}
 	for _, p := range all {
 		if strings.HasPrefix(p.DeviceOwner, "compute:") || strings.HasPrefix(p.DeviceOwner, "baremetal:") {
-			return fmt.Errorf("%w: server %s has port %s on network %s", ErrServersRemain, p.DeviceID, p.ID, network)
+			return fmt.Errorf(
+				"%w: server %s has port %s on network %s",
+				ErrServersRemain,
+				p.DeviceID,
+				p.ID,
+				network,
+			)
 		}
 	}
 	// Neutron refuses to remove a router interface while floating IPs of other ports of the network need it.
 	slices.SortStableFunc(all, func(a, b ports.Port) int {
-		return cmp.Compare(slices.Index(routerInterfaces, a.DeviceOwner), slices.Index(routerInterfaces, b.DeviceOwner))
+		return cmp.Compare(
+			slices.Index(routerInterfaces, a.DeviceOwner),
+			slices.Index(routerInterfaces, b.DeviceOwner),
+		)
 	})
 	for _, p := range all {
 		if err := s.deletePort(ctx, p); err != nil {
@@ -167,12 +200,17 @@ func (s networkSegments) deletePorts(ctx context.Context, network string) error 
 }
 
 // routerInterfaces are the owners of the ports that connect a subnet to a router.
-var routerInterfaces = []string{"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface"}
+var routerInterfaces = []string{
+	"network:router_interface",
+	"network:router_interface_distributed",
+	"network:ha_router_replicated_interface",
+}
 
 func (s networkSegments) deletePort(ctx context.Context, p ports.Port) error {
 	switch {
 	case slices.Contains(routerInterfaces, p.DeviceOwner):
-		_, err := routers.RemoveInterface(ctx, s.client, safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}).Extract()
+		_, err := routers.RemoveInterface(ctx, s.client, safeurl.Segment(p.DeviceID), routers.RemoveInterfaceOpts{PortID: p.ID}).
+			Extract()
 		return ignoreNotFound(err)
 	case strings.HasPrefix(p.DeviceOwner, "network:"):
 		return nil

@@ -15,8 +15,18 @@ import (
 )
 
 func networkClaim() lease.CloudReservation {
-	return lease.CloudReservation{Project: "red", Segment: lease.Segment{NetworkType: "vlan", PhysicalNetwork: "physnet1", ID: 100},
-		Reservation: lease.Reservation{ID: id, ReservationDraft: lease.ReservationDraft{Type: lease.NetworkSegment, NetworkName: "lab", NetworkDescription: "VSwitchName=lab"}}}
+	return lease.CloudReservation{
+		Project: "red",
+		Segment: lease.Segment{NetworkType: "vlan", PhysicalNetwork: "physnet1", ID: 100},
+		Reservation: lease.Reservation{
+			ID: id,
+			ReservationDraft: lease.ReservationDraft{
+				Type:               lease.NetworkSegment,
+				NetworkName:        "lab",
+				NetworkDescription: "VSwitchName=lab",
+			},
+		},
+	}
 }
 
 // networksFor returns the networks that Neutron must have for a reservation.
@@ -24,8 +34,17 @@ func networksFor(c lease.CloudReservation) []notifytest.Network {
 	if c.Type != lease.NetworkSegment {
 		return nil
 	}
-	return []notifytest.Network{{Name: "lab", Description: "VSwitchName=lab", Project: "red", Type: "vlan", PhysicalNetwork: "physnet1", Segment: 100,
-		Tags: []string{"blazar", "reservation:" + c.ID.String()}}}
+	return []notifytest.Network{
+		{
+			Name:            "lab",
+			Description:     "VSwitchName=lab",
+			Project:         "red",
+			Type:            "vlan",
+			PhysicalNetwork: "physnet1",
+			Segment:         100,
+			Tags:            []string{"blazar", "reservation:" + c.ID.String()},
+		},
+	}
 }
 
 func (s cloudTest) expectNetworks(what string, want []notifytest.Network) {
@@ -42,20 +61,29 @@ func TestProvision_CreatesTheNetworkOfASegmentOnce(t *testing.T) {
 	ids := s.apply(c)
 	s.expectNetworks("after Provision", networksFor(c))
 	if again := s.apply(c); again.NetworkID != ids.NetworkID || ids.NetworkID != s.neutron.Networks()[0].ID {
-		t.Errorf("ID of the network: got %q and then %q, want twice %q", ids.NetworkID, again.NetworkID, s.neutron.Networks()[0].ID)
+		t.Errorf(
+			"ID of the network: got %q and then %q, want twice %q",
+			ids.NetworkID,
+			again.NetworkID,
+			s.neutron.Networks()[0].ID,
+		)
 	}
 	s.remove(c)
 	s.expectNetworks("after Deprovision", nil)
 	s.remove(c)
 }
 
-// A process can die after any answer of Neutron; the next attempt must find what the dead process has created.
+// A process can die after any answer of Neutron; the next attempt must find what the dead process has
+// created.
 func TestProvision_KilledAfterAnyRequestLeavesOneNetwork(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
 	c := networkClaim()
 	for after := 1; ; after++ {
-		lived := s.killed(after, func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
+		lived := s.killed(
+			after,
+			func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err },
+		)
 		s.apply(c)
 		s.expectNetworks("after a killed Provision and another one", networksFor(c))
 		s.remove(c)
@@ -87,12 +115,20 @@ func TestDeprovision_WaitsForServersOnTheNetwork(t *testing.T) {
 			s := newCloudTest(t)
 			c := networkClaim()
 			network := s.apply(c).NetworkID
-			s.neutron.AddPort(network, "", "") // Deprovision must not delete this port either while the server's port exists
+			s.neutron.AddPort(
+				network,
+				"",
+				"",
+			) // Deprovision must not delete this port either while the server's port exists
 			port := s.neutron.AddPort(network, owner, "server")
 			err := s.Deprovision(t.Context(), c)
 			var call *lease.CallError
-			if !errors.Is(err, cloud.ErrServersRemain) || !errors.As(err, &call) || call.Party != lease.PartyNeutron {
-				t.Errorf("remove a network with the port of a server: got %v, want ErrServersRemain of Neutron", err)
+			if !errors.Is(err, cloud.ErrServersRemain) || !errors.As(err, &call) ||
+				call.Party != lease.PartyNeutron {
+				t.Errorf(
+					"remove a network with the port of a server: got %v, want ErrServersRemain of Neutron",
+					err,
+				)
 			}
 			s.expectNetworks("while a server has a port", networksFor(c))
 			if n := s.neutron.DeletePort(port); n != 1 {
@@ -122,8 +158,9 @@ func TestDeprovision_FindsTheNetworkAndLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// A member of the project can give the tag or the first name of the reservation's network to other networks of the project. If berth took
-// such a network for the reservation's network, the project would keep the reserved segment after the end of the lease.
+// A member of the project can give the tag or the first name of the reservation's network to other networks
+// of the project. If berth took such a network for the reservation's network, the project would keep the
+// reserved segment after the end of the lease.
 func TestProvision_TakesOnlyANetworkOnTheReservedSegment(t *testing.T) {
 	t.Parallel()
 	s := newCloudTest(t)
@@ -139,7 +176,11 @@ func TestProvision_TakesOnlyANetworkOnTheReservedSegment(t *testing.T) {
 	}
 	s.neutron.SetNetwork(c.NetworkID, "mine", nil)
 	if again := s.apply(c).NetworkID; again != c.NetworkID {
-		t.Errorf("network of the reservation after a second Provision: got %s, want still %s", again, c.NetworkID)
+		t.Errorf(
+			"network of the reservation after a second Provision: got %s, want still %s",
+			again,
+			c.NetworkID,
+		)
 	}
 	s.remove(c)
 	if left := s.neutron.Networks(); len(left) != 1 || left[0].ID != decoyID {

@@ -29,16 +29,21 @@ func (c *Cloud) RemoveFromFreepool(ctx context.Context, host string) error {
 	return c.hosts.removeFromFreepool(ctx, all, host)
 }
 
-func (h hosts) removeFromFreepool(ctx context.Context, all map[string]aggregates.Aggregate, host string) error {
+func (h hosts) removeFromFreepool(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	host string,
+) error {
 	if pool, is := all[freepool]; is && slices.Contains(pool.Hosts, host) {
 		return h.removeHost(ctx, pool, host)
 	}
 	return nil
 }
 
-// addToFreepool adds a host to the freepool, unless a reservation of whole hosts has the host. While addToFreepool runs, a reservation of
-// whole hosts may move the host into the aggregate of the reservation. addToFreepool and apply both list the aggregates again after they
-// have changed an aggregate, so that the function that lists last sees both changes and removes the host from the freepool.
+// addToFreepool adds a host to the freepool, unless a reservation of whole hosts has the host. While
+// addToFreepool runs, a reservation of whole hosts may move the host into the aggregate of the reservation.
+// addToFreepool and apply both list the aggregates again after they have changed an aggregate, so that the
+// function that lists last sees both changes and removes the host from the freepool.
 func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	all, err := h.aggregates(ctx)
 	if err != nil || exclusiveOwner(all, host) != "" {
@@ -60,9 +65,13 @@ func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	return h.removeFromFreepool(ctx, all, host)
 }
 
-// removeFromPool removes the given hosts from the freepool if they are in it, because addToFreepool may have added them while a
-// reservation moved them into the reservation's aggregate.
-func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Aggregate, hosts []string) error {
+// removeFromPool removes the given hosts from the freepool if they are in it, because addToFreepool may have
+// added them while a reservation moved them into the reservation's aggregate.
+func (h hosts) removeFromPool(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	hosts []string,
+) error {
 	if len(hosts) == 0 {
 		return nil
 	}
@@ -81,10 +90,16 @@ func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Agg
 	return nil
 }
 
-// returnToPool moves hosts from a reservation's aggregate into the freepool. returnToPool adds a host to the freepool before it removes the
-// host from the reservation's aggregate, so that a crash leaves every host in an aggregate. If the freepool has an availability zone,
-// returnToPool removes the host from the reservation's aggregate first, because Nova refuses a host in two availability zones.
-func (h hosts) returnToPool(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, hosts []string) error {
+// returnToPool moves hosts from a reservation's aggregate into the freepool. returnToPool adds a host to the
+// freepool before it removes the host from the reservation's aggregate, so that a crash leaves every host in
+// an aggregate. If the freepool has an availability zone, returnToPool removes the host from the
+// reservation's aggregate first, because Nova refuses a host in two availability zones.
+func (h hosts) returnToPool(
+	ctx context.Context,
+	all map[string]aggregates.Aggregate,
+	own aggregates.Aggregate,
+	hosts []string,
+) error {
 	if len(hosts) == 0 {
 		return nil
 	}
@@ -113,7 +128,8 @@ func (h hosts) returnToPool(ctx context.Context, all map[string]aggregates.Aggre
 	return nil
 }
 
-// exclusiveOwner returns the ID of the reservation of whole hosts whose aggregate contains the host, or "" if there is no such reservation.
+// exclusiveOwner returns the ID of the reservation of whole hosts whose aggregate contains the host, or "" if
+// there is no such reservation.
 func exclusiveOwner(all map[string]aggregates.Aggregate, host string) string {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Metadata["reservation"] == "" && slices.Contains(a.Hosts, host) {
