@@ -1,6 +1,7 @@
-// Package coalesce combines concurrent requests into fewer operations. A Batcher runs one operation for all requests that arrived while the
-// previous operation ran, a Group shares the result of one call, and a Loop repeats a function until no caller needs another run. Package
-// coalesce knows nothing about the content of the operations.
+// Package coalesce combines concurrent requests into fewer operations. A Batcher runs one operation for all
+// requests that arrived while the previous operation ran, a Group shares the result of one call, and a Loop
+// repeats a function until no caller needs another run. Package coalesce knows nothing about the content of
+// the operations.
 package coalesce
 
 import (
@@ -17,8 +18,8 @@ import (
 var (
 	// ErrPanic is the error of the calls whose operation panicked. The Batcher logs the panic and its stack.
 	ErrPanic = errors.New("the operation panicked")
-	// ErrBegun is wrapped by the error of Do if the caller's context ended while the batch with the caller's item was running. The caller then
-	// does not know whether the operation succeeded for the item.
+	// ErrBegun is wrapped by the error of Do if the caller's context ended while the batch with the caller's
+	// item was running. The caller then does not know whether the operation succeeded for the item.
 	ErrBegun = errors.New("the operation has begun")
 	// errUnfinished is the error of a call for which Config.Run returned without calling Finish.
 	errUnfinished = errors.New("the operation returned no result")
@@ -26,27 +27,31 @@ var (
 
 // Config describes how a Batcher forms and runs batches. Every field of Config except Run is optional.
 type Config[T, R any] struct {
-	// Run handles one batch, whose calls are in the order of their arrival. Run must call Finish once for every call of the batch.
+	// Run handles one batch, whose calls are in the order of their arrival. Run must call Finish once for
+	// every call of the batch.
 	Run func(ctx context.Context, batch []*Call[T, R])
-	// Queue returns the name of an item's queue. In each queue, only one batch runs at a time. If Queue is nil, all items are in the same
-	// queue.
+	// Queue returns the name of an item's queue. In each queue, only one batch runs at a time. If Queue is
+	// nil, all items are in the same queue.
 	Queue func(T) string
-	// Exclusive returns the keys of an item. Two items with a common key are never in the same batch, and run in the order of their
-	// arrival.
+	// Exclusive returns the keys of an item. Two items with a common key are never in the same batch, and run
+	// in the order of their arrival.
 	Exclusive func(T) []string
-	// Size returns the size of an item. If the function Size is nil, every item has the size 1. The sum of the sizes of a batch's items is
-	// at most MaxSize, unless the batch has only one item.
+	// Size returns the size of an item. If the function Size is nil, every item has the size 1. The sum of
+	// the sizes of a batch's items is at most MaxSize, unless the batch has only one item.
 	Size    func(T) int
 	MaxSize int // 0: unlimited
-	// Timeout limits the duration of the context that Run gets; 0: no limit. Timeout does not limit a call that runs inline (see Inline).
+	// Timeout limits the duration of the context that Run gets; 0: no limit. Timeout does not limit a call
+	// that runs inline (see Inline).
 	Timeout time.Duration
 	// Delay is the pause before each batch runs. Items that arrive during the Delay join the batch.
 	Delay time.Duration
-	// Inline makes Do itself run an item that arrives in an idle queue: alone, in the caller's goroutine and with the caller's context.
+	// Inline makes Do itself run an item that arrives in an idle queue: alone, in the caller's goroutine and
+	// with the caller's context.
 	Inline bool
-	// Linger returns the maximum pause after a batch of several calls. The pause ends early as soon as the queue has as many waiting calls as
-	// the batch had. The pause exists because callers that got their results at the same time tend to call again at the same time. If the
-	// function Linger is nil, there is no pause after a batch.
+	// Linger returns the maximum pause after a batch of several calls. The pause ends early as soon as the
+	// queue has as many waiting calls as the batch had. The pause exists because callers that got their
+	// results at the same time tend to call again at the same time. If the function Linger is nil, there is
+	// no pause after a batch.
 	Linger func(calls int, took time.Duration) time.Duration
 }
 
@@ -75,8 +80,8 @@ type Call[T, R any] struct {
 	done  chan struct{}
 }
 
-// Finish sets the result of a call, so that the method Do that waits for the call returns. Only Config.Run may call Finish. If Finish is
-// called twice for the same call, the second result is ignored.
+// Finish sets the result of a call, so that the method Do that waits for the call returns. Only Config.Run
+// may call Finish. If Finish is called twice for the same call, the second result is ignored.
 func (c *Call[T, R]) Finish(value R, err error) {
 	if c.ended {
 		return
@@ -90,10 +95,12 @@ func NewBatcher[T, R any](c Config[T, R]) *Batcher[T, R] {
 	return &Batcher[T, R]{config: c, queues: map[string]*queue[T, R]{}}
 }
 
-// Do adds an item to the item's queue, waits until a batch with the item has run, and returns the result. If ctx ends before the batch has
-// run, Do returns the error of ctx; the error also wraps ErrBegun if the batch with the item is already running. An item whose ctx has
-// ended before its batch runs is dropped. The context of a batch ends when the contexts of all callers of the batch have ended. The values
-// in the context of a batch are those of the caller that found the queue idle, even if this caller's item was in an earlier batch.
+// Do adds an item to the item's queue, waits until a batch with the item has run, and returns the result. If
+// ctx ends before the batch has run, Do returns the error of ctx; the error also wraps ErrBegun if the batch
+// with the item is already running. An item whose ctx has ended before its batch runs is dropped. The context
+// of a batch ends when the contexts of all callers of the batch have ended. The values in the context of a
+// batch are those of the caller that found the queue idle, even if this caller's item was in an earlier
+// batch.
 func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	c := &Call[T, R]{Item: item, ctx: ctx, done: make(chan struct{})}
 	name := ""
@@ -111,7 +118,8 @@ func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	var zero R
 	select {
 	case <-c.done:
-		if errors.Is(c.err, context.Canceled) && ctx.Err() != nil { // the batch was stopped because all its callers gave up
+		if errors.Is(c.err, context.Canceled) &&
+			ctx.Err() != nil { // the batch was stopped because all its callers gave up
 			return zero, b.abandon(c)
 		}
 		return c.value, c.err
@@ -148,8 +156,8 @@ func (b *Batcher[T, R]) Queues() int {
 	return len(b.queues)
 }
 
-// join adds a call to a queue and reports whether the queue was idle. If Inline is set, the first call of an idle queue runs immediately,
-// so join does not add this call to the waiting calls.
+// join adds a call to a queue and reports whether the queue was idle. If Inline is set, the first call of an
+// idle queue runs immediately, so join does not add this call to the waiting calls.
 func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +176,8 @@ func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	return !busy
 }
 
-// leave ends an inline call. If other calls wait in the queue, leave starts a goroutine that runs the batches of these calls.
+// leave ends an inline call. If other calls wait in the queue, leave starts a goroutine that runs the batches
+// of these calls.
 func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,8 +188,8 @@ func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
 	go b.serve(context.WithoutCancel(ctx), name)
 }
 
-// serve runs batches until no call waits. serve runs in a goroutine of its own, so that a caller that gives up does not stop the batches of
-// other callers.
+// serve runs batches until no call waits. serve runs in a goroutine of its own, so that a caller that gives
+// up does not stop the batches of other callers.
 func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	for {
 		if b.config.Delay > 0 {
@@ -198,12 +207,20 @@ func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	}
 }
 
-// run runs one batch. If Config.Run panics, the calls that Config.Run has not finished get ErrPanic, and the process continues.
+// run runs one batch. If Config.Run panics, the calls that Config.Run has not finished get ErrPanic, and the
+// process continues.
 func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
 	defer func() {
 		err := errUnfinished
 		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "panic in a batch of coalesced calls", "panic", p, "stack", string(debug.Stack()))
+			slog.ErrorContext(
+				ctx,
+				"panic in a batch of coalesced calls",
+				"panic",
+				p,
+				"stack",
+				string(debug.Stack()),
+			)
 			err = ErrPanic
 		}
 		for _, c := range batch {
@@ -242,8 +259,8 @@ func whileAwaited[T, R any](ctx context.Context, batch []*Call[T, R]) (context.C
 	}
 }
 
-// next removes the calls of the next batch from a queue. next drops calls whose callers have given up. If no call is waiting, next returns
-// an empty batch and deletes the queue.
+// next removes the calls of the next batch from a queue. next drops calls whose callers have given up. If no
+// call is waiting, next returns an empty batch and deletes the queue.
 func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -274,8 +291,8 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	return batch
 }
 
-// claim adds the exclusive keys of an item to `keys`, which contains the exclusive keys of the calls that arrived before the item. The
-// result `conflict` is true if an earlier call has one of the item's keys.
+// claim adds the exclusive keys of an item to `keys`, which contains the exclusive keys of the calls that
+// arrived before the item. The result `conflict` is true if an earlier call has one of the item's keys.
 func (b *Batcher[T, R]) claim(keys map[string]bool, item T) (conflict bool) {
 	if b.config.Exclusive == nil {
 		return false

@@ -18,7 +18,8 @@ import (
 
 type call = coalesce.Call[string, string]
 
-// recorder is the batch operation of the test: the operation records its batch, then waits until the test releases the batch.
+// recorder is the batch operation of the test: the operation records its batch, then waits until the test
+// releases the batch.
 type recorder struct {
 	mu      sync.Mutex
 	batches [][]string
@@ -41,7 +42,8 @@ func (r *recorder) run(_ context.Context, batch []*call) {
 	}
 }
 
-// do calls Batcher.Do in a goroutine. The channel that do returns receives the error of Do, or an error if the result of Do is wrong.
+// do calls Batcher.Do in a goroutine. The channel that do returns receives the error of Do, or an error if
+// the result of Do is wrong.
 func do(ctx context.Context, b *coalesce.Batcher[string, string], item string) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -70,7 +72,11 @@ func TestBatcher_ItemsThatArriveDuringABatchFormTheNextOne(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRecorder()
 				b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Inline: inline})
-				results := []<-chan error{do(t.Context(), b, "a"), do(t.Context(), b, "b"), do(t.Context(), b, "c")}
+				results := []<-chan error{
+					do(t.Context(), b, "a"),
+					do(t.Context(), b, "b"),
+					do(t.Context(), b, "c"),
+				}
 				if n := b.Waiting(); n != 2 {
 					t.Errorf("waiting calls while the first batch runs: got %d, want 2", n)
 				}
@@ -93,8 +99,14 @@ func TestBatcher_QueuesRunConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Queue: func(item string) string { return item[:1] }})
-		results := []<-chan error{do(t.Context(), b, "a1"), do(t.Context(), b, "b1"), do(t.Context(), b, "a2")}
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{Run: r.run, Queue: func(item string) string { return item[:1] }},
+		)
+		results := []<-chan error{
+			do(t.Context(), b, "a1"),
+			do(t.Context(), b, "b1"),
+			do(t.Context(), b, "a2"),
+		}
 		expect(t, r, []string{"a1"}, []string{"b1"})
 		if n := b.Queues(); n != 2 {
 			t.Errorf("queues while each runs a batch: got %d, want 2", n)
@@ -116,7 +128,13 @@ func TestBatcher_MaxSizeLimitsBatchesAndKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Size: func(item string) int { return len(item) }, MaxSize: 4})
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{
+				Run:     r.run,
+				Size:    func(item string) int { return len(item) },
+				MaxSize: 4,
+			},
+		)
 		var results []<-chan error
 		for _, item := range []string{"first", "aa", "bb", "c", "a very long one", "d"} {
 			results = append(results, do(t.Context(), b, item))
@@ -127,7 +145,15 @@ func TestBatcher_MaxSizeLimitsBatchesAndKeepsTheOrder(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		expect(t, r, []string{"first"}, []string{"aa", "bb"}, []string{"c"}, []string{"a very long one"}, []string{"d"})
+		expect(
+			t,
+			r,
+			[]string{"first"},
+			[]string{"aa", "bb"},
+			[]string{"c"},
+			[]string{"a very long one"},
+			[]string{"d"},
+		)
 	})
 }
 
@@ -135,10 +161,21 @@ func TestBatcher_ExclusiveItemsAreInDifferentBatchesAndKeepTheirOrder(t *testing
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
-		keys := map[string][]string{"x1": {"x"}, "xy": {"x", "y"}, "y1": {"y"}, "z1": {"z"}}
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Exclusive: func(item string) []string { return keys[item] }})
+		keys := map[string][]string{
+			"x1": {"x"},
+			"xy": {"x", "y"},
+			"y1": {"y"},
+			"z1": {"z"},
+		}
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{
+				Run:       r.run,
+				Exclusive: func(item string) []string { return keys[item] },
+			},
+		)
 		var results []<-chan error
-		for _, item := range []string{"first", "x1", "xy", "y1", "z1"} { // y1 must not overtake xy, which waits for x1
+		// y1 must not overtake xy, which waits for x1
+		for _, item := range []string{"first", "x1", "xy", "y1", "z1"} {
 			results = append(results, do(t.Context(), b, item))
 		}
 		close(r.release)
@@ -156,20 +193,38 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		var batchErr error
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
-			r.run(ctx, batch)
-			if batch[0].Item == "other" {
-				batchErr = ctx.Err()
-			}
-		}})
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
+				r.run(ctx, batch)
+				if batch[0].Item == "other" {
+					batchErr = ctx.Err()
+				}
+			}},
+		)
 		firstCtx, cancelFirst := context.WithCancel(t.Context())
 		waitingCtx, cancelWaiting := context.WithCancel(t.Context())
-		first, cancelled, other := do(firstCtx, b, "first"), do(waitingCtx, b, "cancelled"), do(t.Context(), b, "other")
+		first, cancelled, other := do(
+			firstCtx,
+			b,
+			"first",
+		), do(
+			waitingCtx,
+			b,
+			"cancelled",
+		), do(
+			t.Context(),
+			b,
+			"other",
+		)
 		cancelFirst()
 		cancelWaiting()
 		for name, result := range map[string]<-chan error{"running": first, "waiting": cancelled} {
 			if err := <-result; !errors.Is(err, context.Canceled) {
-				t.Errorf("call of the %s caller, whose context was cancelled: got error %v, want context.Canceled", name, err)
+				t.Errorf(
+					"call of the %s caller, whose context was cancelled: got error %v, want context.Canceled",
+					name,
+					err,
+				)
 			}
 		}
 		close(r.release)
@@ -179,7 +234,10 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 		synctest.Wait() // until the last batch has ended
 		expect(t, r, []string{"first"}, []string{"other"})
 		if batchErr != nil {
-			t.Errorf("context of a batch after one caller's context was cancelled: got error %v, want none", batchErr)
+			t.Errorf(
+				"context of a batch after one caller's context was cancelled: got error %v, want none",
+				batchErr,
+			)
 		}
 	})
 }
@@ -189,13 +247,15 @@ func TestBatcher_BatchEndsWhenAllItsCallersHaveGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var ended int
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
-			select {
-			case <-release: // only for the first batch
-			case <-ctx.Done():
-				ended = len(batch)
-			}
-		}})
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
+				select {
+				case <-release: // only for the first batch
+				case <-ctx.Done():
+					ended = len(batch)
+				}
+			}},
+		)
 		first := do(t.Context(), b, "first")
 		oneCtx, cancelOne := context.WithCancel(t.Context())
 		twoCtx, cancelTwo := context.WithCancel(t.Context())
@@ -207,7 +267,10 @@ func TestBatcher_BatchEndsWhenAllItsCallersHaveGivenUp(t *testing.T) {
 		synctest.Wait() // until the batch with the calls `one` and `two` runs
 		cancelOne()
 		if err := <-one; !errors.Is(err, context.Canceled) || !errors.Is(err, coalesce.ErrBegun) {
-			t.Errorf("call that was cancelled while its batch ran: got error %v, want context.Canceled and ErrBegun", err)
+			t.Errorf(
+				"call that was cancelled while its batch ran: got error %v, want context.Canceled and ErrBegun",
+				err,
+			)
 		}
 		if synctest.Wait(); ended != 0 {
 			t.Error("the batch ended although one of its callers still waits")
@@ -222,14 +285,18 @@ func TestBatcher_BatchEndsWhenAllItsCallersHaveGivenUp(t *testing.T) {
 		waiting := do(cancelled, b, "waiting")
 		cancel()
 		if err := <-waiting; errors.Is(err, coalesce.ErrBegun) {
-			t.Errorf("call that was cancelled before its batch ran: got error %v, want it without ErrBegun", err)
+			t.Errorf(
+				"call that was cancelled before its batch ran: got error %v, want it without ErrBegun",
+				err,
+			)
 		}
 		release <- struct{}{}
 		<-running
 	})
 }
 
-// The deadlines in this test are so short that many of them pass before the caller waits for the end of its batch, and after the batch began.
+// The deadlines in this test are so short that many of them pass before the caller waits for the end of its
+// batch, and after the batch began.
 func TestBatcher_CallerGetsTheErrorOfItsOwnDeadline(t *testing.T) {
 	t.Parallel()
 	b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
@@ -249,14 +316,23 @@ func TestBatcher_CallerGetsTheErrorOfItsOwnDeadline(t *testing.T) {
 func TestBatcher_InlineCallHasItsCallersContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	b := coalesce.NewBatcher(coalesce.Config[string, string]{Inline: true, Timeout: time.Nanosecond, Run: func(ctx context.Context, batch []*call) {
-		_, limited := ctx.Deadline()
-		cancel()
-		batch[0].Finish(fmt.Sprint(limited), ctx.Err())
-	}})
+	b := coalesce.NewBatcher(
+		coalesce.Config[string, string]{
+			Inline:  true,
+			Timeout: time.Nanosecond,
+			Run: func(ctx context.Context, batch []*call) {
+				_, limited := ctx.Deadline()
+				cancel()
+				batch[0].Finish(fmt.Sprint(limited), ctx.Err())
+			},
+		},
+	)
 	if got, err := b.Do(ctx, "a"); got != "false" || !errors.Is(err, context.Canceled) {
-		t.Errorf("context of an inline call whose caller is cancelled: got deadline %s and error %v, want deadline false and error context.Canceled",
-			got, err)
+		t.Errorf(
+			"context of an inline call whose caller is cancelled: got deadline %s and error %v, want deadline false and error context.Canceled",
+			got,
+			err,
+		)
 	}
 }
 
@@ -264,13 +340,27 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
-			r.run(ctx, batch[:1])
-			if batch[0].Item == "bad" {
-				panic("scripted")
-			}
-		}})
-		first, bad, beside := do(t.Context(), b, "first"), do(t.Context(), b, "bad"), do(t.Context(), b, "beside")
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
+				r.run(ctx, batch[:1])
+				if batch[0].Item == "bad" {
+					panic("scripted")
+				}
+			}},
+		)
+		first, bad, beside := do(
+			t.Context(),
+			b,
+			"first",
+		), do(
+			t.Context(),
+			b,
+			"bad",
+		), do(
+			t.Context(),
+			b,
+			"beside",
+		)
 		r.release <- struct{}{}
 		synctest.Wait()
 		after := do(t.Context(), b, "after")
@@ -278,7 +368,12 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 		for name, c := range map[string]struct {
 			result <-chan error
 			want   error
-		}{"first": {first, nil}, "finished before the panic": {bad, nil}, "beside": {beside, coalesce.ErrPanic}, "after": {after, nil}} {
+		}{
+			"first":                     {first, nil},
+			"finished before the panic": {bad, nil},
+			"beside":                    {beside, coalesce.ErrPanic},
+			"after":                     {after, nil},
+		} {
 			if err := <-c.result; !errors.Is(err, c.want) {
 				t.Errorf("batcher call %q in the test of a panic: got error %v, want %v", name, err, c.want)
 			}
@@ -289,9 +384,14 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 func TestBatcher_CallWithoutResultFails(t *testing.T) {
 	t.Parallel()
 	for _, inline := range []bool{false, true} {
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Inline: inline, Run: func(context.Context, []*call) {}})
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{Inline: inline, Run: func(context.Context, []*call) {}},
+		)
 		if _, err := b.Do(t.Context(), "a"); err == nil {
-			t.Errorf("call to a batcher (inline=%t) whose function Run finishes no item: got no error, want one", inline)
+			t.Errorf(
+				"call to a batcher (inline=%t) whose function Run finishes no item: got no error, want one",
+				inline,
+			)
 		}
 	}
 }
@@ -299,12 +399,20 @@ func TestBatcher_CallWithoutResultFails(t *testing.T) {
 func TestBatcher_TimeoutLimitsABatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := coalesce.NewBatcher(coalesce.Config[string, string]{Timeout: time.Second, Run: func(ctx context.Context, batch []*call) {
-			<-ctx.Done()
-			batch[0].Finish("", ctx.Err())
-		}})
+		b := coalesce.NewBatcher(
+			coalesce.Config[string, string]{
+				Timeout: time.Second,
+				Run: func(ctx context.Context, batch []*call) {
+					<-ctx.Done()
+					batch[0].Finish("", ctx.Err())
+				},
+			},
+		)
 		if _, err := b.Do(t.Context(), "a"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("call of a batch that runs longer than Timeout: got error %v, want context.DeadlineExceeded", err)
+			t.Errorf(
+				"call of a batch that runs longer than Timeout: got error %v, want context.DeadlineExceeded",
+				err,
+			)
 		}
 	})
 }
@@ -329,7 +437,11 @@ func TestBatcher_LingerEndsWhenAsManyCallsWaitOrTheTimeIsOver(t *testing.T) {
 					},
 					Linger: func(int, time.Duration) time.Duration { return time.Second },
 				})
-				results := []<-chan error{do(t.Context(), b, "first"), do(t.Context(), b, "a"), do(t.Context(), b, "b")}
+				results := []<-chan error{
+					do(t.Context(), b, "first"),
+					do(t.Context(), b, "a"),
+					do(t.Context(), b, "b"),
+				}
 				close(gate)
 				for _, result := range results {
 					if err := <-result; err != nil {
@@ -346,19 +458,28 @@ func TestBatcher_LingerEndsWhenAsManyCallsWaitOrTheTimeIsOver(t *testing.T) {
 					}
 				}
 				if took := time.Since(begin); c.returning > 0 && took != c.pause {
-					t.Errorf("time until the batch after a lingering queue ran: got %s, want %s", took, c.pause)
+					t.Errorf(
+						"time until the batch after a lingering queue ran: got %s, want %s",
+						took,
+						c.pause,
+					)
 				}
 				time.Sleep(time.Minute) // until the queue has stopped lingering
 				if n := len(r.batches); n != c.batches {
-					t.Errorf("number of batches that ran: got %d, want %d; batches: %v", n, c.batches, r.batches)
+					t.Errorf(
+						"number of batches that ran: got %d, want %d; batches: %v",
+						n,
+						c.batches,
+						r.batches,
+					)
 				}
 			})
 		})
 	}
 }
 
-// In this test many callers use few queues: every call must get its own result once, and a queue must never run two batches at the same
-// time.
+// In this test many callers use few queues: every call must get its own result once, and a queue must never
+// run two batches at the same time.
 func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 	t.Parallel()
 	for _, inline := range []bool{false, true} {
@@ -366,7 +487,8 @@ func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 			t.Parallel()
 			var running [3]sync.Mutex
 			b := coalesce.NewBatcher(coalesce.Config[int, int]{
-				Inline: inline, MaxSize: 7,
+				Inline:    inline,
+				MaxSize:   7,
 				Queue:     func(n int) string { return fmt.Sprint(n % 3) },
 				Exclusive: func(n int) []string { return []string{fmt.Sprint(n / 40)} },
 				Run: func(_ context.Context, batch []*coalesce.Call[int, int]) {
@@ -385,7 +507,13 @@ func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 			for n := range 500 {
 				callers.Go(func() {
 					if got, err := b.Do(t.Context(), n); got != -n || err != nil {
-						t.Errorf("call with item %d: got result %d and error %v, want result %d and no error", n, got, err, -n)
+						t.Errorf(
+							"call with item %d: got result %d and error %v, want result %d and no error",
+							n,
+							got,
+							err,
+							-n,
+						)
 					}
 				})
 			}

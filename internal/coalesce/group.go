@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// Group shares the result of one call among the callers that arrive before the call begins. A caller that arrives while a call runs waits
-// for the next call, so that no caller gets a result that is older than the caller's request.
+// Group shares the result of one call among the callers that arrive before the call begins. A caller that
+// arrives while a call runs waits for the next call, so that no caller gets a result that is older than the
+// caller's request.
 type Group[V any] struct {
 	batcher *Batcher[func(context.Context) (V, error), V]
 }
 
-// NewGroup returns a Group that waits for the given delay before each call, so that more callers can share the result of the call.
+// NewGroup returns a Group that waits for the given delay before each call, so that more callers can share
+// the result of the call.
 func NewGroup[V any](delay time.Duration) *Group[V] {
 	type function = func(context.Context) (V, error)
 	return &Group[V]{NewBatcher(Config[function, V]{
@@ -25,8 +27,9 @@ func NewGroup[V any](delay time.Duration) *Group[V] {
 	})}
 }
 
-// Do returns the result of one caller's function. All functions that callers give to the same Group must compute the same value. The
-// function f may run after its own caller has given up, so f must not use values that this caller changes later.
+// Do returns the result of one caller's function. All functions that callers give to the same Group must
+// compute the same value. The function f may run after its own caller has given up, so f must not use values
+// that this caller changes later.
 func (g *Group[V]) Do(ctx context.Context, f func(context.Context) (V, error)) (V, error) {
 	return g.batcher.Do(ctx, f)
 }

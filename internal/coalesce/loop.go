@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Loop repeats a step: a function that searches for work and does some of the work. The loop ends when a step that began after the last
-// caller joined finds no more work. Concurrent callers of Join share one loop. The zero value of Loop is ready to use.
+// Loop repeats a step: a function that searches for work and does some of the work. The loop ends when a step
+// that began after the last caller joined finds no more work. Concurrent callers of Join share one loop. The
+// zero value of Loop is ready to use.
 type Loop struct {
 	mu      sync.Mutex
 	current *LoopRun
@@ -22,12 +23,13 @@ type LoopRun struct {
 	done   chan struct{}
 }
 
-// Step is a function that searches for work and does some of the work. A Step returns the amount of work that it completed, and whether it
-// found any work. An error of a Step ends the loop.
+// Step is a function that searches for work and does some of the work. A Step returns the amount of work that
+// it completed, and whether it found any work. An error of a Step ends the loop.
 type Step func() (completed int, found bool, err error)
 
-// Join joins the running loop or, if the loop is not running, starts the loop with the given step. A running loop keeps its own step and
-// ignores the given one. In both cases, the loop begins at least one more step after the call to Join.
+// Join joins the running loop or, if the loop is not running, starts the loop with the given step. A running
+// loop keeps its own step and ignores the given one. In both cases, the loop begins at least one more step
+// after the call to Join.
 func (l *Loop) Join(step Step) *LoopRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()

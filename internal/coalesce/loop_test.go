@@ -8,7 +8,8 @@ import (
 	"berth/internal/coalesce"
 )
 
-// If a step finds no work, the step may have searched before the last caller joined, so the loop must call the step once more.
+// If a step finds no work, the step may have searched before the last caller joined, so the loop must call
+// the step once more.
 func TestLoop_RunsOnceMoreAfterACallerJoins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,12 +27,21 @@ func TestLoop_RunsOnceMoreAfterACallerJoins(t *testing.T) {
 		found <- 2
 		synctest.Wait()
 		if n, err := second.Progress(); first != second || n != 2 || err != nil {
-			t.Errorf("second caller joins a running loop: got progress %d and error %v; want the first caller's run, progress 2 and no error", n, err)
+			t.Errorf(
+				"second caller joins a running loop: got progress %d and error %v; want the first caller's run, progress 2 and no error",
+				n,
+				err,
+			)
 		}
 		found <- 0
 		<-first.Done()
 		if n, err := first.Progress(); n != 2 || err != nil || steps != 3 {
-			t.Errorf("progress of the ended loop: got %d and error %v after %d steps; want 2 and no error after 3 steps", n, err, steps)
+			t.Errorf(
+				"progress of the ended loop: got %d and error %v after %d steps; want 2 and no error after 3 steps",
+				n,
+				err,
+				steps,
+			)
 		}
 	})
 }
@@ -57,7 +67,10 @@ func TestLoop_EndsWithAnError(t *testing.T) {
 			next := l.Join(func() (int, bool, error) { return 0, false, nil })
 			<-next.Done()
 			if _, err := next.Progress(); next == first || err != nil {
-				t.Errorf("join after the loop ended: got error %v or the ended loop, want a new loop without an error", err)
+				t.Errorf(
+					"join after the loop ended: got error %v or the ended loop, want a new loop without an error",
+					err,
+				)
 			}
 		})
 	}
