@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// AddressFile is the name of a file in the folder BERTH_DATA. While a development run (`worker --dev`) is running, the file contains the
-// addresses of its services.
+// AddressFile is the name of a file in the folder BERTH_DATA. While a development run (`worker --dev`) is
+// running, the file contains the addresses of its services.
 const AddressFile = "env"
 
-// WriteAddresses writes variables to the address file, as export commands of a shell. Shells and other programs read the address file to
-// find the services of a development run.
+// WriteAddresses writes variables to the address file, as export commands of a shell. Shells and other
+// programs read the address file to find the services of a development run.
 func WriteAddresses(data string, values map[string]string) error {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -31,7 +31,8 @@ func WriteAddresses(data string, values map[string]string) error {
 	return os.Rename(file+".new", file)
 }
 
-// RemoveAddresses deletes the address file. RemoveAddresses returns no error if the address file does not exist.
+// RemoveAddresses deletes the address file. RemoveAddresses returns no error if the address file does not
+// exist.
 func RemoveAddresses(data string) error {
 	err := os.Remove(filepath.Join(data, AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,8 +41,8 @@ func RemoveAddresses(data string) error {
 	return err
 }
 
-// ReadAddresses reads the variables of the address file. If the address file does not exist, ReadAddresses returns no variables and no
-// error.
+// ReadAddresses reads the variables of the address file. If the address file does not exist, ReadAddresses
+// returns no variables and no error.
 func ReadAddresses(data string) (map[string]string, error) {
 	raw, err := os.ReadFile(filepath.Join(data, AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {

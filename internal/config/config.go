@@ -1,6 +1,7 @@
-// Package config reads the settings of a process from the environment and an optional file, once, at the start of the process. An unknown
-// environment variable with berth's prefix or an unknown key of the file is an error, so that the user notices a misspelt setting.
-// Temporal's package envconfig, and not package config, reads Temporal's own settings (TEMPORAL_ADDRESS and so on).
+// Package config reads the settings of a process from the environment and an optional file, once, at the
+// start of the process. An unknown environment variable with berth's prefix or an unknown key of the file is
+// an error, so that the user notices a misspelt setting. Temporal's package envconfig, and not package
+// config, reads Temporal's own settings (TEMPORAL_ADDRESS and so on).
 package config
 
 import (
@@ -41,8 +42,9 @@ const (
 
 // Config has all settings of a process.
 type Config struct {
-	Listen             string // host:port of the HTTP listener
-	OperatorListen     string // host:port of a separate listener for operators; empty: Listen serves everything
+	Listen string // host:port of the HTTP listener
+	// host:port of a separate listener for operators; empty: Listen serves everything
+	OperatorListen     string
 	TLS                TLS
 	DatabaseURL        string
 	AnswerTimeout      time.Duration // after which the database counts as hung; 0: never
@@ -79,7 +81,8 @@ type Config struct {
 	Dev                Dev
 }
 
-// TLS has the PEM files with which the HTTP listeners use TLS. If CertFile and KeyFile are empty, the listeners do not use TLS.
+// TLS has the PEM files with which the HTTP listeners use TLS. If CertFile and KeyFile are empty, the
+// listeners do not use TLS.
 type TLS struct {
 	CertFile, KeyFile string
 	ClientCAFile      string // certificate authorities of clients; empty: clients need no certificate
@@ -90,22 +93,28 @@ type ODL struct {
 	URL, Username, Password string
 	CAFile                  string // PEM file, trusted in addition to the system's certificate authorities
 	Timeout                 time.Duration
-	PollInterval            time.Duration // between reads of features, host configurations and the status of ports
-	HostConfigPath          string        // URL path of the host configurations
-	Features                string        // features of the controller; empty: berth reads them from the controller
-	SyncInterval            time.Duration // between periodic full syncs; 0: none
-	AuditInterval           time.Duration // between periodic audits; 0: none
-	AuditRepair             bool          // a periodic audit that finds missing or different objects starts a full sync
-	Concurrency             int           // maximum number of requests of one process that run at the same time
-	RetryCount              int           // number of failures after which a journal entry gets the state failed
+	// between reads of features, host configurations and the status of ports
+	PollInterval   time.Duration
+	HostConfigPath string // URL path of the host configurations
+	// features of the controller; empty: berth reads them from the controller
+	Features      string
+	SyncInterval  time.Duration // between periodic full syncs; 0: none
+	AuditInterval time.Duration // between periodic audits; 0: none
+	// a periodic audit that finds missing or different objects starts a full sync
+	AuditRepair bool
+	// maximum number of requests of one process that run at the same time
+	Concurrency int
+	// number of failures after which a journal entry gets the state failed
+	RetryCount int
 }
 
 // Policy has the settings of the access rules.
 type Policy struct {
-	File               string // of Placement; empty: no policy file
-	NetworkingFile     string // empty: no policy file
-	ReservationFile    string // empty: no policy file
-	EnforceNewDefaults bool   // false: a request is also allowed if the defaults of older OpenStack releases allow it
+	File            string // of Placement; empty: no policy file
+	NetworkingFile  string // empty: no policy file
+	ReservationFile string // empty: no policy file
+	// false: a request is also allowed if the defaults of older OpenStack releases allow it
+	EnforceNewDefaults bool
 }
 
 // Connections limits the connections and requests that clients may have open at the same time.
@@ -121,8 +130,8 @@ type Rate struct {
 	Burst     int     // requests that one project or host may send at once
 }
 
-// CORS lists the origins of web pages that may call the APIs from a browser, and says what these pages may send and read. If CORS has no
-// origin, no web page may call the APIs.
+// CORS lists the origins of web pages that may call the APIs from a browser, and says what these pages may
+// send and read. If CORS has no origin, no web page may call the APIs.
 type CORS struct {
 	Origins     []string // scheme://host[:port] each, or "*"
 	Credentials bool
@@ -132,15 +141,16 @@ type CORS struct {
 	Headers     []string // request headers that pages may send
 }
 
-// Nova has the URL of Nova's API and the token for it. berth uses the API for external events and for reserved instances and hosts. If the
-// URL is empty, berth does not call Nova.
+// Nova has the URL of Nova's API and the token for it. berth uses the API for external events and for
+// reserved instances and hosts. If the URL is empty, berth does not call Nova.
 type Nova struct{ URL, Token string }
 
-// Neutron has the URL of Neutron's API, which berth uses for reserved floating IPs. Requests to Neutron use the token of the settings for
-// Nova. If the URL is empty, berth creates no floating IPs.
+// Neutron has the URL of Neutron's API, which berth uses for reserved floating IPs. Requests to Neutron use
+// the token of the settings for Nova. If the URL is empty, berth creates no floating IPs.
 type Neutron struct{ URL string }
 
-// Journal has the time for which berth keeps completed journal entries. If the time is 0, berth never deletes completed journal entries.
+// Journal has the time for which berth keeps completed journal entries. If the time is 0, berth never deletes
+// completed journal entries.
 type Journal struct{ Retention time.Duration }
 
 // Audit has the settings of the audit log.
@@ -149,8 +159,9 @@ type Audit struct {
 	Retention time.Duration // 0: berth never deletes audit records
 }
 
-// History has the limits of the generation history, which records every change of the generation of a resource provider or consumer. berth
-// deletes the entries that exceed the maximum age or the maximum number of entries.
+// History has the limits of the generation history, which records every change of the generation of a
+// resource provider or consumer. berth deletes the entries that exceed the maximum age or the maximum number
+// of entries.
 type History struct {
 	MaxAge  time.Duration
 	MaxRows int64
@@ -158,14 +169,16 @@ type History struct {
 
 // Candidates has the settings of Placement's allocation candidates.
 type Candidates struct {
-	Max        int  // maximum number for one request; 0: limited only by the cost of the request
-	DepthFirst bool // all candidates of one provider tree before the next tree; false: one of each tree in turn
+	Max int // maximum number for one request; 0: limited only by the cost of the request
+	// all candidates of one provider tree before the next tree; false: one of each tree in turn
+	DepthFirst bool
 	Random     bool // another random choice of candidates for each request
 }
 
-// Port has the deadlines of the provisioning blocks of ports. The map Deadlines has one deadline for each entity of a provisioning block
-// (such as L2 or DHCP); the key "" stands for all entities without a key of their own. If OverdueIsError is true, a port's status becomes
-// ERROR when a deadline of the port passes; if false, the port keeps its status and waits.
+// Port has the deadlines of the provisioning blocks of ports. The map Deadlines has one deadline for each
+// entity of a provisioning block (such as L2 or DHCP); the key "" stands for all entities without a key of
+// their own. If OverdueIsError is true, a port's status becomes ERROR when a deadline of the port passes; if
+// false, the port keeps its status and waits.
 type Port struct {
 	Deadlines      map[string]time.Duration
 	OverdueIsError bool
@@ -174,16 +187,20 @@ type Port struct {
 
 // Networking has the settings of networks and agents.
 type Networking struct {
-	Quota           map[string]int64 // default quota by resource; a resource that is not listed has no limit
-	VLANRanges      []VLANRange      // physical networks with VLANs; empty: every physical network has all VLANs
-	PhysicalMTU     int              // MTU of physical networks in bytes
-	TraditionalDHCP bool             // DHCP agents serve the networks
-	DefaultZones    []string         // availability zones of a network whose request names none; empty: any zone
-	EnableNewAgents bool             // a new agent is enabled at its first report
-	AgentSignatures string           // SignaturesOff, SignaturesRequired, or empty: required unless Auth is Noauth
+	Quota map[string]int64 // default quota by resource; a resource that is not listed has no limit
+	// physical networks with VLANs; empty: every physical network has all VLANs
+	VLANRanges      []VLANRange
+	PhysicalMTU     int  // MTU of physical networks in bytes
+	TraditionalDHCP bool // DHCP agents serve the networks
+	// availability zones of a network whose request names none; empty: any zone
+	DefaultZones    []string
+	EnableNewAgents bool // a new agent is enabled at its first report
+	// SignaturesOff, SignaturesRequired, or empty: required unless Auth is Noauth
+	AgentSignatures string
 }
 
-// VLANRange is a range of VLAN IDs on a physical network, both ends included. berth allocates these VLAN IDs to networks.
+// VLANRange is a range of VLAN IDs on a physical network, both ends included. berth allocates these VLAN IDs
+// to networks.
 type VLANRange struct {
 	PhysicalNetwork string
 	Low, High       int
@@ -191,42 +208,48 @@ type VLANRange struct {
 
 // Lease has the settings of leases.
 type Lease struct {
-	CleaningTime      time.Duration    // pause between two leases of a host
-	MaxDuration       time.Duration    // 0: no limit
-	MaxDurationExempt []string         // projects to which MaxDuration does not apply
-	Quota             map[string]int64 // quota of each project, by resource; a resource that is not listed has no limit
-	QuotaExempt       []string         // projects without a quota
-	BeforeEnd         time.Duration    // time between the before_end_lease event and the end of a lease; 0: no event
-	Snapshot          bool             // the value "default" of before_end means "snapshot"
-	RandomHosts       bool             // random choice between equally suitable hosts
-	RetryTimeout      time.Duration    // how long failed Nova and Neutron calls are retried
-	Webhook           Webhook
-	Enforcement       Enforcement
-	Monitor           bool          // poll Nova for hypervisors that are down
-	HealingInterval   time.Duration // hosts that are down are replaced only in reservations that run or start within this time; 0: in all
+	CleaningTime      time.Duration // pause between two leases of a host
+	MaxDuration       time.Duration // 0: no limit
+	MaxDurationExempt []string      // projects to which MaxDuration does not apply
+	// quota of each project, by resource; a resource that is not listed has no limit
+	Quota       map[string]int64
+	QuotaExempt []string // projects without a quota
+	// time between the before_end_lease event and the end of a lease; 0: no event
+	BeforeEnd    time.Duration
+	Snapshot     bool          // the value "default" of before_end means "snapshot"
+	RandomHosts  bool          // random choice between equally suitable hosts
+	RetryTimeout time.Duration // how long failed Nova and Neutron calls are retried
+	Webhook      Webhook
+	Enforcement  Enforcement
+	Monitor      bool // poll Nova for hypervisors that are down
+	// hosts that are down are replaced only in reservations that run or start within this time; 0: in all
+	HealingInterval time.Duration
 }
 
-// Enforcement has the settings of the external service that allows or denies leases. If the URL is empty, berth allows all leases.
+// Enforcement has the settings of the external service that allows or denies leases. If the URL is empty,
+// berth allows all leases.
 type Enforcement struct {
 	URL, Token     string
 	AllowOnFailure bool // allow a lease if the service fails
 }
 
-// Webhook has the URL to which berth sends notifications, and the token for it. If the URL is empty, berth sends no notifications.
+// Webhook has the URL to which berth sends notifications, and the token for it. If the URL is empty, berth
+// sends no notifications.
 type Webhook struct{ URL, Token string }
 
-// IncompleteConsumer has the project and the user that berth gives to Placement consumers that were created without project and user: by a
-// request with a microversion before 1.8, or by an import.
+// IncompleteConsumer has the project and the user that berth gives to Placement consumers that were created
+// without project and user: by a request with a microversion before 1.8, or by an import.
 type IncompleteConsumer struct{ Project, User string }
 
-// Service has berth's own service user at Keystone. berth uses its service user to validate the tokens of other users.
+// Service has berth's own service user at Keystone. berth uses its service user to validate the tokens of
+// other users.
 type Service struct {
 	AuthURL, Username, Password, Project, UserDomain, ProjectDomain, Region, CAFile string
 }
 
-// Client has the API's URL and token for the command line. If the environment of the command line does not set one of the two variables,
-// the command line takes the value from the address file of a development run, if the file has one. The other fields are for an API with
-// TLS or with a separate address for operators.
+// Client has the API's URL and token for the command line. If the environment of the command line does not
+// set one of the two variables, the command line takes the value from the address file of a development run,
+// if the file has one. The other fields are for an API with TLS or with a separate address for operators.
 type Client struct {
 	URL, Token        string
 	OperatorURL       string // of /operator/v1; empty: the address of BERTH_OPERATOR_LISTEN, or URL
@@ -252,28 +275,42 @@ func (c Config) RequiresSignatures() bool {
 	return c.Networking.AgentSignatures == SignaturesRequired
 }
 
-// check rejects settings that contradict each other, and settings that depend on another setting that is missing.
+// check rejects settings that contradict each other, and settings that depend on another setting that is
+// missing.
 func (c Config) check() error {
 	for _, l := range []struct{ setting, address string }{{"BERTH_LISTEN", c.Listen}, {"BERTH_OPERATOR_LISTEN", c.OperatorListen}} {
 		if c.Auth != Keystone && l.address != "" && !loopback(l.address) {
-			return fmt.Errorf("%s=%s: without BERTH_AUTH=keystone berth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
-				l.setting, l.address)
+			return fmt.Errorf(
+				"%s=%s: without BERTH_AUTH=keystone berth accepts every token, so the API may listen on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1",
+				l.setting,
+				l.address,
+			)
 		}
 	}
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
-		return errors.New("BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE belong together: set both for TLS, or neither")
+		return errors.New(
+			"BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE belong together: set both for TLS, or neither",
+		)
 	}
 	if c.TLS.ClientCAFile != "" && c.TLS.CertFile == "" {
-		return errors.New("BERTH_TLS_CLIENT_CA_FILE needs BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE, because clients send certificates only over TLS")
+		return errors.New(
+			"BERTH_TLS_CLIENT_CA_FILE needs BERTH_TLS_CERT_FILE and BERTH_TLS_KEY_FILE, because clients send certificates only over TLS",
+		)
 	}
 	if (c.Client.CertFile == "") != (c.Client.KeyFile == "") {
-		return errors.New("BERTH_CLIENT_CERT_FILE and BERTH_CLIENT_KEY_FILE belong together: set both for a client certificate, or neither")
+		return errors.New(
+			"BERTH_CLIENT_CERT_FILE and BERTH_CLIENT_KEY_FILE belong together: set both for a client certificate, or neither",
+		)
 	}
 	if c.Lease.Monitor && c.Nova.URL == "" {
-		return errors.New("BERTH_LEASE_MONITOR=on needs BERTH_NOVA_URL, because Nova reports which hypervisors are down")
+		return errors.New(
+			"BERTH_LEASE_MONITOR=on needs BERTH_NOVA_URL, because Nova reports which hypervisors are down",
+		)
 	}
 	if c.Auth == Keystone && c.Service.AuthURL == "" {
-		return errors.New("BERTH_AUTH=keystone needs OS_AUTH_URL and the other OS_ variables of berth's service user")
+		return errors.New(
+			"BERTH_AUTH=keystone needs OS_AUTH_URL and the other OS_ variables of berth's service user",
+		)
 	}
 	if slices.Contains(c.Roles, RPC) && len(c.RabbitMQ) == 0 {
 		return errors.New("the role rpc needs BERTH_RABBITMQ_URL")

@@ -13,22 +13,23 @@ import (
 	"berth/internal/safeurl"
 )
 
-// File is the variable whose value is the path of the optional YAML file. The keys of the YAML file are the names of the other variables,
-// in lower case and without the prefix BERTH_. If a setting is in both the environment and the YAML file, berth uses the value from the
-// environment.
+// File is the variable whose value is the path of the optional YAML file. The keys of the YAML file are the
+// names of the other variables, in lower case and without the prefix BERTH_. If a setting is in both the
+// environment and the YAML file, berth uses the value from the environment.
 const File = "BERTH_CONFIG"
 
 const (
 	prefix     = "BERTH_"
 	fileSuffix = "_FILE"       // a variable with this suffix names a file with the value of a secret setting
 	testPrefix = "BERTH_TEST_" // variables of the tests; Load ignores them
-	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads this variable itself, because tests
-	// use devstack without a Config. The YAML file cannot set this variable.
+	// temporalCLI is the variable whose value is the path of the temporal binary. Package devstack reads this
+	// variable itself, because tests use devstack without a Config. The YAML file cannot set this variable.
 	temporalCLI = "BERTH_TEMPORAL_CLI"
 )
 
-// Load reads the settings from an environment in the form of os.Environ and from the file that BERTH_CONFIG names. The error that Load
-// returns lists every wrong setting. The Config that Load returns contains the settings that have no error.
+// Load reads the settings from an environment in the form of os.Environ and from the file that BERTH_CONFIG
+// names. The error that Load returns lists every wrong setting. The Config that Load returns contains the
+// settings that have no error.
 func Load(environ []string) (Config, error) {
 	var c Config
 	values := map[string]string{}
@@ -44,7 +45,10 @@ func Load(environ []string) (Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if s := known[name]; s.set != nil {
 			if err := s.set(&c, values[name]); err != nil {
-				errs = append(errs, fmt.Errorf("%s=%s: %s", name, s.redact(values[name]), safeurl.Redact(err.Error())))
+				errs = append(
+					errs,
+					fmt.Errorf("%s=%s: %s", name, s.redact(values[name]), safeurl.Redact(err.Error())),
+				)
 			}
 		}
 	}
@@ -73,13 +77,17 @@ func fromEnvironment(environ []string) (map[string]string, []error) {
 			continue
 		}
 		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, testPrefix) {
-			errs = append(errs, fmt.Errorf("unknown variable %s: did you mean %s?", name, nearest(name, Variables())))
+			errs = append(
+				errs,
+				fmt.Errorf("unknown variable %s: did you mean %s?", name, nearest(name, Variables())),
+			)
 		}
 	}
 	return values, append(errs, addSecrets(values, files))
 }
 
-// addSecrets adds the secret settings whose values are in the given files. The line break at the end of a file is not part of the value.
+// addSecrets adds the secret settings whose values are in the given files. The line break at the end of a
+// file is not part of the value.
 func addSecrets(values, files map[string]string) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -91,7 +99,10 @@ func addSecrets(values, files map[string]string) error {
 		case value == "":
 			errs = append(errs, fmt.Errorf("%s%s: the file %s is empty", name, fileSuffix, files[name]))
 		case values[name] != "":
-			errs = append(errs, fmt.Errorf("%s and %[1]s%s are both set; unset one of them", name, fileSuffix))
+			errs = append(
+				errs,
+				fmt.Errorf("%s and %[1]s%s are both set; unset one of them", name, fileSuffix),
+			)
 		default:
 			values[name] = value
 		}
@@ -111,7 +122,8 @@ func SecretFileVariables() []string {
 	return names
 }
 
-// SecretFiles returns the files that the variables in environ name and that have, or can have, secret settings.
+// SecretFiles returns the files that the variables in environ name and that have, or can have, secret
+// settings.
 func SecretFiles(environ []string) []string {
 	var files []string
 	variables := append(SecretFileVariables(), File)
@@ -124,7 +136,8 @@ func SecretFiles(environ []string) []string {
 	return files
 }
 
-// fromFile returns the values of the keys of a YAML file; the keys of the result are the names of the corresponding variables.
+// fromFile returns the values of the keys of a YAML file; the keys of the result are the names of the
+// corresponding variables.
 func fromFile(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil
@@ -148,7 +161,15 @@ func fromFile(path string) (map[string]string, error) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		name, ok := known[key]
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s: unknown key %q: did you mean %q?", path, key, nearest(key, slices.Sorted(maps.Keys(known)))))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"%s: unknown key %q: did you mean %q?",
+					path,
+					key,
+					nearest(key, slices.Sorted(maps.Keys(known))),
+				),
+			)
 			continue
 		}
 		value, err := scalarText(keys[key])
@@ -161,7 +182,8 @@ func fromFile(path string) (map[string]string, error) {
 	return values, errors.Join(errs...)
 }
 
-// scalarText converts a YAML value to the form of an environment variable: a list with commas, a boolean as on or off.
+// scalarText converts a YAML value to the form of an environment variable: a list with commas, a boolean as
+// on or off.
 func scalarText(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:

@@ -37,29 +37,91 @@ func file(t *testing.T, content string) string {
 func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
-		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
-		Listen: "127.0.0.1:8778", LogLevel: slog.LevelInfo, LogFormat: config.LogText, AnswerTimeout: 3 * time.Second, RequestTimeout: 30 * time.Second, ProjectRate: config.Rate{Burst: 100},
-		AgentRate:   config.Rate{PerSecond: 50, Burst: 1000},
-		Connections: config.Connections{Total: 2000, PerAddress: 250, Streams: 100},
-		Traces:      config.Traces{Exporter: "otlp", Protocol: "http/protobuf", Sampler: "parentbased_always_on", Ratio: 1, Service: "berth"},
-		Roles:       []string{config.API, config.Relay, config.Temporal},
-		Policy:      config.Policy{EnforceNewDefaults: true},
-		CORS: config.CORS{Credentials: true, MaxAge: time.Hour, Methods: []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
-			Headers: []string{"X-Auth-Token", "OpenStack-API-Version", "X-OpenStack-Request-ID", "X-Project-Id", "X-Roles"},
-			Expose:  []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"}},
-		ODL: config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second, PollInterval: 30 * time.Second,
-			HostConfigPath: "/restconf/operational/neutron:neutron/hostconfigs", Concurrency: 64, RetryCount: 5, AuditInterval: time.Hour, AuditRepair: true},
-		IncompleteConsumer: config.IncompleteConsumer{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
-		Journal:            config.Journal{Retention: 168 * time.Hour},
-		Audit:              config.Audit{Enabled: true},
-		Lease: config.Lease{BeforeEnd: time.Hour, RetryTimeout: 10 * time.Minute, HealingInterval: time.Hour,
-			Quota: map[string]int64{"lease": 500, "reservation": 1000, "reservation_per_lease": 100}},
+		Port:           config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
+		Listen:         "127.0.0.1:8778",
+		LogLevel:       slog.LevelInfo,
+		LogFormat:      config.LogText,
+		AnswerTimeout:  3 * time.Second,
+		RequestTimeout: 30 * time.Second,
+		ProjectRate:    config.Rate{Burst: 100},
+		AgentRate:      config.Rate{PerSecond: 50, Burst: 1000},
+		Connections:    config.Connections{Total: 2000, PerAddress: 250, Streams: 100},
+		Traces: config.Traces{
+			Exporter: "otlp",
+			Protocol: "http/protobuf",
+			Sampler:  "parentbased_always_on",
+			Ratio:    1,
+			Service:  "berth",
+		},
+		Roles:  []string{config.API, config.Relay, config.Temporal},
+		Policy: config.Policy{EnforceNewDefaults: true},
+		CORS: config.CORS{
+			Credentials: true,
+			MaxAge:      time.Hour,
+			Methods:     []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
+			Headers: []string{
+				"X-Auth-Token",
+				"OpenStack-API-Version",
+				"X-OpenStack-Request-ID",
+				"X-Project-Id",
+				"X-Roles",
+			},
+			Expose: []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"},
+		},
+		ODL: config.ODL{
+			Username:       "admin",
+			Password:       "admin",
+			Timeout:        10 * time.Second,
+			PollInterval:   30 * time.Second,
+			HostConfigPath: "/restconf/operational/neutron:neutron/hostconfigs",
+			Concurrency:    64,
+			RetryCount:     5,
+			AuditInterval:  time.Hour,
+			AuditRepair:    true,
+		},
+		IncompleteConsumer: config.IncompleteConsumer{
+			Project: "00000000-0000-0000-0000-000000000000",
+			User:    "00000000-0000-0000-0000-000000000000",
+		},
+		Journal: config.Journal{Retention: 168 * time.Hour},
+		Audit:   config.Audit{Enabled: true},
+		Lease: config.Lease{
+			BeforeEnd:       time.Hour,
+			RetryTimeout:    10 * time.Minute,
+			HealingInterval: time.Hour,
+			Quota: map[string]int64{
+				"lease":                 500,
+				"reservation":           1000,
+				"reservation_per_lease": 100,
+			},
+		},
 		History: config.History{MaxAge: 720 * time.Hour, MaxRows: 5000000},
-		Networking: config.Networking{PhysicalMTU: 1500, TraditionalDHCP: true, EnableNewAgents: true,
-			Quota: map[string]int64{"network": 100, "subnet": 100, "port": 500, "security_group": 10, "security_group_rule": 100}},
-		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"}, KeystoneGrace: 5 * time.Minute,
-		Client: config.Client{Token: "admin"},
-		Dev:    config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
+		Networking: config.Networking{
+			PhysicalMTU:     1500,
+			TraditionalDHCP: true,
+			EnableNewAgents: true,
+			Quota: map[string]int64{
+				"network":             100,
+				"subnet":              100,
+				"port":                500,
+				"security_group":      10,
+				"security_group_rule": 100,
+			},
+		},
+		Service: config.Service{
+			UserDomain:    "Default",
+			ProjectDomain: "Default",
+		},
+		KeystoneGrace: 5 * time.Minute,
+		Client:        config.Client{Token: "admin"},
+		Dev: config.Dev{
+			Data:         ".berth",
+			DatabasePort: 8779,
+			TemporalPort: 7233,
+			UIPort:       8233,
+			ODLPort:      8181,
+			Demo:         true,
+		},
 	}
 	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
 		t.Errorf("load an environment without settings: got other defaults (-want +got):\n%s", d)
@@ -68,22 +130,39 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 
 func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
 	t.Parallel()
-	path := file(t, "listen: localhost:1\nroles: [api, relay]\ndemo: false\nodl_timeout: 3s\ndev_ui_port: 0\n")
+	path := file(
+		t,
+		"listen: localhost:1\nroles: [api, relay]\ndemo: false\nodl_timeout: 3s\ndev_ui_port: 0\n",
+	)
 
 	got := load(t, "BERTH_CONFIG="+path, "BERTH_LISTEN=[::1]:2")
 
-	want := load(t, "BERTH_LISTEN=[::1]:2", "BERTH_ROLES=api,relay", "BERTH_DEMO=off", "BERTH_ODL_TIMEOUT=3s", "BERTH_DEV_UI_PORT=0")
+	want := load(
+		t,
+		"BERTH_LISTEN=[::1]:2",
+		"BERTH_ROLES=api,relay",
+		"BERTH_DEMO=off",
+		"BERTH_ODL_TIMEOUT=3s",
+		"BERTH_DEV_UI_PORT=0",
+	)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	if got.Listen != "[::1]:2" || got.Dev.Demo || len(got.Roles) != 2 || got.ODL.Timeout != 3*time.Second {
-		t.Errorf("load an environment and a file: got %+v, want BERTH_LISTEN of the environment and the other settings of the file", got)
+		t.Errorf(
+			"load an environment and a file: got %+v, want BERTH_LISTEN of the environment and the other settings of the file",
+			got,
+		)
 	}
 }
 
 func TestLoad_TrustedProxies(t *testing.T) {
 	t.Parallel()
-	want := []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::1/128")}
+	want := []netip.Prefix{
+		netip.MustParsePrefix("192.0.2.7/32"),
+		netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("2001:db8::1/128"),
+	}
 	if d := cmp.Diff(want, load(t, "BERTH_TRUSTED_PROXIES=192.0.2.7, 10.0.0.0/8,2001:db8::1").TrustedProxies, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
 		t.Error(d)
 	}
@@ -183,7 +262,12 @@ func TestLoad_SecretsCanBeInFiles(t *testing.T) {
 	} {
 		_, err := config.Load(c.environ)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: got error %v, want one with %q and without the content of the file", name, err, c.want)
+			t.Errorf(
+				"%s: got error %v, want one with %q and without the content of the file",
+				name,
+				err,
+				c.want,
+			)
 		}
 	}
 }
@@ -193,7 +277,13 @@ func TestLoad_SplitsListsAtCommas(t *testing.T) {
 	path := file(t, "cors_allowed_origin: [https://a.example.com, '*']\ncors_max_age: 90s\n")
 	got := load(t, "BERTH_CONFIG="+path, "BERTH_CORS_ALLOW_METHODS=GET, ,PUT").CORS
 	want := load(t).CORS
-	want.Origins, want.Methods, want.MaxAge = []string{"https://a.example.com", "*"}, []string{"GET", "PUT"}, 90*time.Second
+	want.Origins, want.Methods, want.MaxAge = []string{
+		"https://a.example.com",
+		"*",
+	}, []string{
+		"GET",
+		"PUT",
+	}, 90*time.Second
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -221,8 +311,19 @@ func TestLoad_PortDeadlineForAllOrByEntity(t *testing.T) {
 
 func TestLoad_KeystoneMayListenOnAnyAddress(t *testing.T) {
 	t.Parallel()
-	c := load(t, "BERTH_AUTH=keystone", "BERTH_LISTEN=0.0.0.0:8778", "OS_AUTH_URL=http://192.0.2.1/v3/", "OS_USERNAME=berth")
-	want := config.Service{AuthURL: "http://192.0.2.1/v3", Username: "berth", UserDomain: "Default", ProjectDomain: "Default"}
+	c := load(
+		t,
+		"BERTH_AUTH=keystone",
+		"BERTH_LISTEN=0.0.0.0:8778",
+		"OS_AUTH_URL=http://192.0.2.1/v3/",
+		"OS_USERNAME=berth",
+	)
+	want := config.Service{
+		AuthURL:       "http://192.0.2.1/v3",
+		Username:      "berth",
+		UserDomain:    "Default",
+		ProjectDomain: "Default",
+	}
 	if d := cmp.Diff(want, c.Service); d != "" {
 		t.Error(d)
 	}
@@ -237,10 +338,22 @@ func TestRequiresSignatures_UnlessNoauthOrOff(t *testing.T) {
 		{config.Noauth, "", false}, {config.Noauth, config.SignaturesRequired, true}, {config.Noauth, config.SignaturesOff, false},
 		{config.Keystone, "", true}, {config.Keystone, config.SignaturesRequired, true}, {config.Keystone, config.SignaturesOff, false},
 	} {
-		environ := []string{"BERTH_DATABASE_URL=postgres://u@h/d", "BERTH_AUTH=" + c.auth, "OS_AUTH_URL=http://k:5000/v3", "BERTH_AGENT_SIGNATURES=" + c.signatures}
+		environ := []string{
+			"BERTH_DATABASE_URL=postgres://u@h/d",
+			"BERTH_AUTH=" + c.auth,
+			"OS_AUTH_URL=http://k:5000/v3",
+			"BERTH_AGENT_SIGNATURES=" + c.signatures,
+		}
 		got, err := config.Load(environ)
 		if err != nil || got.RequiresSignatures() != c.want {
-			t.Errorf("BERTH_AUTH=%s and BERTH_AGENT_SIGNATURES=%q: got %v, error %v, want %v", c.auth, c.signatures, got.RequiresSignatures(), err, c.want)
+			t.Errorf(
+				"BERTH_AUTH=%s and BERTH_AGENT_SIGNATURES=%q: got %v, error %v, want %v",
+				c.auth,
+				c.signatures,
+				got.RequiresSignatures(),
+				err,
+				c.want,
+			)
 		}
 	}
 	if _, err := config.Load([]string{"BERTH_AGENT_SIGNATURES=maybe"}); err == nil {
@@ -251,7 +364,8 @@ func TestRequiresSignatures_UnlessNoauthOrOff(t *testing.T) {
 func TestLoad_RabbitMQIdentitiesNeedABroker(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []string{"BERTH_RABBITMQ_IDENTITIES=maybe", "BERTH_RABBITMQ_IDENTITIES=required"} {
-		if _, err := config.Load([]string{"BERTH_DATABASE_URL=postgres://u@h/d", broken}); err == nil || !strings.Contains(err.Error(), "BERTH_RABBITMQ_IDENTITIES") {
+		if _, err := config.Load([]string{"BERTH_DATABASE_URL=postgres://u@h/d", broken}); err == nil ||
+			!strings.Contains(err.Error(), "BERTH_RABBITMQ_IDENTITIES") {
 			t.Errorf("%s: got error %v, want one that names the setting", broken, err)
 		}
 	}
@@ -267,7 +381,10 @@ func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
 			t.Parallel()
 			_, err := config.Load([]string{name + "=hunter2", "BERTH_DEMO=x"})
 			if err == nil || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("load a wrong setting beside a secret: got error %v, want an error without the secret's value", err)
+				t.Errorf(
+					"load a wrong setting beside a secret: got error %v, want an error without the secret's value",
+					err,
+				)
 			}
 		})
 	}
@@ -275,14 +392,18 @@ func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
 
 func TestLoad_VLANRangesOfPhysicalNetworks(t *testing.T) {
 	t.Parallel()
-	want := []config.VLANRange{{PhysicalNetwork: "p1", Low: 1, High: 9}, {PhysicalNetwork: "p2", Low: 1, High: 4094}, {PhysicalNetwork: "p1", Low: 20, High: 20}}
+	want := []config.VLANRange{
+		{PhysicalNetwork: "p1", Low: 1, High: 9},
+		{PhysicalNetwork: "p2", Low: 1, High: 4094},
+		{PhysicalNetwork: "p1", Low: 20, High: 20},
+	}
 	if d := cmp.Diff(want, load(t, "BERTH_NETWORK_VLAN_RANGES=p1:1:9, p2,p1:20:20").Networking.VLANRanges); d != "" {
 		t.Error(d)
 	}
 }
 
-// TestLoad_URLsWithAUserAreRefused checks every setting whose value is the URL of a service with HTTP. The database and RabbitMQ have their
-// credentials in the URL, so their settings are secret.
+// TestLoad_URLsWithAUserAreRefused checks every setting whose value is the URL of a service with HTTP. The
+// database and RabbitMQ have their credentials in the URL, so their settings are secret.
 func TestLoad_URLsWithAUserAreRefused(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -294,9 +415,16 @@ func TestLoad_URLsWithAUserAreRefused(t *testing.T) {
 			checked++
 			for _, value := range []string{"http://ann:hunter2@host.example/x", "https://hunter2@host.example", "http://ann:hun/ter2@host.example/x", "ann:hunter2@host.example:1"} {
 				_, err := config.Load([]string{s.Name + "=" + value})
-				if err == nil || !strings.Contains(err.Error(), s.Name+"=") || !strings.Contains(err.Error(), "host.example") ||
-					strings.Contains(err.Error(), "ter2") || strings.Contains(err.Error(), "ann") {
-					t.Errorf("%s=%s: got error %v, want one that names the setting and the host, but neither the user nor the password", s.Name, value, err)
+				if err == nil || !strings.Contains(err.Error(), s.Name+"=") ||
+					!strings.Contains(err.Error(), "host.example") ||
+					strings.Contains(err.Error(), "ter2") ||
+					strings.Contains(err.Error(), "ann") {
+					t.Errorf(
+						"%s=%s: got error %v, want one that names the setting and the host, but neither the user nor the password",
+						s.Name,
+						value,
+						err,
+					)
 				}
 			}
 		}

@@ -19,14 +19,20 @@ import (
 // setter parses a value and stores the result in the Config.
 type setter = func(*Config, string) error
 
-// ParseRoles parses a list of roles, separated by commas. If a role is listed twice, the parsed list contains the role once.
+// ParseRoles parses a list of roles, separated by commas. If a role is listed twice, the parsed list contains
+// the role once.
 func ParseRoles(s string) ([]string, error) {
 	known := []string{API, Relay, Temporal, RPC}
 	var roles []string
 	for role := range strings.SplitSeq(s, ",") {
 		role = strings.TrimSpace(role)
 		if !slices.Contains(known, role) {
-			return nil, fmt.Errorf("unknown role %q: did you mean %s? (roles are %s)", role, nearest(role, known), strings.Join(known, ", "))
+			return nil, fmt.Errorf(
+				"unknown role %q: did you mean %s? (roles are %s)",
+				role,
+				nearest(role, known),
+				strings.Join(known, ", "),
+			)
 		}
 		if !slices.Contains(roles, role) {
 			roles = append(roles, role)
@@ -105,8 +111,9 @@ func urlPath(field func(*Config) *string) setter {
 	}
 }
 
-// httpURL parses an http or https URL. An empty value of the setting means that there is no URL. A URL with a user and a password is an
-// error, because berth prints its URLs in messages; settings of their own contain the credentials for services.
+// httpURL parses an http or https URL. An empty value of the setting means that there is no URL. A URL with a
+// user and a password is an error, because berth prints its URLs in messages; settings of their own contain
+// the credentials for services.
 func httpURL(field func(*Config) *string) setter {
 	return func(c *Config, s string) error {
 		if s == "" {
@@ -138,7 +145,9 @@ func amqpURLs(c *Config, s string) error {
 	for _, broker := range c.RabbitMQ {
 		u, err := url.Parse(broker)
 		if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
-			return errors.New("must be amqp://user:password@host:port/vhost, or several such URLs separated by commas")
+			return errors.New(
+				"must be amqp://user:password@host:port/vhost, or several such URLs separated by commas",
+			)
 		}
 	}
 	return nil
@@ -170,20 +179,27 @@ func trustedProxies(c *Config, s string) error {
 			network, err = netip.PrefixFrom(address, address.BitLen()), nil
 		}
 		if err != nil {
-			return fmt.Errorf("%q must be an IP address such as 192.0.2.7 or a network such as 192.0.2.0/24", word)
+			return fmt.Errorf(
+				"%q must be an IP address such as 192.0.2.7 or a network such as 192.0.2.0/24",
+				word,
+			)
 		}
 		c.TrustedProxies = append(c.TrustedProxies, network)
 	}
 	return nil
 }
 
-// origins parses a list of origins in the form of the header Origin. berth allows an origin of a web page if the header Origin of the
-// request equals an origin of the list literally or if the list contains "*".
+// origins parses a list of origins in the form of the header Origin. berth allows an origin of a web page if
+// the header Origin of the request equals an origin of the list literally or if the list contains "*".
 func origins(c *Config, s string) error {
 	_ = list(func(c *Config) *[]string { return &c.CORS.Origins })(c, s)
 	for _, origin := range c.CORS.Origins {
-		if u := parseHTTPURL(origin); origin != "*" && (u == nil || origin != u.Scheme+"://"+u.Host || u.Host != strings.ToLower(u.Host)) {
-			return fmt.Errorf("%q must be scheme://host[:port] in lower case and without a path, or *", safeurl.RedactValue(origin))
+		if u := parseHTTPURL(origin); origin != "*" &&
+			(u == nil || origin != u.Scheme+"://"+u.Host || u.Host != strings.ToLower(u.Host)) {
+			return fmt.Errorf(
+				"%q must be scheme://host[:port] in lower case and without a path, or *",
+				safeurl.RedactValue(origin),
+			)
 		}
 	}
 	return nil
@@ -201,8 +217,8 @@ func duration(field func(*Config) *time.Duration) setter {
 	}
 }
 
-// maxRequestTimeout is the maximum of BERTH_REQUEST_TIMEOUT. It is less than the time after which the HTTP server closes the connection of
-// a request without an answer.
+// maxRequestTimeout is the maximum of BERTH_REQUEST_TIMEOUT. It is less than the time after which the HTTP
+// server closes the connection of a request without an answer.
 const maxRequestTimeout = 50 * time.Second
 
 func requestTimeout(c *Config, s string) error {
@@ -215,8 +231,8 @@ func requestTimeout(c *Config, s string) error {
 	return nil
 }
 
-// Limits of BERTH_PROJECT_RATE and BERTH_AGENT_RATE, in requests per second, and of their bursts, in requests. An empty bucket of the largest
-// burst is full after less than four months at the lowest rate.
+// Limits of BERTH_PROJECT_RATE and BERTH_AGENT_RATE, in requests per second, and of their bursts, in
+// requests. An empty bucket of the largest burst is full after less than four months at the lowest rate.
 const (
 	minRate  = 0.001
 	maxRate  = 1_000_000
@@ -306,8 +322,8 @@ func candidateOrder(c *Config, s string) error {
 	return nil
 }
 
-// deadlines parses the deadlines of provisioning blocks: one duration for all entities, or several durations in the form ENTITY=DURATION.
-// The value "off" of the setting means that no entity has a deadline.
+// deadlines parses the deadlines of provisioning blocks: one duration for all entities, or several durations
+// in the form ENTITY=DURATION. The value "off" of the setting means that no entity has a deadline.
 func deadlines(c *Config, s string) error {
 	c.Port.Deadlines = map[string]time.Duration{}
 	if s == "off" {
@@ -330,7 +346,8 @@ func deadlines(c *Config, s string) error {
 	return nil
 }
 
-// quota parses NAME=NUMBER pairs, separated by commas. The value "off" of the setting means that there are no limits.
+// quota parses NAME=NUMBER pairs, separated by commas. The value "off" of the setting means that there are no
+// limits.
 func quota(field func(*Config) *map[string]int64) setter {
 	return func(c *Config, s string) error {
 		limits := map[string]int64{}
@@ -356,7 +373,8 @@ func quota(field func(*Config) *map[string]int64) setter {
 // maxVLAN is the largest VLAN ID.
 const maxVLAN = 4094
 
-// vlanRanges parses ranges of VLANs in the form of Neutron's network_vlan_ranges: NETWORK:LOW:HIGH, or NETWORK for all VLANs of the network.
+// vlanRanges parses ranges of VLANs in the form of Neutron's network_vlan_ranges: NETWORK:LOW:HIGH, or
+// NETWORK for all VLANs of the network.
 func vlanRanges(c *Config, s string) error {
 	if s == "" {
 		return nil
@@ -372,15 +390,19 @@ func vlanRanges(c *Config, s string) error {
 			}
 		}
 		if err != nil || name == "" || r.Low < 1 || r.High > maxVLAN || r.High < r.Low {
-			return fmt.Errorf("%q must be NETWORK:LOW:HIGH or NETWORK, with VLAN IDs from 1 to %d", part, maxVLAN)
+			return fmt.Errorf(
+				"%q must be NETWORK:LOW:HIGH or NETWORK, with VLAN IDs from 1 to %d",
+				part,
+				maxVLAN,
+			)
 		}
 		c.Networking.VLANRanges = append(c.Networking.VLANRanges, r)
 	}
 	return nil
 }
 
-// overdue parses the setting that says what happens to a port when one of its provisioning blocks passes the deadline: the port waits, or
-// its status becomes ERROR.
+// overdue parses the setting that says what happens to a port when one of its provisioning blocks passes the
+// deadline: the port waits, or its status becomes ERROR.
 func overdue(c *Config, s string) error {
 	c.Port.OverdueIsError = s == "error"
 	if s != "wait" && s != "error" {

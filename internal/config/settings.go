@@ -26,10 +26,22 @@ type Section struct {
 	Settings []Setting
 }
 
-// Sections returns all settings by topic, in the order of docs/settings.md. The page docs/settings.md is generated from Sections.
+// Sections returns all settings by topic, in the order of docs/settings.md. The page docs/settings.md is
+// generated from Sections.
 func Sections() []Section {
-	return []Section{processSettings, traceSettings, keystoneSettings, placementSettings, networkingSettings, leaseSettings, cloudSettings,
-		odlSettings, corsSettings, cliSettings, devSettings}
+	return []Section{
+		processSettings,
+		traceSettings,
+		keystoneSettings,
+		placementSettings,
+		networkingSettings,
+		leaseSettings,
+		cloudSettings,
+		odlSettings,
+		corsSettings,
+		cliSettings,
+		devSettings,
+	}
 }
 
 func settingsByName() map[string]Setting {
@@ -56,7 +68,8 @@ func Usage(w io.Writer) {
 	_ = t.Flush()
 }
 
-// redact returns the value with placeholders for its secrets: the whole value of a secret setting, and the user and the password of a URL.
+// redact returns the value with placeholders for its secrets: the whole value of a secret setting, and the
+// user and the password of a URL.
 func (s Setting) redact(value string) string {
 	if s.Secret {
 		return "(secret)"

@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write docs/settings.md from the table o
 
 const settingsPage = "../../docs/settings.md"
 
-// TestSettingsPage_EqualsTable fails when docs/settings.md differs from the table of settings. To update docs/settings.md, run `go test
-// ./internal/config -run SettingsPage -update`.
+// TestSettingsPage_EqualsTable fails when docs/settings.md differs from the table of settings. To update
+// docs/settings.md, run `go test ./internal/config -run SettingsPage -update`.
 func TestSettingsPage_EqualsTable(t *testing.T) {
 	t.Parallel()
 	want := page()
@@ -31,7 +31,10 @@ func TestSettingsPage_EqualsTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(got), want); d != "" {
-		t.Errorf("docs/settings.md: got other settings than the table has; to update the page, run go test ./internal/config -run SettingsPage -update (-page +table):\n%s", d)
+		t.Errorf(
+			"docs/settings.md: got other settings than the table has; to update the page, run go test ./internal/config -run SettingsPage -update (-page +table):\n%s",
+			d,
+		)
 	}
 }
 
@@ -40,7 +43,11 @@ func page() string {
 	var b strings.Builder
 	b.WriteString(settingsHead)
 	for _, section := range config.Sections() {
-		fmt.Fprintf(&b, "\n## %s\n\n| Variable | Default | Unit or form | Description |\n|---|---|---|---|\n", section.Title)
+		fmt.Fprintf(
+			&b,
+			"\n## %s\n\n| Variable | Default | Unit or form | Description |\n|---|---|---|---|\n",
+			section.Title,
+		)
 		for _, s := range section.Settings {
 			value := ""
 			if s.Default != "" {
@@ -49,7 +56,14 @@ func page() string {
 			if s.Secret && s.Default == "" {
 				value = "(secret)"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, value, s.Unit, strings.ReplaceAll(s.Description, "|", "\\|"))
+			fmt.Fprintf(
+				&b,
+				"| `%s` | %s | %s | %s |\n",
+				s.Name,
+				value,
+				s.Unit,
+				strings.ReplaceAll(s.Description, "|", "\\|"),
+			)
 		}
 	}
 	return b.String()
