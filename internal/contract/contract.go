@@ -1,6 +1,7 @@
-// Package contract defines everything that crosses Temporal: workflow types, workflow IDs, task queues, signals, queries, updates, search
-// attributes and payloads. The relay, the workers, the CLI and the tools for agents use the names that package contract defines. Package
-// contract imports no other package of this module and no SDK, so that every package may import contract.
+// Package contract defines everything that crosses Temporal: workflow types, workflow IDs, task queues,
+// signals, queries, updates, search attributes and payloads. The relay, the workers, the CLI and the tools
+// for agents use the names that package contract defines. Package contract imports no other package of this
+// module and no SDK, so that every package may import contract.
 package contract
 
 import (
@@ -15,10 +16,11 @@ const (
 	JournalEntry       = "JournalEntry"
 	Maintenance        = "Maintenance"
 	AgentNotifications = "AgentNotifications" // sends the recorded notifications of one network to its agents
-	Webhook            = "Webhook"            // sends the recorded notifications of one lease, port or trunk to the webhook
-	Pool               = "Pool"               // adds one host to Nova's aggregate "freepool", or removes it
-	// FullSync, Recovery, Audit and Repair compare the OpenDaylight controller with the rows of the database. At any time, at most one
-	// FullSync, one Recovery, one Audit and one Repair run.
+	// sends the recorded notifications of one lease, port or trunk to the webhook
+	Webhook = "Webhook"
+	Pool    = "Pool" // adds one host to Nova's aggregate "freepool", or removes it
+	// FullSync, Recovery, Audit and Repair compare the OpenDaylight controller with the rows of the database.
+	// At any time, at most one FullSync, one Recovery, one Audit and one Repair run.
 	FullSync = "FullSync"
 	Recovery = "Recovery"
 	Audit    = "Audit"
@@ -26,10 +28,21 @@ const (
 )
 
 // EntityWorkflows lists the workflow types whose workflows each belong to one row of the database.
-var EntityWorkflows = []string{Port, AgentNotifications, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
+var EntityWorkflows = []string{
+	Port,
+	AgentNotifications,
+	Lease,
+	Webhook,
+	Pool,
+	JournalEntry,
+	FullSync,
+	Recovery,
+	Audit,
+	Repair,
+}
 
-// Task queues. By default, one worker polls all task queues; to scale the workers of each task queue separately, run workers that poll only
-// one task queue.
+// Task queues. By default, one worker polls all task queues; to scale the workers of each task queue
+// separately, run workers that poll only one task queue.
 const (
 	PortQueue    = "ports"
 	LeaseQueue   = "leases"
@@ -38,17 +51,19 @@ const (
 
 // Signals, updates and queries.
 const (
-	// SignalProvisioningComplete is a signal whose payload is a Report. UpdateProvisioningComplete, the update with the same name as the
-	// signal, takes a Report and returns a ReportResult.
+	// SignalProvisioningComplete is a signal whose payload is a Report. UpdateProvisioningComplete, the
+	// update with the same name as the signal, takes a Report and returns a ReportResult.
 	SignalProvisioningComplete = "provisioning-complete"
 	UpdateProvisioningComplete = "provisioning-complete"
-	// SignalChanged has no payload. The signal SignalChanged makes the workflow read its row from the database again.
+	// SignalChanged has no payload. The signal SignalChanged makes the workflow read its row from the
+	// database again.
 	SignalChanged = "changed"
 	// QueryWhy returns a Why. Every workflow answers the query QueryWhy.
 	QueryWhy = "why"
 )
 
-// Search attributes. BerthWaitingFor has the type keyword list; all other search attributes of berth have the type keyword.
+// Search attributes. BerthWaitingFor has the type keyword list; all other search attributes of berth have the
+// type keyword.
 const (
 	AttributeStatus     = "BerthStatus"
 	AttributeProject    = "BerthProject"
@@ -57,8 +72,8 @@ const (
 	AttributeResource   = "BerthResource"
 )
 
-// SearchAttributes lists every search attribute. The field Type is the name that the temporal CLI uses for the type of the search
-// attribute.
+// SearchAttributes lists every search attribute. The field Type is the name that the temporal CLI uses for
+// the type of the search attribute.
 var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeStatus, "Keyword"},
 	{AttributeProject, "Keyword"},
@@ -67,8 +82,8 @@ var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeResource, "Keyword"},
 }
 
-// A workflow ID is computed from the ID of the workflow's object. Because the workflow ID is computed, a workflow that is started twice
-// runs only once, and every tool can find the workflow of an object.
+// A workflow ID is computed from the ID of the workflow's object. Because the workflow ID is computed, a
+// workflow that is started twice runs only once, and every tool can find the workflow of an object.
 const (
 	portPrefix               = "port/"
 	agentNotificationsPrefix = "agent-notifications/"
@@ -81,22 +96,26 @@ const (
 // PortID returns the workflow ID of the port with the given UUID.
 func PortID(id string) string { return portPrefix + id }
 
-// AgentNotificationsID returns the ID of the workflow that notifies the agents of the network with the given UUID.
+// AgentNotificationsID returns the ID of the workflow that notifies the agents of the network with the given
+// UUID.
 func AgentNotificationsID(network string) string { return agentNotificationsPrefix + network }
 
 // LeaseID returns the workflow ID of the lease with the given UUID.
 func LeaseID(id string) string { return leasePrefix + id }
 
-// WebhookID returns the ID of the workflow that sends the webhook notifications of the lease, port or trunk with the given UUID.
+// WebhookID returns the ID of the workflow that sends the webhook notifications of the lease, port or trunk
+// with the given UUID.
 func WebhookID(object string) string { return webhookPrefix + object }
 
-// PoolID returns the ID of the workflow that adds the given host to Nova's aggregate "freepool" or removes the host from this aggregate.
+// PoolID returns the ID of the workflow that adds the given host to Nova's aggregate "freepool" or removes
+// the host from this aggregate.
 func PoolID(host string) string { return poolPrefix + host }
 
 // JournalID returns the workflow ID of the journal entry with the given sequence number, in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
 
-// Keys of the singleton workflows. The workflow ID for KeySweep is also the ID of the Temporal schedule that runs the sweep.
+// Keys of the singleton workflows. The workflow ID for KeySweep is also the ID of the Temporal schedule that
+// runs the sweep.
 const (
 	KeyFullSync = "full-sync"
 	KeyRecovery = "recovery"
@@ -105,9 +124,14 @@ const (
 	KeySweep    = "sweep"
 )
 
-// RunWorkflows contains the workflows that compare the OpenDaylight controller with the database: it maps the key of each workflow to the
-// workflow type.
-var RunWorkflows = map[string]string{KeyFullSync: FullSync, KeyRecovery: Recovery, KeyAudit: Audit, KeyRepair: Repair}
+// RunWorkflows contains the workflows that compare the OpenDaylight controller with the database: it maps the
+// key of each workflow to the workflow type.
+var RunWorkflows = map[string]string{
+	KeyFullSync: FullSync,
+	KeyRecovery: Recovery,
+	KeyAudit:    Audit,
+	KeyRepair:   Repair,
+}
 
 // RunID returns the workflow ID for a key of RunWorkflows.
 func RunID(key string) string { return "odl/" + key }
@@ -115,7 +139,8 @@ func RunID(key string) string { return "odl/" + key }
 // MaintenanceID returns the workflow ID of the maintenance job with the given name.
 func MaintenanceID(name string) string { return "maintenance/" + name }
 
-// UUIDPrefix returns the part of a workflow ID before the UUID; empty for workflow types whose IDs contain no UUID.
+// UUIDPrefix returns the part of a workflow ID before the UUID; empty for workflow types whose IDs contain no
+// UUID.
 func UUIDPrefix(workflowType string) string {
 	switch workflowType {
 	case Port:
@@ -149,51 +174,59 @@ func TaskQueue(workflowType string) string {
 	}
 }
 
-// Input is the input of every workflow. Input contains the key of the workflow's row, but not the content of the row; only a port
-// workflow's PortStatus derives from the content.
+// Input is the input of every workflow. Input contains the key of the workflow's row, but not the content of
+// the row; only a port workflow's PortStatus derives from the content.
 type Input struct {
 	Key string `json:"key"`
-	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the workflow was requested.
-	// If PortStatus is nil, the workflow reads the row when it starts.
+	// PortStatus is the result that a port workflow's first read would return if the row has not changed
+	// since the workflow was requested. If PortStatus is nil, the workflow reads the row when it starts.
 	PortStatus *PortStatus `json:"seen,omitempty"`
-	// FailedAttempt is the error of a delivery that the previous run interrupted in order to continue as new. The new run continues the
-	// delivery with a regular activity. FailedAttempt is empty if no delivery was interrupted.
+	// FailedAttempt is the error of a delivery that the previous run interrupted in order to continue as new.
+	// The new run continues the delivery with a regular activity. FailedAttempt is empty if no delivery was
+	// interrupted.
 	FailedAttempt string `json:"failed_attempt,omitempty"`
-	// Interrupted is true if the previous run of a port workflow continued as new while it waited for the database. The new run reads the
-	// row although it has a PortStatus, and applies the Reports that the previous run had received.
+	// Interrupted is true if the previous run of a port workflow continued as new while it waited for the
+	// database. The new run reads the row although it has a PortStatus, and applies the Reports that the
+	// previous run had received.
 	Interrupted bool     `json:"interrupted,omitempty"`
 	Reports     []Report `json:"reports,omitempty"`
-	// RefusedReport describes the last refused report that the previous run of a port workflow received; empty: none.
+	// RefusedReport describes the last refused report that the previous run of a port workflow received;
+	// empty: none.
 	RefusedReport string `json:"refused_report,omitempty"`
-	// Step is the step of a lease that the previous run interrupted in order to continue as new. The new run retries failed calls of this
-	// step until RetryUntil.
+	// Step is the step of a lease that the previous run interrupted in order to continue as new. The new run
+	// retries failed calls of this step until RetryUntil.
 	Step       string     `json:"step,omitempty"`
 	RetryUntil *time.Time `json:"retry_until,omitempty"`
 }
 
-// Report is an agent's report about the part of a port that the agent configures. All reports use the same signal, because
-// Temporal keeps the order only among signals with the same name.
+// Report is an agent's report about the part of a port that the agent configures. All reports use the same
+// signal, because Temporal keeps the order only among signals with the same name.
 type Report struct {
 	Entity string `json:"entity"` // DHCP, L2, or any other entity that has a provisioning block
 	Host   string `json:"host"`   // the agent's host
-	// Event is "complete", "begun", "lost", "block" or "unblock"; empty means "complete". Only reports with the entity L2 have the event
-	// "begun" or "lost". The event "begun" means that the agent has started to wire the port and will report again. The event "lost" means
-	// that the device is unplugged, or that the agent could not wire the port.
+	// Event is "complete", "begun", "lost", "block" or "unblock"; empty means "complete". Only reports with
+	// the entity L2 have the event "begun" or "lost". The event "begun" means that the agent has started to
+	// wire the port and will report again. The event "lost" means that the device is unplugged, or that the
+	// agent could not wire the port.
 	//
-	// With the event "block", another service makes the port wait for an entity other than DHCP and L2: the port becomes ACTIVE only after
-	// the event "complete" for this entity. The event "unblock" ends the wait without a completion.
+	// With the event "block", another service makes the port wait for an entity other than DHCP and L2: the
+	// port becomes ACTIVE only after the event "complete" for this entity. The event "unblock" ends the wait
+	// without a completion.
 	Event string `json:"event,omitempty"`
-	// Owner names who adds a block, TimeoutSeconds is how long the block may exist (0: no limit), and Fatal means that
-	// the port's status becomes ERROR after this time. These three fields have a meaning only with the event "block".
+	// Owner names who adds a block, TimeoutSeconds is how long the block may exist (0: no limit), and Fatal
+	// means that the port's status becomes ERROR after this time. These three fields have a meaning only with
+	// the event "block".
 	Owner          string `json:"owner,omitempty"`
 	TimeoutSeconds int64  `json:"timeout_seconds,omitempty"`
 	Fatal          bool   `json:"fatal,omitempty"`
-	// Revision is the revision_number that the port had in the state on which the agent acted. The revision distinguishes a report about an
-	// earlier binding to the same host from a report about the current binding of the port. For a report without a revision, berth compares
-	// only the report's host with the host of the port's binding.
+	// Revision is the revision_number that the port had in the state on which the agent acted. The revision
+	// distinguishes a report about an earlier binding to the same host from a report about the current
+	// binding of the port. For a report without a revision, berth compares only the report's host with the
+	// host of the port's binding.
 	Revision int64 `json:"revision,omitempty"`
-	// Signature is the Ed25519 signature of SignedText by a key of the host, in Base64. ExpiresAt is the time until which the signature is
-	// valid, in seconds since 1970 in UTC. Both are empty in a report that is not signed; see Sign.
+	// Signature is the Ed25519 signature of SignedText by a key of the host, in Base64. ExpiresAt is the time
+	// until which the signature is valid, in seconds since 1970 in UTC. Both are empty in a report that is
+	// not signed; see Sign.
 	ExpiresAt int64  `json:"expires_at,omitempty"`
 	Signature string `json:"signature,omitempty"`
 }
@@ -211,12 +244,14 @@ type ReportResult struct {
 
 // Waiting names one entity, entry, host or service for which a workflow waits.
 type Waiting struct {
-	For      string     `json:"for"`                // an entity, a journal entry, a host or an external service
+	// an entity, a journal entry, a host or an external service
+	For      string     `json:"for"`
 	Since    *time.Time `json:"since,omitempty"`    // when the wait began
 	Deadline *time.Time `json:"deadline,omitempty"` // when the wait ends at the latest; nil: no limit
 }
 
-// Why describes the state of a workflow's object. If the object waits for something, Why also says what the object waits for.
+// Why describes the state of a workflow's object. If the object waits for something, Why also says what the
+// object waits for.
 type Why struct {
 	Object      string     `json:"object"`   // workflow ID
 	State       string     `json:"state"`    // the object's status
@@ -237,30 +272,34 @@ type Attributes struct {
 	WaitingFor []string `json:"waiting_for,omitempty"`
 }
 
-// Nudge is a request to start or signal a workflow, so that the workflow reads its row again. A nudge that is repeated, late or out of
-// order does no harm, because the workflow always reads the current row.
+// Nudge is a request to start or signal a workflow, so that the workflow reads its row again. A nudge that is
+// repeated, late or out of order does no harm, because the workflow always reads the current row.
 type Nudge struct {
-	Workflow   string        // workflow type
-	ID         string        // workflow ID
-	NotRunning bool          // no workflow with this ID can be running yet, so the relay requests an eager start
-	Restart    bool          // start the workflow again even if it has completed, because its row is open
-	Delay      time.Duration // time until the earliest delivery; a later nudge with the same ID may shorten it
-	Summary    string        // static summary (the object's name), used if the workflow must be started
-	Attributes Attributes    // search attributes, used if the workflow must be started
-	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. If two nudges for the same workflow were merged into
-	// one note of the outbox, PortStatus is nil after the note is claimed.
+	Workflow string // workflow type
+	ID       string // workflow ID
+	// no workflow with this ID can be running yet, so the relay requests an eager start
+	NotRunning bool
+	Restart    bool // start the workflow again even if it has completed, because its row is open
+	// time until the earliest delivery; a later nudge with the same ID may shorten it
+	Delay      time.Duration
+	Summary    string     // static summary (the object's name), used if the workflow must be started
+	Attributes Attributes // search attributes, used if the workflow must be started
+	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. If two nudges for the
+	// same workflow were merged into one note of the outbox, PortStatus is nil after the note is claimed.
 	PortStatus *PortStatus
 }
 
-// HasOneExecution reports whether a completed workflow of the given type is started again only by a nudge with Restart.
+// HasOneExecution reports whether a completed workflow of the given type is started again only by a nudge
+// with Restart.
 func HasOneExecution(workflow string) bool { return workflow == JournalEntry }
 
 // Note is a nudge that a relay has claimed and delivers to Temporal.
 type Note struct {
 	Nudge
-	Version  int64 // increases when another nudge is merged into the note; only the delivered version is deleted
-	Attempts int   // number of claims, including this one
-	Refusals int   // how many times Temporal has refused the note for a reason that concerns only this note
+	// increases when another nudge is merged into the note; only the delivered version is deleted
+	Version  int64
+	Attempts int // number of claims, including this one
+	Refusals int // how many times Temporal has refused the note for a reason that concerns only this note
 	Origin   Origin
 }
 
@@ -279,27 +318,31 @@ const (
 
 // PortStatus is what a port workflow learns about the port when it reads the port's row once.
 type PortStatus struct {
-	Deleted        bool      `json:"gone,omitempty"`    // the row is deleted
-	Status         string    `json:"status"`            // DELETED for a deleted port
-	Sentence       string    `json:"sentence"`          // the status, and what the port waits for, in one line
+	Deleted bool   `json:"gone,omitempty"` // the row is deleted
+	Status  string `json:"status"`         // DELETED for a deleted port
+	// the status, and what the port waits for, in one line
+	Sentence       string    `json:"sentence"`
 	Waiting        []Waiting `json:"waiting,omitempty"` // For is the blocking entity
 	IgnoredReports int64     `json:"ignored,omitempty"` // reports that changed nothing
 	// PendingNovaEvents counts the events that are recorded for Nova and not yet delivered.
 	PendingNovaEvents int `json:"events,omitempty"`
-	// LookAgainAt is the time at which the workflow reads the row again even if it gets no signal; nil means that the workflow only waits
-	// for signals.
+	// LookAgainAt is the time at which the workflow reads the row again even if it gets no signal; nil means
+	// that the workflow only waits for signals.
 	LookAgainAt *time.Time `json:"next,omitempty"`
-	// Attributes has the port's project, host and resource type for the search attributes of the workflow. Attributes is nil if the port is
-	// deleted, and in results that an earlier version of berth has recorded; the workflow then keeps its search attributes.
+	// Attributes has the port's project, host and resource type for the search attributes of the workflow.
+	// Attributes is nil if the port is deleted, and in results that an earlier version of berth has recorded;
+	// the workflow then keeps its search attributes.
 	Attributes *Attributes `json:"attributes,omitempty"`
-	// Refused says, for each report that the workflow passed to the activity, why berth refused it; Refused is empty if
-	// berth refused none.
+	// Refused says, for each report that the workflow passed to the activity, why berth refused it; Refused
+	// is empty if berth refused none.
 	Refused []Refusal `json:"refused,omitempty"`
-	// Stale says, for each report, whether it is about an earlier binding of the port; Stale is empty if none is.
+	// Stale says, for each report, whether it is about an earlier binding of the port; Stale is empty if none
+	// is.
 	Stale []bool `json:"stale,omitempty"`
 }
 
-// EntryProgress is what the workflow of a journal entry learns about the entry when it reads the entry's row or attempts to send the entry.
+// EntryProgress is what the workflow of a journal entry learns about the entry when it reads the entry's row
+// or attempts to send the entry.
 type EntryProgress struct {
 	State     string    `json:"state"`
 	Blocked   bool      `json:"blocked,omitempty"` // Waiting names the blocking entries
@@ -322,13 +365,18 @@ type RunProgress struct {
 	Delay    time.Duration `json:"after,omitempty"` // pause before the next step
 }
 
-// SweepResult is the result of one round of the sweep, the scheduled job that restarts lost workflows and deletes old rows.
+// SweepResult is the result of one round of the sweep, the scheduled job that restarts lost workflows and
+// deletes old rows.
 type SweepResult struct {
-	NudgedEntries      int   `json:"entries"`           // nudged workflows of journal entries that no workflow had examined lately
-	RestartedWorkflows int   `json:"revived"`           // workflows that had ended although their row exists
-	TrimmedHistory     int64 `json:"forgotten"`         // rows deleted from the generation history by its retention
-	TrimmedEntries     int64 `json:"trimmed,omitempty"` // completed journal entries deleted by their retention
-	// Until is the end of the period in which this round of the sweep searched for ended workflows. The next round of the sweep searches
-	// the period that begins shortly before Until, because Temporal lists an ended workflow late.
+	// nudged workflows of journal entries that no workflow had examined lately
+	NudgedEntries      int `json:"entries"`
+	RestartedWorkflows int `json:"revived"` // workflows that had ended although their row exists
+	// rows deleted from the generation history by its retention
+	TrimmedHistory int64 `json:"forgotten"`
+	// completed journal entries deleted by their retention
+	TrimmedEntries int64 `json:"trimmed,omitempty"`
+	// Until is the end of the period in which this round of the sweep searched for ended workflows. The next
+	// round of the sweep searches the period that begins shortly before Until, because Temporal lists an
+	// ended workflow late.
 	Until time.Time `json:"until"`
 }

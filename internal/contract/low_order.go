@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// lowOrder contains the encodings of all points of Ed25519 with an order up to 8, without the sign bit. The last two are not canonical. With
-// such a public key, anyone can make signatures that are valid for many messages.
+// lowOrder contains the encodings of all points of Ed25519 with an order up to 8, without the sign bit. The
+// last two are not canonical. With such a public key, anyone can make signatures that are valid for many
+// messages.
 var lowOrder = []string{
 	"0000000000000000000000000000000000000000000000000000000000000000",
 	"0100000000000000000000000000000000000000000000000000000000000000",

@@ -26,8 +26,9 @@ var lowOrderKeys = []string{
 	"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 }
 
-// TestReport_KeyOfLowOrderVerifiesNothing forges reports: with the neutral point as R and 0 as S, a signature is valid for a key of low order
-// whenever the order divides the hash of the message, which a few attempts find without a private key.
+// TestReport_KeyOfLowOrderVerifiesNothing forges reports: with the neutral point as R and 0 as S, a signature
+// is valid for a key of low order whenever the order divides the hash of the message, which a few attempts
+// find without a private key.
 func TestReport_KeyOfLowOrderVerifiesNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -43,9 +44,20 @@ func TestReport_KeyOfLowOrderVerifiesNothing(t *testing.T) {
 			t.Errorf("IsLowOrder(%s): got false, want true", text)
 		}
 		for i := range 64 {
-			r := contract.Report{Host: "cmp-1", Entity: "L2", Revision: int64(i), ExpiresAt: now.Add(time.Minute).Unix(), Signature: base64.StdEncoding.EncodeToString(signature)}
+			r := contract.Report{
+				Host:      "cmp-1",
+				Entity:    "L2",
+				Revision:  int64(i),
+				ExpiresAt: now.Add(time.Minute).Unix(),
+				Signature: base64.StdEncoding.EncodeToString(signature),
+			}
 			if refused := r.Verify("port/1", []ed25519.PublicKey{key}, now); refused != contract.RefusedSignature {
-				t.Fatalf("forged report with the key %s: got %q, want %q", text, refused, contract.RefusedSignature)
+				t.Fatalf(
+					"forged report with the key %s: got %q, want %q",
+					text,
+					refused,
+					contract.RefusedSignature,
+				)
 			}
 		}
 	}
