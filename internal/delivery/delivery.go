@@ -1,6 +1,6 @@
-// Package delivery sends the recorded Nova events of ports and the recorded notifications to Neutron's agents. Usually an activity sends
-// them. While Temporal does not accept the note of a port or network (the outbox row that starts the workflow), Direct sends them
-// without Temporal.
+// Package delivery sends the recorded Nova events of ports and the recorded notifications to Neutron's
+// agents. Usually an activity sends them. While Temporal does not accept the note of a port or network (the
+// outbox row that starts the workflow), Direct sends them without Temporal.
 package delivery
 
 import (
@@ -30,7 +30,8 @@ type AgentPublisher interface {
 	Publish(ctx context.Context, all []network.AgentNotification) (published []int64, err error)
 }
 
-// ErrClaimed means that another process sends the Nova events of the port, or the notifications of the network, now.
+// ErrClaimed means that another process sends the Nova events of the port, or the notifications of the
+// network, now.
 var ErrClaimed = errors.New("another process delivers them now, without Temporal")
 
 // UnknownServerError means that Nova does not know the server of an event yet. The event is still recorded.
@@ -53,8 +54,9 @@ type Sender struct {
 	Agents   AgentPublisher
 }
 
-// NovaEvents sends the events of a port to Nova, oldest first. NovaEvents returns ErrClaimed, an *UnknownServerError, or an error of the
-// database or of Nova. NovaEvents drops events that Nova rejects permanently.
+// NovaEvents sends the events of a port to Nova, oldest first. NovaEvents returns ErrClaimed, an
+// *UnknownServerError, or an error of the database or of Nova. NovaEvents drops events that Nova rejects
+// permanently.
 func (s Sender) NovaEvents(ctx context.Context, port uuid.UUID) error {
 	recorded, err := s.Recorded.NovaEvents(ctx, port)
 	if err != nil {
@@ -72,14 +74,28 @@ func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []n
 		if e.Claimed {
 			return ErrClaimed
 		}
-		events[i] = notify.Event{Server: e.Server, Name: e.Name, Status: e.Status, Tag: e.Tag}
+		events[i] = notify.Event{
+			Server: e.Server,
+			Name:   e.Name,
+			Status: e.Status,
+			Tag:    e.Tag,
+		}
 		ids[i] = e.ID
 	}
 	ctx, stop := IgnoreCancellation(ctx)
 	defer stop()
 	codes, err := s.Nova.Send(ctx, events)
 	if errors.Is(err, notify.ErrRejected) { // no retry can fix it, and the next events must not wait for it
-		slog.ErrorContext(ctx, "Nova rejected events permanently; they are dropped", "port", port, "events", events, "error", err)
+		slog.ErrorContext(
+			ctx,
+			"Nova rejected events permanently; they are dropped",
+			"port",
+			port,
+			"events",
+			events,
+			"error",
+			err,
+		)
 		err = nil
 	}
 	if err != nil {
@@ -101,10 +117,13 @@ func (s Sender) sendNovaEvents(ctx context.Context, port uuid.UUID, recorded []n
 // notificationBatch is the maximum number of notifications to agents that one query reads.
 const notificationBatch = 100
 
-// Notifications publishes the notifications of a network to the agents, oldest first, until no notification is left. Notifications returns
-// ErrClaimed, or an error of the database or of RabbitMQ.
+// Notifications publishes the notifications of a network to the agents, oldest first, until no notification
+// is left. Notifications returns ErrClaimed, or an error of the database or of RabbitMQ.
 func (s Sender) Notifications(ctx context.Context, id uuid.UUID) error {
-	return s.publishAll(ctx, func() ([]network.AgentNotification, error) { return s.Recorded.Unsent(ctx, id, notificationBatch) })
+	return s.publishAll(
+		ctx,
+		func() ([]network.AgentNotification, error) { return s.Recorded.Unsent(ctx, id, notificationBatch) },
+	)
 }
 
 func (s Sender) publishAll(ctx context.Context, next func() ([]network.AgentNotification, error)) error {

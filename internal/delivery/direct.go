@@ -16,23 +16,24 @@ import (
 const (
 	// directInterval is the interval at which Direct searches for late deliveries.
 	directInterval = time.Second
-	// lateAfter is the age from which a message is late if Temporal has not accepted the note of the message's port or
-	// network.
+	// lateAfter is the age from which a message is late if Temporal has not accepted the note of the
+	// message's port or network.
 	lateAfter = 2 * time.Second
-	// claimTime is how long Direct claims the rows that it delivers. If a delivery fails, Direct delivers the same rows again
-	// only after this time. claimTime is longer than attemptTimeout, so that a claim does not expire during the delivery.
+	// claimTime is how long Direct claims the rows that it delivers. If a delivery fails, Direct delivers the
+	// same rows again only after this time. claimTime is longer than attemptTimeout, so that a claim does not
+	// expire during the delivery.
 	claimTime = 20 * time.Second
 	// attemptTimeout is the maximum duration of one delivery.
 	attemptTimeout = 15 * time.Second
-	// maxDirect is the maximum number of ports or networks that one search finds; all found ports or networks are
-	// delivered concurrently.
+	// maxDirect is the maximum number of ports or networks that one search finds; all found ports or networks
+	// are delivered concurrently.
 	maxDirect = 200
 )
 
-// Direct sends Nova events, and notifications to agents, without Temporal while Temporal is unavailable, because a new server waits for
-// these messages before it boots. Direct sends only messages of a port or network whose note (the outbox row that starts the workflow)
-// Temporal has not accepted for lateAfter. Usually a workflow has sent the messages before. Several processes can run a Direct at the
-// same time.
+// Direct sends Nova events, and notifications to agents, without Temporal while Temporal is unavailable,
+// because a new server waits for these messages before it boots. Direct sends only messages of a port or
+// network whose note (the outbox row that starts the workflow) Temporal has not accepted for lateAfter.
+// Usually a workflow has sent the messages before. Several processes can run a Direct at the same time.
 type Direct struct {
 	sender     Sender
 	deliveries *prometheus.CounterVec
@@ -103,7 +104,14 @@ func (d *Direct) attempt(ctx context.Context, k kind, id uuid.UUID) {
 		slog.WarnContext(ctx, "delivery without Temporal failed", "kind", k.name, "object", id, "error", err)
 	default:
 		d.deliveries.WithLabelValues(k.name, "delivered").Inc()
-		slog.InfoContext(ctx, "delivered without Temporal, which had not accepted the note", "kind", k.name, "object", id)
+		slog.InfoContext(
+			ctx,
+			"delivered without Temporal, which had not accepted the note",
+			"kind",
+			k.name,
+			"object",
+			id,
+		)
 	}
 }
 

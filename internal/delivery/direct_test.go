@@ -47,7 +47,10 @@ func (s *services) Send(_ context.Context, events []notify.Event) ([]int, error)
 	return codes, nil
 }
 
-func (s *services) Publish(_ context.Context, all []network.AgentNotification) (published []int64, err error) {
+func (s *services) Publish(
+	_ context.Context,
+	all []network.AgentNotification,
+) (published []int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range all {
@@ -71,16 +74,25 @@ type fixture struct {
 	port   network.Port
 }
 
-// newFixture returns a fixture with a port for which an event for Nova and several notifications to agents are recorded.
+// newFixture returns a fixture with a port for which an event for Nova and several notifications to agents
+// are recorded.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	url := storetest.URL(t)
-	f := &fixture{T: t, Store: storetest.Open(t, url), services: &services{}, url: url}
+	f := &fixture{
+		T:        t,
+		Store:    storetest.Open(t, url),
+		services: &services{},
+		url:      url,
+	}
 	f.Network = networkstore.New(f.DB, networkstore.Config{NotifyAgents: true})
 	f.sender = delivery.Sender{Recorded: f.Notifications, Nova: f.services, Agents: f.services}
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
 	flat, physical := network.Flat, "physnet"
-	networks, err := f.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}})
+	networks, err := f.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{{Project: &p, Type: &flat, PhysicalNetwork: &physical}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +101,19 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	// No agent has to connect a port of the VNIC type `direct-physical`, so the port is ACTIVE at once.
-	ports, err := f.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &networks[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
+	ports, err := f.Network.CreatePorts(
+		t.Context(),
+		[]network.PortChange{
+			{
+				Network:     &networks[0].ID,
+				Project:     &p,
+				Host:        &host,
+				VNIC:        &vnic,
+				DeviceOwner: &owner,
+				DeviceID:    &device,
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +190,13 @@ func TestDirect_LeavesToTheWorkflowWhatTemporalHasAccepted(t *testing.T) {
 	ports, err := f.Notifications.LatePorts(t.Context(), time.Second, 10)
 	networks, err2 := f.Notifications.LateNetworks(t.Context(), time.Second, 10)
 	if err != nil || err2 != nil || len(ports) > 0 || len(networks) > 0 {
-		t.Errorf("late deliveries: got the ports %v, error %v, the networks %v, error %v; want none", ports, err, networks, err2)
+		t.Errorf(
+			"late deliveries: got the ports %v, error %v, the networks %v, error %v; want none",
+			ports,
+			err,
+			networks,
+			err2,
+		)
 	}
 }
 
@@ -176,9 +206,14 @@ func TestClaim_OnlyOneProcessSendsNovaEvents(t *testing.T) {
 	ctx := t.Context()
 	f.during = func() { // while Direct sends the events, they are claimed, so no other process can send them
 		if err := f.sender.NovaEvents(ctx, f.port.ID); !errors.Is(err, delivery.ErrClaimed) {
-			t.Errorf("deliver Nova events while another process delivers them: got error %v, want ErrClaimed", err)
+			t.Errorf(
+				"deliver Nova events while another process delivers them: got error %v, want ErrClaimed",
+				err,
+			)
 		}
-		if again, err := f.Notifications.ClaimNovaEvents(ctx, f.port.ID, time.Minute); err != nil || len(again) != 1 || !again[0].Claimed {
+		if again, err := f.Notifications.ClaimNovaEvents(ctx, f.port.ID, time.Minute); err != nil ||
+			len(again) != 1 ||
+			!again[0].Claimed {
 			t.Errorf("claim claimed events: got %+v, error %v; want one claimed event", again, err)
 		}
 	}
@@ -202,13 +237,18 @@ func TestClaim_ClaimedNotificationsAreNotSent(t *testing.T) {
 	ctx := t.Context()
 	first, err := f.Notifications.Claim(ctx, f.port.Network, time.Minute, 2)
 	if err != nil || len(first) != 2 || first[0].Claimed || first[0].ID > first[1].ID {
-		t.Fatalf("claim two notifications: got %+v, error %v; want the two oldest, unclaimed until now", first, err)
+		t.Fatalf(
+			"claim two notifications: got %+v, error %v; want the two oldest, unclaimed until now",
+			first,
+			err,
+		)
 	}
 
 	if err := f.sender.Notifications(ctx, f.port.Network); !errors.Is(err, delivery.ErrClaimed) {
 		t.Errorf("send notifications that another process sends: got error %v, want ErrClaimed", err)
 	}
-	if again, err := f.Notifications.Claim(ctx, f.port.Network, time.Minute, 10); err != nil || !again[0].Claimed {
+	if again, err := f.Notifications.Claim(ctx, f.port.Network, time.Minute, 10); err != nil ||
+		!again[0].Claimed {
 		t.Errorf("claim claimed notifications: got %+v, error %v; want the first one claimed", again, err)
 	}
 	if _, notifications, _ := f.received(); len(notifications) > 0 {
@@ -227,6 +267,12 @@ func TestClaim_UnknownObjectHasNothingToDeliver(t *testing.T) {
 	events, err := f.Notifications.ClaimNovaEvents(t.Context(), uuid.New(), time.Minute)
 	all, err2 := f.Notifications.Claim(t.Context(), uuid.New(), time.Minute, 10)
 	if len(events) > 0 || len(all) > 0 || err != nil || err2 != nil {
-		t.Errorf("claim deliveries of unknown objects: got %v, %v, errors %v, %v; want none", events, all, err, err2)
+		t.Errorf(
+			"claim deliveries of unknown objects: got %v, %v, errors %v, %v; want none",
+			events,
+			all,
+			err,
+			err2,
+		)
 	}
 }
