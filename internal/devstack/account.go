@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// account is the operating system's user that runs PostgreSQL. PostgreSQL refuses to run as root, so a process that runs as root starts
-// PostgreSQL as an unprivileged user.
+// account is the operating system's user that runs PostgreSQL. PostgreSQL refuses to run as root, so a
+// process that runs as root starts PostgreSQL as an unprivileged user.
 type account struct {
 	uid, gid          int
 	otherUser         bool // the account is not the user of this process
@@ -23,8 +23,9 @@ const (
 	capDACReadSearch = 2
 )
 
-// accountFor chooses the user that runs PostgreSQL on the data in dir, and makes this user the owner of dir. The folder must exist. If
-// root does not own the folder, accountFor chooses the folder's owner, so that a later start can read the data of the first start.
+// accountFor chooses the user that runs PostgreSQL on the data in dir, and makes this user the owner of dir.
+// The folder must exist. If root does not own the folder, accountFor chooses the folder's owner, so that a
+// later start can read the data of the first start.
 func accountFor(dir string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}, nil
@@ -66,7 +67,9 @@ func unprivilegedUser() (uid, gid int, err error) {
 			return uid, gid, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("PostgreSQL refuses to run as root, and this machine has neither a user postgres nor a user nobody: create one of them")
+	return 0, 0, fmt.Errorf(
+		"PostgreSQL refuses to run as root, and this machine has neither a user postgres nor a user nobody: create one of them",
+	)
 }
 
 // chown makes the account the owner of a file or folder.
@@ -77,8 +80,8 @@ func (a account) chown(path string) error {
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// attributes returns the attributes with which a child process is started. The attributes make the child process run as the account's user,
-// and make the kernel end the child when this process ends or is killed.
+// attributes returns the attributes with which a child process is started. The attributes make the child
+// process run as the account's user, and make the kernel end the child when this process ends or is killed.
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
 	if a.otherUser {

@@ -14,8 +14,8 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// postgresBinaries returns the folder of the PostgreSQL server binaries. If PostgreSQL is not installed on the machine, postgresBinaries
-// downloads the binaries once into a cache.
+// postgresBinaries returns the folder of the PostgreSQL server binaries. If PostgreSQL is not installed on
+// the machine, postgresBinaries downloads the binaries once into a cache.
 func postgresBinaries(ctx context.Context) (string, error) {
 	var places []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
@@ -47,7 +47,8 @@ func hasServer(dir string) bool {
 	return true
 }
 
-// version returns the first number in a path. version serves to choose the newest of several installed versions.
+// version returns the first number in a path. version serves to choose the newest of several installed
+// versions.
 func version(path string) int {
 	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {
@@ -57,8 +58,8 @@ func version(path string) int {
 	return n
 }
 
-// postgresCache is the folder of downloaded binaries. If this process runs as root, the folder is outside of root's home directory,
-// because the unprivileged user cannot enter this directory.
+// postgresCache is the folder of downloaded binaries. If this process runs as root, the folder is outside of
+// root's home directory, because the unprivileged user cannot enter this directory.
 func postgresCache() string {
 	base, err := os.UserCacheDir()
 	if os.Geteuid() == 0 {
@@ -69,8 +70,9 @@ func postgresCache() string {
 	return filepath.Join(base, "berth", "postgres")
 }
 
-// fetchPostgres downloads PostgreSQL's binaries with the library embedded-postgres. The library cannot run PostgreSQL as root, so berth
-// uses only the binaries. A single rename moves all files into the cache, because another process may download them at the same time.
+// fetchPostgres downloads PostgreSQL's binaries with the library embedded-postgres. The library cannot run
+// PostgreSQL as root, so berth uses only the binaries. A single rename moves all files into the cache,
+// because another process may download them at the same time.
 func fetchPostgres(_ context.Context, cache string) error {
 	if err := os.MkdirAll(filepath.Dir(cache), 0o755); err != nil {
 		return err
@@ -86,7 +88,8 @@ func fetchPostgres(_ context.Context, cache string) error {
 	}
 	fetched := filepath.Join(scratch, "postgres")
 	db := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().BinariesPath(fetched).
-		CachePath(filepath.Join(scratch, "archive")).RuntimePath(filepath.Join(scratch, "run")).Port(uint32(port)).Logger(io.Discard))
+		CachePath(filepath.Join(scratch, "archive")).
+		RuntimePath(filepath.Join(scratch, "run")).Port(uint32(port)).Logger(io.Discard))
 	err = db.Start()
 	if err == nil {
 		err = db.Stop()
@@ -97,5 +100,8 @@ func fetchPostgres(_ context.Context, cache string) error {
 	if hasServer(filepath.Join(cache, "bin")) {
 		return nil
 	}
-	return errors.Join(errors.New("no PostgreSQL server found, and the download failed: install the package postgresql"), err)
+	return errors.Join(
+		errors.New("no PostgreSQL server found, and the download failed: install the package postgresql"),
+		err,
+	)
 }

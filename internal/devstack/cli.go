@@ -16,9 +16,10 @@ import (
 // CLIVariable is the environment variable with the path of the temporal CLI binary.
 const CLIVariable = "BERTH_TEMPORAL_CLI"
 
-// TemporalCLI returns the path of the temporal binary. The path is the value of CLIVariable or, if that is not set, the binary on PATH. If
-// there is neither, TemporalCLI builds the version of the CLI that the source tree pins; Go caches the binary. The build takes minutes;
-// meanwhile TemporalCLI passes a message to `progress` every ten seconds.
+// TemporalCLI returns the path of the temporal binary. The path is the value of CLIVariable or, if that is
+// not set, the binary on PATH. If there is neither, TemporalCLI builds the version of the CLI that the source
+// tree pins; Go caches the binary. The build takes minutes; meanwhile TemporalCLI passes a message to
+// `progress` every ten seconds.
 func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	if path := os.Getenv(CLIVariable); path != "" {
 		if _, err := exec.LookPath(path); err != nil {
@@ -31,7 +32,10 @@ func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	}
 	module, err := toolModule("temporal")
 	if err != nil {
-		return "", fmt.Errorf("no temporal binary: put one on PATH, name it in %s, or run this in berth's source tree, which can build it", CLIVariable)
+		return "", fmt.Errorf(
+			"no temporal binary: put one on PATH, name it in %s, or run this in berth's source tree, which can build it",
+			CLIVariable,
+		)
 	}
 	return buildTool(ctx, module, "temporal", "the temporal CLI", progress)
 }
@@ -42,9 +46,10 @@ type TemporalPrograms struct {
 	SQLTool string // creates and updates the database schema
 }
 
-// TemporalServer builds the Temporal server and returns the paths of its programs. The programs have the same version as the dev server in
-// the CLI, because one Go module of the source tree pins both versions. Go compiles most packages only once for the CLI and the server. Go
-// caches the binaries. The build can take minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
+// TemporalServer builds the Temporal server and returns the paths of its programs. The programs have the same
+// version as the dev server in the CLI, because one Go module of the source tree pins both versions. Go
+// compiles most packages only once for the CLI and the server. Go caches the binaries. The build can take
+// minutes; meanwhile TemporalServer passes a message to `progress` every ten seconds.
 func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
 	module, err := toolModule("temporal")
 	if err != nil {
@@ -64,7 +69,8 @@ func toolModule(name string) (string, error) {
 	return filepath.Dir(path), err
 }
 
-// toolPath returns the path of a file in the folder tools, which is in the working directory or in a folder above.
+// toolPath returns the path of a file in the folder tools, which is in the working directory or in a folder
+// above.
 func toolPath(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -76,7 +82,10 @@ func toolPath(name string) (string, error) {
 			return path, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no file tools/%s in the working directory or above: run this in berth's source tree", name)
+			return "", fmt.Errorf(
+				"no file tools/%s in the working directory or above: run this in berth's source tree",
+				name,
+			)
 		}
 		dir = filepath.Dir(dir)
 	}
@@ -85,7 +94,10 @@ func toolPath(name string) (string, error) {
 func buildTool(ctx context.Context, module, tool, what string, progress func(string)) (string, error) {
 	var path, stderr bytes.Buffer
 	cmd := exec.Command("go", "-C", module, "tool", "-n", tool)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // so that the installation of a C compiler does not invalidate the cached build
+	cmd.Env = append(
+		os.Environ(),
+		"CGO_ENABLED=0",
+	) // so that the installation of a C compiler does not invalidate the cached build
 	cmd.Stdout, cmd.Stderr = &path, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	p, err := start(cmd)
@@ -101,10 +113,19 @@ func buildTool(ctx context.Context, module, tool, what string, progress func(str
 			<-p.done
 			return "", ctx.Err()
 		case <-tick.C:
-			progress(fmt.Sprintf("building %s once (%s elapsed; the first build takes minutes)", what, time.Since(begin).Round(time.Second)))
+			progress(
+				fmt.Sprintf(
+					"building %s once (%s elapsed; the first build takes minutes)",
+					what,
+					time.Since(begin).Round(time.Second),
+				),
+			)
 		case <-p.done:
 			if p.err != nil {
-				return "", errors.Join(fmt.Errorf("build %s: %w", what, p.err), errors.New(strings.TrimSpace(stderr.String())))
+				return "", errors.Join(
+					fmt.Errorf("build %s: %w", what, p.err),
+					errors.New(strings.TrimSpace(stderr.String())),
+				)
 			}
 			return strings.TrimSpace(path.String()), nil
 		}

@@ -1,5 +1,6 @@
-// Package devstack starts the servers that berth needs on one machine, for `worker --dev` and for tests: PostgreSQL, Temporal, RabbitMQ,
-// and HTTP stubs such as those of OpenDaylight and Nova. Each server has its own port and ends when the process that started it ends.
+// Package devstack starts the servers that berth needs on one machine, for `worker --dev` and for tests:
+// PostgreSQL, Temporal, RabbitMQ, and HTTP stubs such as those of OpenDaylight and Nova. Each server has its
+// own port and ends when the process that started it ends.
 package devstack
 
 import (
@@ -16,8 +17,9 @@ import (
 	"time"
 )
 
-// Port returns the port if it is free on loopback. If the port is 0, Port returns any free port, and reserves it: no process of berth gets the
-// same port again before this process ends. If the port is in use, Port returns a PortTaken error.
+// Port returns the port if it is free on loopback. If the port is 0, Port returns any free port, and reserves
+// it: no process of berth gets the same port again before this process ends. If the port is in use, Port
+// returns a PortTaken error.
 func Port(port int) (int, error) {
 	l, err := listen(port)
 	if err != nil {
@@ -32,9 +34,9 @@ type PortTaken struct{ Port int }
 
 func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in use", e.Port) }
 
-// berth chooses free ports below the kernel's range of ephemeral ports. Otherwise an outgoing connection of any process could take a port
-// after berth chose it and before berth uses it. Another reason for these limits: Temporal's cluster membership table cannot store higher
-// ports.
+// berth chooses free ports below the kernel's range of ephemeral ports. Otherwise an outgoing connection of
+// any process could take a port after berth chose it and before berth uses it. Another reason for these
+// limits: Temporal's cluster membership table cannot store higher ports.
 const lowestPort, portLimit = 10_000, 1 << 15
 
 // listen opens a TCP listener for the port on loopback. For port 0 listen chooses any free port.
@@ -54,11 +56,16 @@ func listen(port int) (net.Listener, error) {
 			return l, err
 		}
 	}
-	return nil, fmt.Errorf("no free port found: %d random ports from %d to %d are in use", tries, lowestPort, portLimit-1)
+	return nil, fmt.Errorf(
+		"no free port found: %d random ports from %d to %d are in use",
+		tries,
+		lowestPort,
+		portLimit-1,
+	)
 }
 
-// reserve reports whether no process of berth has reserved the port. The reservation is a socket with an abstract name, which is unique on the
-// machine, needs no file, and exists until the process ends.
+// reserve reports whether no process of berth has reserved the port. The reservation is a socket with an
+// abstract name, which is unique on the machine, needs no file, and exists until the process ends.
 func reserve(port int) bool {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -95,8 +102,8 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// withPort calls f with the port. If the port is 0, withPort calls f with a free port. If another process takes that free port before f
-// uses it, withPort tries another free port.
+// withPort calls f with the port. If the port is 0, withPort calls f with a free port. If another process
+// takes that free port before f uses it, withPort tries another free port.
 func withPort(port int, f func(port int) error) error {
 	for attempt := 1; ; attempt++ {
 		p, err := Port(port)
@@ -119,8 +126,9 @@ type process struct {
 	err  error         // result of cmd.Wait; valid after done is closed
 }
 
-// start runs the command from a thread that exists as long as the child process. The reason is that the kernel sends Pdeathsig to the child
-// when the thread that forked the child ends, and that the Go runtime may end other threads earlier.
+// start runs the command from a thread that exists as long as the child process. The reason is that the
+// kernel sends Pdeathsig to the child when the thread that forked the child ends, and that the Go runtime may
+// end other threads earlier.
 func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -140,7 +148,8 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// stop sends the signal to the process and waits until the process has ended. After the grace period stop sends SIGKILL.
+// stop sends the signal to the process and waits until the process has ended. After the grace period stop
+// sends SIGKILL.
 func (p *process) stop(sig os.Signal, grace time.Duration) {
 	_ = p.cmd.Process.Signal(sig)
 	select {
@@ -151,7 +160,8 @@ func (p *process) stop(sig os.Signal, grace time.Duration) {
 	}
 }
 
-// startWithin is how long the start of a server may take. The start takes a second or two on an idle machine, and minutes on a busy one.
+// startWithin is how long the start of a server may take. The start takes a second or two on an idle machine,
+// and minutes on a busy one.
 const startWithin = 10 * time.Minute
 
 // errEnded means that a server process ended before it was ready.
@@ -166,7 +176,8 @@ func (p *process) await(ctx context.Context, what string, ready func(context.Con
 	for {
 		last := ready(ctx)
 		select {
-		case <-p.done: // checked before the result of ready, because another server may have answered on the port
+		// checked before the result of ready, because another server may have answered on the port
+		case <-p.done:
 			return fmt.Errorf("%s %w: %w", what, errEnded, p.err)
 		default:
 		}

@@ -21,8 +21,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// victimVariable is an environment variable with the path of a folder. If it is set, the test binary starts PostgreSQL and Temporal in that
-// folder and waits to be killed.
+// victimVariable is an environment variable with the path of a folder. If it is set, the test binary starts
+// PostgreSQL and Temporal in that folder and waits to be killed.
 const victimVariable = "BERTH_TEST_DEVSTACK_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -109,20 +109,36 @@ func TestTakenPortIsNamed(t *testing.T) {
 	port, _ := strconv.Atoi(text)
 
 	_, portErr := devstack.Port(port)
-	_, postgresErr := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: folder(t), Port: port})
-	_, temporalErr := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: folder(t), Memory: true, Port: port})
+	_, postgresErr := devstack.StartPostgres(
+		t.Context(),
+		devstack.PostgresOptions{Dir: folder(t), Port: port},
+	)
+	_, temporalErr := devstack.StartTemporal(
+		t.Context(),
+		devstack.TemporalOptions{Dir: folder(t), Memory: true, Port: port},
+	)
 	_, serveErr := devstack.Serve(port, http.NotFoundHandler())
 
-	for who, err := range map[string]error{"Port": portErr, "PostgreSQL": postgresErr, "Temporal": temporalErr, "Serve": serveErr} {
+	for who, err := range map[string]error{
+		"Port":       portErr,
+		"PostgreSQL": postgresErr,
+		"Temporal":   temporalErr,
+		"Serve":      serveErr,
+	} {
 		var taken devstack.PortTaken
-		if !errors.As(err, &taken) || taken.Port != port || !strings.Contains(err.Error(), "port "+text+" is already in use") {
-			t.Errorf("start %s on a port in use: got error %v, want a PortTaken error with the port", who, err)
+		if !errors.As(err, &taken) || taken.Port != port ||
+			!strings.Contains(err.Error(), "port "+text+" is already in use") {
+			t.Errorf(
+				"start %s on a port in use: got error %v, want a PortTaken error with the port",
+				who,
+				err,
+			)
 		}
 	}
 }
 
-// TestPort_IsReserved asks for so many ports that two of them would be equal without a reservation: the probability of different ports is
-// below 0.0001.
+// TestPort_IsReserved asks for so many ports that two of them would be equal without a reservation: the
+// probability of different ports is below 0.0001.
 func TestPort_IsReserved(t *testing.T) {
 	t.Parallel()
 	chosen := map[int]bool{}
@@ -145,7 +161,10 @@ func TestTwoStacksStandSideBySide(t *testing.T) {
 			t.Parallel()
 			dir := folder(t)
 			p := postgres(t, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
-			s := temporal(t, devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Memory: true, UI: true})
+			s := temporal(
+				t,
+				devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Memory: true, UI: true},
+			)
 
 			if got := query(t, p.URL, `select current_database()`); got != "berth" {
 				t.Errorf("connect to the URL of PostgreSQL: got database %q, want berth", got)
@@ -186,7 +205,12 @@ func TestKilledParentTakesItsChildrenAlongAndTheNextStartRecovers(t *testing.T) 
 	var url, address string
 	if _, err := fmt.Fscanln(out, &url, &address); err != nil || url == "error" {
 		_ = cmd.Process.Kill()
-		t.Fatalf("read the URL of PostgreSQL and the address of Temporal from the process that is to be killed: got %q and %q, error %v", url, address, err)
+		t.Fatalf(
+			"read the URL of PostgreSQL and the address of Temporal from the process that is to be killed: got %q and %q, error %v",
+			url,
+			address,
+			err,
+		)
 	}
 	execute(t, url, `create table fact (word text)`, `insert into fact values ('kept')`)
 
@@ -276,12 +300,16 @@ func TestTemporalKeepsItsWorkflowsThroughACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := found.WorkflowExecutionInfo.Execution.RunId; got != run.GetRunID() {
-		t.Errorf("run ID of the workflow: %s before the restart of Temporal, %s after it; want the same", run.GetRunID(), got)
+		t.Errorf(
+			"run ID of the workflow: %s before the restart of Temporal, %s after it; want the same",
+			run.GetRunID(),
+			got,
+		)
 	}
 }
 
-// troubled returns the path of a script that runs Temporal's dev server. The first `times` starts of the script end immediately with an
-// error; later starts run the server.
+// troubled returns the path of a script that runs Temporal's dev server. The first `times` starts of the
+// script end immediately with an error; later starts run the server.
 func troubled(t *testing.T, times int) (cli string) {
 	t.Helper()
 	genuine, err := devstack.TemporalCLI(t.Context(), func(string) {})
@@ -319,19 +347,35 @@ func TestTemporalThatDoesNotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	cli := troubled(t, 10)
 
-	_, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true})
+	_, err := devstack.StartTemporal(
+		t.Context(),
+		devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true},
+	)
 
-	if err == nil || !strings.HasSuffix(err.Error(), "ended while starting: exit status 1; last output: Error: listen: address already in use") {
-		t.Errorf("StartTemporal with a server that never starts: got error %v, want an error that ends with the server's last output", err)
+	if err == nil ||
+		!strings.HasSuffix(
+			err.Error(),
+			"ended while starting: exit status 1; last output: Error: listen: address already in use",
+		) {
+		t.Errorf(
+			"StartTemporal with a server that never starts: got error %v, want an error that ends with the server's last output",
+			err,
+		)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(cli), "trouble*")); len(left) != 7 {
-		t.Errorf("StartTemporal with a server that never starts: it started the server %d times, want 3", 10-len(left))
+		t.Errorf(
+			"StartTemporal with a server that never starts: it started the server %d times, want 3",
+			10-len(left),
+		)
 	}
 }
 
 func TestStandInComesBackOnItsPort(t *testing.T) {
 	t.Parallel()
-	s, err := devstack.Serve(0, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }))
+	s, err := devstack.Serve(
+		0,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +396,12 @@ func TestStandInComesBackOnItsPort(t *testing.T) {
 	}
 	defer func() { _ = r.Body.Close() }()
 	if body, _ := io.ReadAll(r.Body); string(body) != "here" || s.URL != url {
-		t.Errorf("GET the stub %s after its restart: got body %q, URL of the stub %s; want the body here and the same URL", url, body, s.URL)
+		t.Errorf(
+			"GET the stub %s after its restart: got body %q, URL of the stub %s; want the body here and the same URL",
+			url,
+			body,
+			s.URL,
+		)
 	}
 }
 
@@ -360,7 +409,10 @@ func TestMissingCLIIsNamed(t *testing.T) {
 	t.Setenv(devstack.CLIVariable, "/nonexistent/temporal")
 	_, err := devstack.TemporalCLI(t.Context(), func(string) {})
 	if err == nil || !strings.Contains(err.Error(), devstack.CLIVariable+": ") {
-		t.Errorf("TemporalCLI with a CLI that does not exist: got error %v, want an error that names the environment variable", err)
+		t.Errorf(
+			"TemporalCLI with a CLI that does not exist: got error %v, want an error that names the environment variable",
+			err,
+		)
 	}
 }
 
@@ -385,13 +437,18 @@ func TestInterruptedProgramTakesItsChildrenAlong(t *testing.T) {
 		t.Errorf("end the context of Run: got error %v, want context.Canceled", err)
 	}
 	_ = w.Close()
-	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 { // the end of the file: no grandchild holds the pipe
-		t.Errorf("read the program's output after its end: got %q, error %v; want the end of the output, because no grandchild process may be left", rest, err)
+	if rest, err := io.ReadAll(r); err != nil ||
+		len(rest) > 0 { // the end of the file: no grandchild holds the pipe
+		t.Errorf(
+			"read the program's output after its end: got %q, error %v; want the end of the output, because no grandchild process may be left",
+			rest,
+			err,
+		)
 	}
 }
 
-// TestServerPortsFitTheTableOfItsMembers checks that free ports are at most 32767, because Temporal's cluster membership table cannot store
-// higher ports.
+// TestServerPortsFitTheTableOfItsMembers checks that free ports are at most 32767, because Temporal's cluster
+// membership table cannot store higher ports.
 func TestServerPortsFitTheTableOfItsMembers(t *testing.T) {
 	t.Parallel()
 	ports, err := devstack.FreePorts(9)

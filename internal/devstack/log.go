@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// childLog is the log file of a child process, and the offset at which the output of this child process begins.
+// childLog is the log file of a child process, and the offset at which the output of this child process
+// begins.
 type childLog struct {
 	*os.File
 	begin int64
@@ -27,8 +28,8 @@ func openLog(dir string) (*childLog, error) {
 // failureLines matches output lines in which a program says why it ended.
 var failureLines = regexp.MustCompile(`(?i)\b(error|fatal|panic)\b`)
 
-// explain adds a line of the child's output to the error: the last line that matches failureLines, or, if no line matches, the last line
-// of the output.
+// explain adds a line of the child's output to the error: the last line that matches failureLines, or, if no
+// line matches, the last line of the output.
 func (l *childLog) explain(err error) error {
 	const enough, longest = 64 << 10, 500
 	text, _ := io.ReadAll(io.NewSectionReader(l.File, l.begin, enough))

@@ -56,14 +56,19 @@ type postgresTemporal struct {
 	ports    []int    // the frontend's port comes first
 }
 
-// productionConfig is the dynamic configuration of a server whose performance bench measures. Only the limit of requests differs from the
-// defaults.
+// productionConfig is the dynamic configuration of a server whose performance bench measures. Only the limit
+// of requests differs from the defaults.
 var productionConfig = []string{"frontend.namespaceRPS=100000"}
 
-// StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL. StartTemporalOnPostgres registers the
-// namespace "default" and berth's search attributes. The folder `dir` holds the server's configuration and log. The server listens on free
-// ports.
-func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir string, p *Postgres) (*Temporal, error) {
+// StartTemporalOnPostgres starts a Temporal server with databases of its own in a running PostgreSQL.
+// StartTemporalOnPostgres registers the namespace "default" and berth's search attributes. The folder `dir`
+// holds the server's configuration and log. The server listens on free ports.
+func StartTemporalOnPostgres(
+	ctx context.Context,
+	programs TemporalPrograms,
+	dir string,
+	p *Postgres,
+) (*Temporal, error) {
 	s, err := preparePostgresTemporal(ctx, programs, dir, p, productionConfig)
 	if err != nil {
 		return nil, err
@@ -72,8 +77,8 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	if err != nil {
 		return nil, err
 	}
-	// A running server loads new search attributes with a delay and fails workflow tasks until then. A restarted server has the new search
-	// attributes immediately.
+	// A running server loads new search attributes with a delay and fails workflow tasks until then. A
+	// restarted server has the new search attributes immediately.
 	t.Kill()
 	if err := t.Start(ctx); err != nil {
 		return nil, err
@@ -81,7 +86,13 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	return t, nil
 }
 
-func preparePostgresTemporal(ctx context.Context, programs TemporalPrograms, dir string, p *Postgres, dynamic []string) (*postgresTemporal, error) {
+func preparePostgresTemporal(
+	ctx context.Context,
+	programs TemporalPrograms,
+	dir string,
+	p *Postgres,
+	dynamic []string,
+) (*postgresTemporal, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -93,7 +104,8 @@ func preparePostgresTemporal(ctx context.Context, programs TemporalPrograms, dir
 	return s, nil
 }
 
-// start runs the server on free ports. If another process takes one of the ports first, start tries other ports.
+// start runs the server on free ports. If another process takes one of the ports first, start tries other
+// ports.
 func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	for attempt := 1; ; attempt++ {
 		var err error
@@ -116,7 +128,8 @@ func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	}
 }
 
-// prepare writes the dynamic configuration, and creates or updates Temporal's role, databases and schemas in PostgreSQL.
+// prepare writes the dynamic configuration, and creates or updates Temporal's role, databases and schemas in
+// PostgreSQL.
 func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
@@ -192,12 +205,28 @@ func (s *postgresTemporal) writeConfig(address string) error {
 	all[0].HTTP = s.ports[portCount-1]
 	password, _ := s.database.User.Password()
 	var config bytes.Buffer
-	err := serverConfigTemplate.Execute(&config, map[string]any{"Database": s.database, "Password": password, "Services": all, "Frontend": address,
-		"Databases": map[string]string{"executions": temporalDatabase, "visibility": visibilityDatabase}, "DynamicConfig": s.dynamicConfig()})
+	err := serverConfigTemplate.Execute(
+		&config,
+		map[string]any{
+			"Database": s.database,
+			"Password": password,
+			"Services": all,
+			"Frontend": address,
+			"Databases": map[string]string{
+				"executions": temporalDatabase,
+				"visibility": visibilityDatabase,
+			},
+			"DynamicConfig": s.dynamicConfig(),
+		},
+	)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.dir, serverEnvironment+".yaml"), config.Bytes(), 0o600) // contains the password
+	return os.WriteFile(
+		filepath.Join(s.dir, serverEnvironment+".yaml"),
+		config.Bytes(),
+		0o600,
+	) // contains the password
 }
 
 // setPassword gives Temporal's role in PostgreSQL a new random password.
@@ -220,12 +249,24 @@ func (s *postgresTemporal) setPassword(ctx context.Context, c *pgx.Conn) error {
 func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, args ...string) error {
 	cmd := exec.Command(s.programs.SQLTool, args...)
 	password, _ := s.database.User.Password()
-	cmd.Env = []string{"SQL_PLUGIN=postgres12", "SQL_HOST=" + s.database.Hostname(), "SQL_PORT=" + s.database.Port(),
-		"SQL_USER=" + temporalRole, "SQL_PASSWORD=" + password, "SQL_DATABASE=" + database}
+	cmd.Env = []string{
+		"SQL_PLUGIN=postgres12",
+		"SQL_HOST=" + s.database.Hostname(),
+		"SQL_PORT=" + s.database.Port(),
+		"SQL_USER=" + temporalRole,
+		"SQL_PASSWORD=" + password,
+		"SQL_DATABASE=" + database,
+	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := Run(ctx, cmd); err != nil {
-		return fmt.Errorf("run %s on Temporal's database %s: %w: %s", args[0], database, err, strings.TrimSpace(out.String()))
+		return fmt.Errorf(
+			"run %s on Temporal's database %s: %w: %s",
+			args[0],
+			database,
+			err,
+			strings.TrimSpace(out.String()),
+		)
 	}
 	return nil
 }
@@ -233,10 +274,20 @@ func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, a
 // serverEnvironment is the name of the server's configuration file without the extension.
 const serverEnvironment = "berth"
 
-// command returns the command that runs the server. The command has no environment variables but HOME and s.environ, so that the
-// configuration file has all settings of Temporal.
+// command returns the command that runs the server. The command has no environment variables but HOME and
+// s.environ, so that the configuration file has all settings of Temporal.
 func (s *postgresTemporal) command() *exec.Cmd {
-	cmd := exec.Command(s.programs.Server, "--root", s.dir, "--config", ".", "--env", serverEnvironment, "--allow-no-auth", "start")
+	cmd := exec.Command(
+		s.programs.Server,
+		"--root",
+		s.dir,
+		"--config",
+		".",
+		"--env",
+		serverEnvironment,
+		"--allow-no-auth",
+		"start",
+	)
 	cmd.Env = append([]string{"HOME=" + s.dir}, s.environ...)
 	return cmd
 }
@@ -260,7 +311,10 @@ func registered(ctx context.Context, address string) error {
 		return err
 	}
 	operator := operatorservice.NewOperatorServiceClient(c)
-	has, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	has, err := operator.ListSearchAttributes(
+		ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: namespace},
+	)
 	if err != nil {
 		return err
 	}
@@ -276,6 +330,9 @@ func registered(ctx context.Context, address string) error {
 	if len(attributes) == 0 {
 		return nil
 	}
-	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: attributes})
+	_, err = operator.AddSearchAttributes(
+		ctx,
+		&operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: attributes},
+	)
 	return err
 }

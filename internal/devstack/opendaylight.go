@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// OpenDaylightVariable is the environment variable with the path of the program that serves OpenDaylight's Neutron northbound API.
+// OpenDaylightVariable is the environment variable with the path of the program that serves OpenDaylight's
+// Neutron northbound API.
 const OpenDaylightVariable = "BERTH_TEST_OPENDAYLIGHT"
 
 // OpenDaylightPath is the path of the northbound API below the server's URL.
 const OpenDaylightPath = "/controller/nb/v2/neutron"
 
-// OpenDaylight is a running server with OpenDaylight's northbound API for Neutron. The server accepts all credentials and keeps its data
-// in memory.
+// OpenDaylight is a running server with OpenDaylight's northbound API for Neutron. The server accepts all
+// credentials and keeps its data in memory.
 type OpenDaylight struct {
 	dir     string
 	program string
@@ -33,8 +34,9 @@ type OpenDaylight struct {
 	stdin   io.Closer
 }
 
-// OpenDaylightProgram returns the path of the program that serves the northbound API. The path is the value of OpenDaylightVariable. If
-// the variable is not set, tools/opendaylight.sh of the source tree builds the program once and caches it. The build takes minutes.
+// OpenDaylightProgram returns the path of the program that serves the northbound API. The path is the value
+// of OpenDaylightVariable. If the variable is not set, tools/opendaylight.sh of the source tree builds the
+// program once and caches it. The build takes minutes.
 func OpenDaylightProgram(ctx context.Context) (string, error) {
 	if path := os.Getenv(OpenDaylightVariable); path != "" {
 		if _, err := exec.LookPath(path); err != nil {
@@ -50,12 +52,16 @@ func OpenDaylightProgram(ctx context.Context) (string, error) {
 	cmd := exec.Command(script)
 	cmd.Stdout, cmd.Stderr = &path, &stderr
 	if err := Run(ctx, cmd); err != nil {
-		return "", errors.Join(fmt.Errorf("build OpenDaylight's northbound: %w", err), errors.New(strings.TrimSpace(stderr.String())))
+		return "", errors.Join(
+			fmt.Errorf("build OpenDaylight's northbound: %w", err),
+			errors.New(strings.TrimSpace(stderr.String())),
+		)
 	}
 	return strings.TrimSpace(path.String()), nil
 }
 
-// StartOpenDaylight starts the server. The folder `dir` holds the server's log; StartOpenDaylight creates the folder if it does not exist.
+// StartOpenDaylight starts the server. The folder `dir` holds the server's log; StartOpenDaylight creates the
+// folder if it does not exist.
 func StartOpenDaylight(ctx context.Context, dir string) (*OpenDaylight, error) {
 	program, err := OpenDaylightProgram(ctx)
 	if err != nil {

@@ -24,9 +24,13 @@ func TestOpenDaylight_IsEmptyAfterRestart(t *testing.T) {
 		}
 	}
 	create("/networks", `{"network": {"id": "`+network+`", "name": "blue", "tenant_id": "`+network+`"}}`)
-	create("/ports", `{"port": {"id": "`+port+`", "network_id": "`+network+`", "tenant_id": "`+network+`", "mac_address": "fa:16:3e:00:00:01"}}`)
+	create(
+		"/ports",
+		`{"port": {"id": "`+port+`", "network_id": "`+network+`", "tenant_id": "`+network+`", "mac_address": "fa:16:3e:00:00:01"}}`,
+	)
 	for _, path := range []string{"/networks/" + network, "/ports/" + port} {
-		if status, answer := sendOpenDaylight(t, o, http.MethodGet, path, ""); status != http.StatusOK || !strings.Contains(answer, network) {
+		if status, answer := sendOpenDaylight(t, o, http.MethodGet, path, ""); status != http.StatusOK ||
+			!strings.Contains(answer, network) {
 			t.Errorf("GET %s: got %d %s, want 200 with %s", path, status, answer, network)
 		}
 	}
@@ -41,7 +45,11 @@ func TestOpenDaylight_IsEmptyAfterRestart(t *testing.T) {
 	}
 }
 
-func sendOpenDaylight(t *testing.T, o *devstack.OpenDaylight, method, path, body string) (status int, answer string) {
+func sendOpenDaylight(
+	t *testing.T,
+	o *devstack.OpenDaylight,
+	method, path, body string,
+) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, o.URL()+path, strings.NewReader(body))
 	if err != nil {

@@ -34,8 +34,8 @@ type Postgres struct {
 	proc    *process
 }
 
-// StartPostgres starts a PostgreSQL server on the data in the folder. StartPostgres creates the database cluster and the database if they
-// do not exist.
+// StartPostgres starts a PostgreSQL server on the data in the folder. StartPostgres creates the database
+// cluster and the database if they do not exist.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	bin, err := postgresBinaries(ctx)
 	if err != nil {
@@ -62,8 +62,12 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	}
 	err = withPort(o.Port, func(port int) error {
 		p.options.Port = port
-		u := url.URL{Scheme: "postgres", User: url.UserPassword("berth", password),
-			Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/berth"}
+		u := url.URL{
+			Scheme: "postgres",
+			User:   url.UserPassword("berth", password),
+			Host:   "127.0.0.1:" + strconv.Itoa(port),
+			Path:   "/berth",
+		}
 		p.URL = u.String()
 		return p.run(ctx)
 	})
@@ -98,14 +102,16 @@ func (p *Postgres) Restart(ctx context.Context) error {
 			return err
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		for !ended(pid) && ctx.Err() == nil { // the shared memory of a running process would prevent the start of the next server
+		// the shared memory of a running process would prevent the start of the next server
+		for !ended(pid) && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
 	return p.run(ctx)
 }
 
-// ended reports whether a process does not exist any more or is a zombie. The process need not be a child of this process.
+// ended reports whether a process does not exist any more or is a zombie. The process need not be a child of
+// this process.
 func ended(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(raw), ") ")
@@ -143,8 +149,8 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 	return password, nil
 }
 
-// awaitPredecessor waits until an earlier server on the same database cluster has ended. The earlier server may still run if its parent
-// process was killed.
+// awaitPredecessor waits until an earlier server on the same database cluster has ended. The earlier server
+// may still run if its parent process was killed.
 func (p *Postgres) awaitPredecessor(ctx context.Context) error {
 	const patience = 10 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -162,8 +168,9 @@ func (p *Postgres) awaitPredecessor(ctx context.Context) error {
 	}
 }
 
-// predecessor returns the process ID of an earlier server on the database cluster, or 0 if there is none. The ID comes from the PID file
-// and may now belong to another program; a program that is not PostgreSQL does not count.
+// predecessor returns the process ID of an earlier server on the database cluster, or 0 if there is none. The
+// ID comes from the PID file and may now belong to another program; a program that is not PostgreSQL does not
+// count.
 func (p *Postgres) predecessor() int {
 	raw, err := os.ReadFile(filepath.Join(p.cluster(), "postmaster.pid"))
 	if err != nil {
@@ -174,7 +181,8 @@ func (p *Postgres) predecessor() int {
 	if err != nil || pid <= 0 || syscall.Kill(pid, 0) == syscall.ESRCH {
 		return 0
 	}
-	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) != "postgres" {
+	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil &&
+		strings.TrimSpace(string(name)) != "postgres" {
 		return 0
 	}
 	return pid
@@ -189,7 +197,13 @@ func (p *Postgres) run(ctx context.Context) error {
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=1000",
 		"shared_buffers=256MB", "max_wal_size=2GB", "log_min_messages=warning"}
 	if p.options.Unsafe {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=256MB")
+		settings = append(
+			settings,
+			"fsync=off",
+			"synchronous_commit=off",
+			"full_page_writes=off",
+			"max_wal_size=256MB",
+		)
 	}
 	args := []string{"-D", p.cluster(), "-p", strconv.Itoa(p.options.Port)}
 	for _, s := range settings {
@@ -237,7 +251,8 @@ func (p *Postgres) createDatabase(ctx context.Context) error {
 	}
 	defer func() { _ = c.Close(ctx) }()
 	var exists bool
-	if err := c.QueryRow(ctx, `select exists (select from pg_database where datname = 'berth')`).Scan(&exists); err != nil || exists {
+	if err := c.QueryRow(ctx, `select exists (select from pg_database where datname = 'berth')`).Scan(&exists); err != nil ||
+		exists {
 		return err
 	}
 	_, err = c.Exec(ctx, `create database berth`)

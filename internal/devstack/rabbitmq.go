@@ -36,7 +36,8 @@ type RabbitMQ struct {
 // rabbitServer is the script in Debian's package that starts the broker as the current user.
 const rabbitServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// StartRabbitMQ starts a broker that keeps its state in the folder. StartRabbitMQ creates the folder if it does not exist.
+// StartRabbitMQ starts a broker that keeps its state in the folder. StartRabbitMQ creates the folder if it
+// does not exist.
 func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	if _, err := os.Stat(rabbitServer); err != nil {
 		return nil, errors.New("RabbitMQ is not installed: install rabbitmq-server, or run make deps")
@@ -63,7 +64,8 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	return r, err
 }
 
-// VirtualHosts is the number of virtual hosts of the broker. Each test uses a virtual host as if it were a broker of its own.
+// VirtualHosts is the number of virtual hosts of the broker. Each test uses a virtual host as if it were a
+// broker of its own.
 const VirtualHosts = 56
 
 // URL returns the AMQP URL of one of the virtual hosts, with a user that has all permissions there.
@@ -71,8 +73,8 @@ func (r *RabbitMQ) URL(n int) string {
 	return fmt.Sprintf("amqp://berth:berth@127.0.0.1:%d/v%d", r.port, n)
 }
 
-// SecureURL returns the AMQP URL of a virtual host for connections over TLS. The certificate authority in CAFile signed the broker's
-// certificate.
+// SecureURL returns the AMQP URL of a virtual host for connections over TLS. The certificate authority in
+// CAFile signed the broker's certificate.
 func (r *RabbitMQ) SecureURL(n int) string {
 	return fmt.Sprintf("amqps://berth:berth@localhost:%d/v%d", r.tlsPort, n)
 }
@@ -82,27 +84,51 @@ func (r *RabbitMQ) CAFile() string { return filepath.Join(r.dir, "ca.pem") }
 
 // configure writes the configuration files of the broker.
 func (r *RabbitMQ) configure() error {
-	definitions := map[string][]map[string]any{"users": {{"name": "berth", "password": "berth", "tags": "administrator"}}}
+	definitions := map[string][]map[string]any{
+		"users": {{"name": "berth", "password": "berth", "tags": "administrator"}},
+	}
 	for n := range VirtualHosts {
 		host := "v" + strconv.Itoa(n)
 		definitions["vhosts"] = append(definitions["vhosts"], map[string]any{"name": host})
 		definitions["permissions"] = append(definitions["permissions"],
-			map[string]any{"user": "berth", "vhost": host, "configure": ".*", "write": ".*", "read": ".*"})
+			map[string]any{
+				"user":      "berth",
+				"vhost":     host,
+				"configure": ".*",
+				"write":     ".*",
+				"read":      ".*",
+			})
 	}
 	text, err := json.Marshal(definitions)
 	if err != nil {
 		return err
 	}
 	file := func(name, text string) error { return os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644) }
-	return errors.Join(file("definitions.json", string(text)), file("plugins", "[].\n"),
-		file("rabbitmq.conf", "log.console = true\nlog.console.level = warning\nlog.file = false\ndisk_free_limit.absolute = 1MB\n"+
-			"load_definitions = "+filepath.Join(r.dir, "definitions.json")+"\n"+
-			"listeners.ssl.default = 127.0.0.1:"+strconv.Itoa(r.tlsPort)+"\n"+
-			"ssl_options.cacertfile = "+r.CAFile()+"\nssl_options.certfile = "+r.CAFile()+"\n"+
-			"ssl_options.keyfile = "+filepath.Join(r.dir, "key.pem")+"\nssl_options.verify = verify_none\n"), r.writeCertificate())
+	return errors.Join(
+		file("definitions.json", string(text)),
+		file("plugins", "[].\n"),
+		file(
+			"rabbitmq.conf",
+			"log.console = true\nlog.console.level = warning\nlog.file = false\ndisk_free_limit.absolute = 1MB\n"+
+				"load_definitions = "+filepath.Join(
+				r.dir,
+				"definitions.json",
+			)+"\n"+
+				"listeners.ssl.default = 127.0.0.1:"+strconv.Itoa(
+				r.tlsPort,
+			)+"\n"+
+				"ssl_options.cacertfile = "+r.CAFile()+"\nssl_options.certfile = "+r.CAFile()+"\n"+
+				"ssl_options.keyfile = "+filepath.Join(
+				r.dir,
+				"key.pem",
+			)+"\nssl_options.verify = verify_none\n",
+		),
+		r.writeCertificate(),
+	)
 }
 
-// Start starts a stopped broker on the same ports. After a restart of the broker, only durable queues and persistent messages are left.
+// Start starts a stopped broker on the same ports. After a restart of the broker, only durable queues and
+// persistent messages are left.
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	log, err := openLog(r.dir)
 	if err != nil {
@@ -135,7 +161,8 @@ func (r *RabbitMQ) launch(log *os.File, name string, args ...string) (*process, 
 
 // environ returns the environment of the broker's programs.
 func (r *RabbitMQ) environ() []string {
-	return append(withoutRabbitMQ(os.Environ()),
+	return append(
+		withoutRabbitMQ(os.Environ()),
 		"HOME="+r.dir, // folder of the Erlang cookie
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		"ERL_EPMD_PORT="+strconv.Itoa(r.mapper),
@@ -149,15 +176,20 @@ func (r *RabbitMQ) environ() []string {
 		"RABBITMQ_CONFIG_FILE="+filepath.Join(r.dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(r.dir, "plugins"),
-		"RABBITMQ_ALLOW_INPUT=1", // the script replaces itself by the server, so that Pdeathsig reaches the server
+		// the script replaces itself by the server, so that Pdeathsig reaches the server
+		"RABBITMQ_ALLOW_INPUT=1",
 		"RABBITMQ_SERVER_START_ARGS=-noinput",
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none")
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none",
+	)
 }
 
-// Control runs a shell command that manages the broker with rabbitmqctl. The parameter `environ` contains additional environment variables.
+// Control runs a shell command that manages the broker with rabbitmqctl. The parameter `environ` contains
+// additional environment variables.
 func (r *RabbitMQ) Control(ctx context.Context, command string, environ ...string) error {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Dir, cmd.Env = r.dir, append(append(r.environ(), "PATH="+filepath.Dir(rabbitServer)+":"+os.Getenv("PATH")), environ...)
+	cmd.Dir, cmd.Env = r.dir, append(
+		append(r.environ(), "PATH="+filepath.Dir(rabbitServer)+":"+os.Getenv("PATH")),
+		environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", command, err, out)
 	}
@@ -167,14 +199,16 @@ func (r *RabbitMQ) Control(ctx context.Context, command string, environ ...strin
 func withoutRabbitMQ(environ []string) []string {
 	var kept []string
 	for _, v := range environ {
-		if !strings.HasPrefix(v, "RABBITMQ_") && !strings.HasPrefix(v, "ERL_") && !strings.HasPrefix(v, "HOME=") {
+		if !strings.HasPrefix(v, "RABBITMQ_") && !strings.HasPrefix(v, "ERL_") &&
+			!strings.HasPrefix(v, "HOME=") {
 			kept = append(kept, v)
 		}
 	}
 	return kept
 }
 
-// ready checks that the broker accepts AMQP connections: it must answer an unknown protocol version with the version that it supports.
+// ready checks that the broker accepts AMQP connections: it must answer an unknown protocol version with the
+// version that it supports.
 func (r *RabbitMQ) ready(ctx context.Context) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(r.port))
 	if err != nil {
@@ -205,9 +239,19 @@ func (r *RabbitMQ) writeCertificate() error {
 		return err
 	}
 	now := time.Now()
-	of := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "berth"}, DNSNames: []string{"localhost"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: "berth"},
+		DNSNames:     []string{"localhost"},
+		NotBefore: now.Add(
+			-time.Hour,
+		),
+		NotAfter:              now.AddDate(1, 0, 0),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
 	certificate, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
 	if err != nil {
 		return err
@@ -217,7 +261,11 @@ func (r *RabbitMQ) writeCertificate() error {
 		return err
 	}
 	file := func(name, kind string, der []byte) error {
-		return os.WriteFile(filepath.Join(r.dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+		return os.WriteFile(
+			filepath.Join(r.dir, name),
+			pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+			0o600,
+		)
 	}
 	return errors.Join(file("ca.pem", "CERTIFICATE", certificate), file("key.pem", "PRIVATE KEY", private))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RootProviders reads the names of Placement's root providers from berth's database, which has the given URL. The stubs of Nova have a
-// hypervisor for each root provider.
+// RootProviders reads the names of Placement's root providers from berth's database, which has the given URL.
+// The stubs of Nova have a hypervisor for each root provider.
 func RootProviders(ctx context.Context, database string) ([]string, error) {
 	c, err := pgx.Connect(ctx, database)
 	if err != nil {

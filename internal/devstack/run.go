@@ -10,8 +10,9 @@ import (
 // grace is the time in which a program must end after the interrupt.
 const grace = 15 * time.Second
 
-// Run runs a program until it exits. When ctx ends, Run interrupts the program and all its child processes, and kills those processes that
-// still run after the grace period. The program also ends if this process is killed.
+// Run runs a program until it exits. When ctx ends, Run interrupts the program and all its child processes,
+// and kills those processes that still run after the grace period. The program also ends if this process is
+// killed.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Scratch creates a folder for the files of a test run. The caller removes the folder. The folder is in memory if enough memory is free,
-// because creating and removing a test database on disk takes longer than the test. PostgreSQL, which may run as another user, can enter
-// the folder.
+// Scratch creates a folder for the files of a test run. The caller removes the folder. The folder is in
+// memory if enough memory is free, because creating and removing a test database on disk takes longer than
+// the test. PostgreSQL, which may run as another user, can enter the folder.
 func Scratch() (string, error) {
 	const pattern = "berth-test-"
 	dir, err := os.MkdirTemp(memoryDir(), pattern)
@@ -23,7 +23,8 @@ func Scratch() (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 }
 
-// memoryDir returns a folder on a memory file system. memoryDir returns "" if there is no such folder or too little memory is available.
+// memoryDir returns a folder on a memory file system. memoryDir returns "" if there is no such folder or too
+// little memory is available.
 func memoryDir() string {
 	const (
 		folder = "/dev/shm"
@@ -32,7 +33,9 @@ func memoryDir() string {
 		spare  = 6 << 30 // bytes for the test processes
 	)
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(folder, &fs); err != nil || fs.Type != tmpfs || fs.Bavail*uint64(fs.Bsize) < files || availableMemory() < spare {
+	if err := syscall.Statfs(folder, &fs); err != nil || fs.Type != tmpfs ||
+		fs.Bavail*uint64(fs.Bsize) < files ||
+		availableMemory() < spare {
 		return ""
 	}
 	return folder

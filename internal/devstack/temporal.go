@@ -29,23 +29,26 @@ type TemporalOptions struct {
 
 // Temporal is a running Temporal server. One process runs all services of the server.
 type Temporal struct {
-	Address  string // host:port of the frontend
-	UI       string // URL of the web UI, empty without one
-	options  TemporalOptions
-	database string                      // path of the dev server's database, empty if the database is in memory
+	Address string // host:port of the frontend
+	UI      string // URL of the web UI, empty without one
+	options TemporalOptions
+	// path of the dev server's database, empty if the database is in memory
+	database string
 	command  func() *exec.Cmd            // returns the command line of the server
 	ready    func(context.Context) error // returns nil if the server is ready
 	proc     *process
 }
 
-// dynamicConfig makes new search attributes and namespaces visible to the next request, and raises the server's rate limits.
+// dynamicConfig makes new search attributes and namespaces visible to the next request, and raises the
+// server's rate limits.
 var dynamicConfig = []string{
 	"system.forceSearchAttributesCacheRefreshOnRead=true",
 	"frontend.namespaceRPS.visibility=1000",
 	"frontend.namespaceRPS=100000",
 }
 
-// StartTemporal starts Temporal's dev server with berth's search attributes and waits until requests can use these attributes.
+// StartTemporal starts Temporal's dev server with berth's search attributes and waits until requests can use
+// these attributes.
 func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	var err error
 	if o.CLI == "" {
@@ -104,8 +107,8 @@ func (t *Temporal) Start(ctx context.Context) error { return t.run(ctx) }
 // Ended returns a channel that is closed after the end of the server process.
 func (t *Temporal) Ended() <-chan struct{} { return t.proc.done }
 
-// run starts the server and waits until it is ready. The dev server chooses ports for its internal services. If another process takes one
-// of these ports first, the dev server ends, and run starts it again.
+// run starts the server and waits until it is ready. The dev server chooses ports for its internal services.
+// If another process takes one of these ports first, the dev server ends, and run starts it again.
 func (t *Temporal) run(ctx context.Context) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -113,7 +116,8 @@ func (t *Temporal) run(ctx context.Context) error {
 		if !errors.Is(err, errEnded) || attempt == attempts {
 			return err
 		}
-		if _, taken := Port(t.options.Port); taken != nil { // another process uses the frontend's port, so another attempt would fail, too
+		// another process uses the frontend's port, so another attempt would fail, too
+		if _, taken := Port(t.options.Port); taken != nil {
 			return err
 		}
 	}
@@ -146,8 +150,8 @@ func (t *Temporal) launch(ctx context.Context) error {
 	return nil
 }
 
-// awaitPredecessor waits until an earlier server in the same folder, which was killed, has ended. Then awaitPredecessor locks the folder
-// for the next server, and returns the lock file.
+// awaitPredecessor waits until an earlier server in the same folder, which was killed, has ended. Then
+// awaitPredecessor locks the folder for the next server, and returns the lock file.
 func (t *Temporal) awaitPredecessor(ctx context.Context) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(t.options.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -175,15 +179,24 @@ func (t *Temporal) devServer() *exec.Cmd {
 }
 
 func (t *Temporal) args() []string {
-	args := []string{"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(t.options.Port), "--log-level", "warn"}
+	args := []string{
+		"server",
+		"start-dev",
+		"--ip",
+		"127.0.0.1",
+		"--port",
+		strconv.Itoa(t.options.Port),
+		"--log-level",
+		"warn",
+	}
 	if t.options.UI {
 		args = append(args, "--ui-port", strconv.Itoa(t.options.UIPort))
 	} else {
 		args = append(args, "--headless")
 	}
 	if t.database != "" {
-		// In SQLite's WAL mode with synchronous=NORMAL, a commit is safe if the process crashes, but not if the machine crashes. Flushing
-		// each commit to the disk would make the server several times slower.
+		// In SQLite's WAL mode with synchronous=NORMAL, a commit is safe if the process crashes, but not if
+		// the machine crashes. Flushing each commit to the disk would make the server several times slower.
 		args = append(args, "--db-filename", t.database,
 			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
 	}
@@ -196,15 +209,30 @@ func (t *Temporal) args() []string {
 	return args
 }
 
-// devReady checks that the frontend answers and has berth's search attributes. Without these attributes workflow tasks would fail.
+// devReady checks that the frontend answers and has berth's search attributes. Without these attributes
+// workflow tasks would fail.
 func (t *Temporal) devReady(ctx context.Context) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
 	if err != nil {
 		return err
 	}
 	_ = c.Close()
-	cmd := exec.CommandContext(ctx, t.options.CLI, "operator", "search-attribute", "list", "--address", t.Address,
-		"--namespace", "default", "--output", "json", "--disable-config-file", "--command-timeout", "60s")
+	cmd := exec.CommandContext(
+		ctx,
+		t.options.CLI,
+		"operator",
+		"search-attribute",
+		"list",
+		"--address",
+		t.Address,
+		"--namespace",
+		"default",
+		"--output",
+		"json",
+		"--disable-config-file",
+		"--command-timeout",
+		"60s",
+	)
 	cmd.Env = withoutTemporal(os.Environ())
 	out, err := cmd.Output()
 	if err != nil {
@@ -213,7 +241,8 @@ func (t *Temporal) devReady(ctx context.Context) error {
 	return hasSearchAttributes(out)
 }
 
-// hasSearchAttributes checks that the CLI's list of search attributes contains all search attributes that berth uses.
+// hasSearchAttributes checks that the CLI's list of search attributes contains all search attributes that
+// berth uses.
 func hasSearchAttributes(list []byte) error {
 	var listed struct {
 		Custom map[string]string `json:"customAttributes"`

@@ -16,8 +16,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// Each command must reach the server. Only if the field `fails` is not empty, the command must fail with an error that contains the text of
-// this field.
+// Each command must reach the server. Only if the field `fails` is not empty, the command must fail with an
+// error that contains the text of this field.
 func TestTemporalCLI_ReadsFlagsBeforeVariables(t *testing.T) {
 	t.Parallel()
 	cli, err := devstack.TemporalCLI(t.Context(), func(string) {})
@@ -42,7 +42,9 @@ func TestTemporalCLI_ReadsFlagsBeforeVariables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			args := append([]string{"workflow", "list", "--disable-config-file", "--client-connect-timeout", "60s"}, c.args...)
+			args := append(
+				[]string{"workflow", "list", "--disable-config-file", "--client-connect-timeout", "60s"},
+				c.args...)
 			cmd := exec.CommandContext(t.Context(), cli, args...)
 			cmd.Env = append(c.environ, "HOME="+t.TempDir())
 			out, err := cmd.CombinedOutput()
@@ -50,13 +52,20 @@ func TestTemporalCLI_ReadsFlagsBeforeVariables(t *testing.T) {
 			case c.fails == "" && err != nil:
 				t.Errorf("temporal %s: %v: %s", strings.Join(args, " "), err, out)
 			case c.fails != "" && (err == nil || !strings.Contains(strings.ToLower(string(out)), c.fails)):
-				t.Errorf("temporal %s: got error %v and output %q, want an error with the text %q", strings.Join(args, " "), err, out, c.fails)
+				t.Errorf(
+					"temporal %s: got error %v and output %q, want an error with the text %q",
+					strings.Join(args, " "),
+					err,
+					out,
+					c.fails,
+				)
 			}
 		})
 	}
 }
 
-// A cancelled request interrupts a statement of the dev server's database. The interruption must not reach later statements.
+// A cancelled request interrupts a statement of the dev server's database. The interruption must not reach
+// later statements.
 func TestDevServer_AnswersAfterCancelledRequests(t *testing.T) {
 	t.Parallel()
 	for name, memory := range map[string]bool{"in memory": true, "in a file": false} {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTemporalScript_ResolvesTheLinkThatMakeSets checks that make does not link bin/temporal to itself if bin is in PATH.
+// TestTemporalScript_ResolvesTheLinkThatMakeSets checks that make does not link bin/temporal to itself if bin
+// is in PATH.
 func TestTemporalScript_ResolvesTheLinkThatMakeSets(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -30,6 +31,11 @@ func TestTemporalScript_ResolvesTheLinkThatMakeSets(t *testing.T) {
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "BERTH_TEMPORAL_CLI=")
 	out, err := cmd.Output()
 	if got := strings.TrimSpace(string(out)); err != nil || got != program {
-		t.Errorf("tools/temporal.sh with a link in PATH: got %q, error %v; want the program %s", got, err, program)
+		t.Errorf(
+			"tools/temporal.sh with a link in PATH: got %q, error %v; want the program %s",
+			got,
+			err,
+			program,
+		)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestTemporal is a Temporal server with a PostgreSQL server of its own, for tests. Tests that stop Temporal or delete its data do not
-// disturb other tests. Like a production server, it keeps its data in PostgreSQL.
+// TestTemporal is a Temporal server with a PostgreSQL server of its own, for tests. Tests that stop Temporal
+// or delete its data do not disturb other tests. Like a production server, it keeps its data in PostgreSQL.
 type TestTemporal struct {
 	*Temporal
 	server   *postgresTemporal
@@ -20,8 +20,9 @@ type TestTemporal struct {
 // copySuffix is the end of the names of those databases that hold a copy of Temporal's data.
 const copySuffix = "_copy"
 
-// StartTestTemporal builds and starts a Temporal server and its PostgreSQL server. The folder `dir` holds their data. The server makes new
-// search attributes visible to the next request. StartTestTemporal passes messages about the build to `progress`.
+// StartTestTemporal builds and starts a Temporal server and its PostgreSQL server. The folder `dir` holds
+// their data. The server makes new search attributes visible to the next request. StartTestTemporal passes
+// messages about the build to `progress`.
 func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (*TestTemporal, error) {
 	programs, err := TemporalServer(ctx, progress)
 	if err != nil {
@@ -31,7 +32,13 @@ func StartTestTemporal(ctx context.Context, dir string, progress func(string)) (
 	if t.postgres, err = StartPostgres(ctx, PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true}); err != nil {
 		return nil, err
 	}
-	t.server, err = preparePostgresTemporal(ctx, programs, filepath.Join(dir, "temporal"), t.postgres, dynamicConfig)
+	t.server, err = preparePostgresTemporal(
+		ctx,
+		programs,
+		filepath.Join(dir, "temporal"),
+		t.postgres,
+		dynamicConfig,
+	)
 	if err == nil {
 		t.server.environ = []string{"GOGC=400"} // collect garbage rarely, which saves CPU time
 		err = t.dropVisibilityIndexes(ctx)
@@ -54,12 +61,18 @@ func (t *TestTemporal) Close() {
 
 // CopyData copies the data of the stopped server. A later copy replaces an earlier one.
 func (t *TestTemporal) CopyData(ctx context.Context) error {
-	return t.eachDatabase(ctx, func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name+copySuffix, name) })
+	return t.eachDatabase(
+		ctx,
+		func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name+copySuffix, name) },
+	)
 }
 
 // RestoreData replaces the data of the stopped server by the copy that CopyData has made.
 func (t *TestTemporal) RestoreData(ctx context.Context) error {
-	return t.eachDatabase(ctx, func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name, name+copySuffix) })
+	return t.eachDatabase(
+		ctx,
+		func(c *pgx.Conn, name string) error { return replaceDatabase(ctx, c, name, name+copySuffix) },
+	)
 }
 
 // EraseData deletes all data of the stopped server. The copy that CopyData has made stays.
@@ -82,8 +95,9 @@ func (t *TestTemporal) EraseData(ctx context.Context) error {
 	return t.dropVisibilityIndexes(ctx)
 }
 
-// dropVisibilityIndexes removes the secondary indexes of the visibility database, one for each predefined search attribute. Writing these
-// indexes takes most of PostgreSQL's CPU time for a workflow, and a test's namespace has so few workflows that its lists need no index.
+// dropVisibilityIndexes removes the secondary indexes of the visibility database, one for each predefined
+// search attribute. Writing these indexes takes most of PostgreSQL's CPU time for a workflow, and a test's
+// namespace has so few workflows that its lists need no index.
 func (t *TestTemporal) dropVisibilityIndexes(ctx context.Context) error {
 	c, err := t.postgres.connect(ctx, visibilityDatabase)
 	if err != nil {
@@ -112,8 +126,8 @@ func (t *TestTemporal) eachDatabase(ctx context.Context, f func(c *pgx.Conn, nam
 	return errors.Join(f(c, temporalDatabase), f(c, visibilityDatabase))
 }
 
-// replaceDatabase replaces a database, if it exists, by a copy of another one. Open sessions of a killed server would make the copy fail,
-// so replaceDatabase ends these sessions.
+// replaceDatabase replaces a database, if it exists, by a copy of another one. Open sessions of a killed
+// server would make the copy fail, so replaceDatabase ends these sessions.
 func replaceDatabase(ctx context.Context, c *pgx.Conn, name, original string) error {
 	for _, statement := range []string{
 		`select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = '` + original + `'`,
