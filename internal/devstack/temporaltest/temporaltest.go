@@ -1,5 +1,6 @@
-// Package temporaltest gives every test a namespace of its own on a real Temporal server. With its own namespace, a test can use the same
-// task queue names and workflow IDs as other tests that run at the same time. A package that uses temporaltest has
+// Package temporaltest gives every test a namespace of its own on a real Temporal server. With its own
+// namespace, a test can use the same task queue names and workflow IDs as other tests that run at the same
+// time. A package that uses temporaltest has
 //
 //	func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m)) }
 //
@@ -29,8 +30,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// ServerVariable is the environment variable with the address of a Temporal server that all packages of a test run use. If the variable is
-// not set, Main starts a server for the package.
+// ServerVariable is the environment variable with the address of a Temporal server that all packages of a
+// test run use. If the variable is not set, Main starts a server for the package.
 const ServerVariable = "BERTH_TEST_TEMPORAL_ADDRESS"
 
 var address string
@@ -42,8 +43,9 @@ type Namespace struct {
 	Name    string
 }
 
-// Main runs a package's tests against the server that ServerVariable names. If the variable is not set, Main starts a server and stops it
-// after the tests. If the parameter `inner` is given, for example storetest.Main, Main calls it to run the tests.
+// Main runs a package's tests against the server that ServerVariable names. If the variable is not set, Main
+// starts a server and stops it after the tests. If the parameter `inner` is given, for example
+// storetest.Main, Main calls it to run the tests.
 func Main(m *testing.M, inner ...func(*testing.M) int) int {
 	run := (*testing.M).Run
 	if len(inner) > 0 {
@@ -58,7 +60,10 @@ func Main(m *testing.M, inner ...func(*testing.M) int) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	server, err := devstack.StartTemporal(context.Background(), devstack.TemporalOptions{Dir: dir, Memory: true})
+	server, err := devstack.StartTemporal(
+		context.Background(),
+		devstack.TemporalOptions{Dir: dir, Memory: true},
+	)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "temporaltest:", err)
 		return 1
@@ -76,10 +81,12 @@ func New(t testing.TB) Namespace {
 	}
 	n := Namespace{Address: address, Name: "t-" + strings.ToLower(rand.Text())}
 	c, err := Dial(t.Context(), client.Options{
-		HostPort:          n.Address,
-		Namespace:         n.Name,
-		Identity:          "test", // in histories, instead of the name of the machine
-		Logger:            log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
+		HostPort:  n.Address,
+		Namespace: n.Name,
+		Identity:  "test", // in histories, instead of the name of the machine
+		Logger: log.NewStructuredLogger(
+			slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		),
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
 	})
 	if err != nil {
@@ -96,18 +103,30 @@ func New(t testing.TB) Namespace {
 // callTimeout limits one call to the server. It is long because the machine that runs the tests may be slow.
 const callTimeout = 10 * time.Minute
 
-// Dial connects to a Temporal server with a client that gives each call the time callTimeout. Without this, Temporal's SDK gives up most calls
-// after ten seconds.
+// Dial connects to a Temporal server with a client that gives each call the time callTimeout. Without this,
+// Temporal's SDK gives up most calls after ten seconds.
 func Dial(ctx context.Context, o client.Options) (client.Client, error) {
 	o.ConnectionOptions.GetSystemInfoTimeout = callTimeout
-	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(extendDeadline))
+	o.ConnectionOptions.DialOptions = append(
+		o.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(extendDeadline),
+	)
 	return client.DialContext(ctx, o)
 }
 
-// extendDeadline is an interceptor that replaces the deadline of a call by callTimeout. Updates of workflows keep their deadline, because the
-// SDK gives them a minute, and because a test may limit the time of an update.
-func extendDeadline(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if strings.HasSuffix(method, "/UpdateWorkflowExecution") || strings.HasSuffix(method, "/PollWorkflowExecutionUpdate") {
+// extendDeadline is an interceptor that replaces the deadline of a call by callTimeout. Updates of workflows
+// keep their deadline, because the SDK gives them a minute, and because a test may limit the time of an
+// update.
+func extendDeadline(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
+	if strings.HasSuffix(method, "/UpdateWorkflowExecution") ||
+		strings.HasSuffix(method, "/PollWorkflowExecutionUpdate") {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	extended, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)

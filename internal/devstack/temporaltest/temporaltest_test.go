@@ -23,15 +23,19 @@ var (
 	waitingFor = temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor)
 )
 
-// TestNamespacesDoNotMeet runs workflows with the same ID on task queues of the same name in several namespaces at the same time. Each
-// worker must get only the workflow of its own namespace.
+// TestNamespacesDoNotMeet runs workflows with the same ID on task queues of the same name in several
+// namespaces at the same time. Each worker must get only the workflow of its own namespace.
 func TestNamespacesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			n := temporaltest.New(t)
-			w := worker.New(n.Client, contract.PortQueue, worker.Options{DeadlockDetectionTimeout: 10 * time.Minute})
+			w := worker.New(
+				n.Client,
+				contract.PortQueue,
+				worker.Options{DeadlockDetectionTimeout: 10 * time.Minute},
+			)
 			w.RegisterWorkflowWithOptions(func(ctx workflow.Context) (int, error) {
 				err := workflow.UpsertTypedSearchAttributes(ctx, waitingFor.ValueSet([]string{"DHCP", "L2"}))
 				return i, err
@@ -50,7 +54,12 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 			}
 			var got int
 			if err := run.Get(t.Context(), &got); err != nil || got != i {
-				t.Fatalf("run the workflow in namespace number %d: got result %d, error %v; want the number of its namespace", i, got, err)
+				t.Fatalf(
+					"run the workflow in namespace number %d: got result %d, error %v; want the number of its namespace",
+					i,
+					got,
+					err,
+				)
 			}
 			awaitListed(t, n, `BerthStatus = 'DOWN' and BerthWaitingFor = 'L2'`)
 		})
@@ -60,7 +69,10 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 func awaitListed(t *testing.T, n temporaltest.Namespace, query string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		found, err := n.Client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+		found, err := n.Client.ListWorkflow(
+			t.Context(),
+			&workflowservice.ListWorkflowExecutionsRequest{Query: query},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,5 +80,8 @@ func awaitListed(t *testing.T, n temporaltest.Namespace, query string) {
 			return
 		}
 	}
-	t.Errorf("list workflows with the query %s: want exactly one workflow in the list within ten minutes", query)
+	t.Errorf(
+		"list workflows with the query %s: want exactly one workflow in the list within ten minutes",
+		query,
+	)
 }
