@@ -1,7 +1,8 @@
-// Teststack starts one PostgreSQL and one Temporal server, runs a program, and stops both servers when the program ends. The servers run in
-// their own folder and on free ports. Example: `teststack -- go test ./...`. Environment variables tell the tests the addresses of both
-// servers, so that a test run of many packages starts each server only once. Another variable names the folder of teststack, which also
-// contains berth's programs, so that no package builds them again. Several runs at the same time do not share servers.
+// Teststack starts one PostgreSQL and one Temporal server, runs a program, and stops both servers when the
+// program ends. The servers run in their own folder and on free ports. Example: `teststack -- go test ./...`.
+// Environment variables tell the tests the addresses of both servers, so that a test run of many packages
+// starts each server only once. Another variable names the folder of teststack, which also contains berth's
+// programs, so that no package builds them again. Several runs at the same time do not share servers.
 package main
 
 import (
@@ -54,7 +55,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
+	postgres, err := devstack.StartPostgres(
+		ctx,
+		devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true},
+	)
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer temporal.Close()
-	fmt.Fprintf(os.Stderr, "teststack: PostgreSQL and Temporal are ready after %.1f s\n", time.Since(begin).Seconds())
+	fmt.Fprintf(
+		os.Stderr,
+		"teststack: PostgreSQL and Temporal are ready after %.1f s\n",
+		time.Since(begin).Seconds(),
+	)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(),

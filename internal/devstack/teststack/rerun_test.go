@@ -64,7 +64,8 @@ func TestFailsLikewise(t *testing.T) { TestFailsAlways(t) }
 func TestPasses(t *testing.T) { record(t) }
 `
 
-// TestRerun_PassesAndNamesFlakyTestsOnly runs the script for a module with tests that fail once, and with tests that fail always.
+// TestRerun_PassesAndNamesFlakyTestsOnly runs the script for a module with tests that fail once, and with
+// tests that fail always.
 func TestRerun_PassesAndNamesFlakyTestsOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -116,8 +117,8 @@ func TestRerun_ManyFailuresAreNotRunAgain(t *testing.T) {
 	}
 }
 
-// runScript runs the tests of the module whose names match the regular expression. runScript returns the exit code and the output of the
-// script, and how many times each test ran.
+// runScript runs the tests of the module whose names match the regular expression. runScript returns the exit
+// code and the output of the script, and how many times each test ran.
 func runScript(t *testing.T, tests string) (code int, output string, runs map[string]int) {
 	t.Helper()
 	dir := t.TempDir()
