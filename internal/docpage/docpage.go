@@ -1,4 +1,5 @@
-// Package docpage reads the tables of a page of the documentation, so that a test can compare the page with the code.
+// Package docpage reads the tables of a page of the documentation, so that a test can compare the page with
+// the code.
 package docpage
 
 import (
@@ -18,8 +19,8 @@ const Messages = "docs/messages.md"
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// Rows returns the cells of the first table below a heading of a page, without the head of the table. The heading is written as in the page,
-// such as "## Signals". The test fails if the page has no such table.
+// Rows returns the cells of the first table below a heading of a page, without the head of the table. The
+// heading is written as in the page, such as "## Signals". The test fails if the page has no such table.
 func Rows(t testing.TB, page, heading string) [][]string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -61,7 +62,8 @@ func Names(cell string) []string {
 	return names
 }
 
-// Table returns the texts in backticks in the second cell of each row, by the text in backticks in the first cell.
+// Table returns the texts in backticks in the second cell of each row, by the text in backticks in the first
+// cell.
 func Table(t testing.TB, page, heading string) map[string][]string {
 	t.Helper()
 	table := map[string][]string{}
@@ -76,8 +78,9 @@ func Table(t testing.TB, page, heading string) map[string][]string {
 	return table
 }
 
-// CompareFields fails the test if the first table below a heading lists other fields, or other types of fields, than the JSON of the Go type
-// T has. The first cell of a row is the name of a field, and the second is its type, as FieldType writes it.
+// CompareFields fails the test if the first table below a heading lists other fields, or other types of
+// fields, than the JSON of the Go type T has. The first cell of a row is the name of a field, and the second
+// is its type, as FieldType writes it.
 func CompareFields[T any](t testing.TB, page, heading string) {
 	t.Helper()
 	got := map[string]string{}
@@ -98,7 +101,13 @@ func CompareFields[T any](t testing.TB, page, heading string) {
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s, %q: the table has other fields than %s (-code +page):\n%s", page, heading, reflect.TypeFor[T](), d)
+		t.Errorf(
+			"%s, %q: the table has other fields than %s (-code +page):\n%s",
+			page,
+			heading,
+			reflect.TypeFor[T](),
+			d,
+		)
 	}
 }
 
