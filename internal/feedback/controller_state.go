@@ -11,8 +11,8 @@ import (
 	"berth/internal/odl"
 )
 
-// refreshController reads the OpenDaylight controller's features and host configurations. refreshController stores each host configuration
-// of the controller as a pseudo agent.
+// refreshController reads the OpenDaylight controller's features and host configurations. refreshController
+// stores each host configuration of the controller as a pseudo agent.
 func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 	features := l.Options.Features
 	if features == nil {
@@ -36,23 +36,48 @@ func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 	return l.Store.SyncPseudoAgents(ctx, l.agentStates(ctx, hosts), expiry)
 }
 
-// agentStates returns the host configurations as states of pseudo agents. agentStates skips host configurations that are invalid or whose
-// type does not begin with "ODL ".
+// agentStates returns the host configurations as states of pseudo agents. agentStates skips host
+// configurations that are invalid or whose type does not begin with "ODL ".
 func (l *Listener) agentStates(ctx context.Context, hosts []odl.HostConfig) []network.AgentState {
 	var agents []network.AgentState
 	for _, h := range hosts {
 		configurations := map[string]any{}
-		if json.Unmarshal(h.Config, &configurations) != nil || configurations == nil || isInvalidName(h.ID) || isInvalidName(h.Type) || !strings.HasPrefix(h.Type, "ODL ") {
-			slog.WarnContext(ctx, "OpenDaylight host configuration is invalid; skipped", "host", h.ID, "type", h.Type)
+		if json.Unmarshal(h.Config, &configurations) != nil || configurations == nil || isInvalidName(h.ID) ||
+			isInvalidName(h.Type) ||
+			!strings.HasPrefix(h.Type, "ODL ") {
+			slog.WarnContext(
+				ctx,
+				"OpenDaylight host configuration is invalid; skipped",
+				"host",
+				h.ID,
+				"type",
+				h.Type,
+			)
 			continue
 		}
 		configurations[network.ReportsPortStatusKey] = l.reportsPortStatus()
 		raw, err := json.Marshal(configurations)
 		if err != nil || strings.Contains(string(raw), `\u0000`) {
-			slog.WarnContext(ctx, "OpenDaylight host configuration cannot be stored; skipped", "host", h.ID, "type", h.Type)
+			slog.WarnContext(
+				ctx,
+				"OpenDaylight host configuration cannot be stored; skipped",
+				"host",
+				h.ID,
+				"type",
+				h.Type,
+			)
 			continue
 		}
-		agents = append(agents, network.AgentState{Type: h.Type, Host: h.ID, Binary: network.ODLAgentBinary, Topic: "N/A", Configurations: raw})
+		agents = append(
+			agents,
+			network.AgentState{
+				Type:           h.Type,
+				Host:           h.ID,
+				Binary:         network.ODLAgentBinary,
+				Topic:          "N/A",
+				Configurations: raw,
+			},
+		)
 	}
 	return agents
 }

@@ -1,6 +1,7 @@
-// Package feedback reads the state that an OpenDaylight controller reports: its features, its host configurations and the operational
-// status of ports. An event of the controller only triggers a read of the controller's state; the content of the event is not stored. The
-// status of a port is used only if the controller already knew the port's current binding when the status was read.
+// Package feedback reads the state that an OpenDaylight controller reports: its features, its host
+// configurations and the operational status of ports. An event of the controller only triggers a read of the
+// controller's state; the content of the event is not stored. The status of a port is used only if the
+// controller already knew the port's current binding when the status was read.
 package feedback
 
 import (
@@ -22,11 +23,12 @@ type Options struct {
 	Lock  Lock // lets only one process listen at a time
 	Store *networkstore.Store
 	ODL   *odl.Client
-	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the pause after a
-	// failed attempt to connect to the controller's event stream.
+	// PollInterval is the interval between two reads of the controller's state if no event arrives.
+	// PollInterval is also the pause after a failed attempt to connect to the controller's event stream.
 	PollInterval    time.Duration
 	HostConfigsPath string // path of the host configurations below the controller's root
-	// Features are the controller's features; if Features is nil, the Listener reads the features from the controller.
+	// Features are the controller's features; if Features is nil, the Listener reads the features from the
+	// controller.
 	Features map[string]string
 }
 
@@ -35,7 +37,8 @@ type Lock interface {
 	InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error)
 }
 
-// Listener watches one controller. If several processes use the same database, only one of them watches the controller at a time.
+// Listener watches one controller. If several processes use the same database, only one of them watches the
+// controller at a time.
 type Listener struct {
 	Options
 	features    atomic.Pointer[map[string]string]
@@ -43,13 +46,14 @@ type Listener struct {
 
 	wake chan struct{} // receives a value when there is work
 
-	mu           sync.Mutex
-	pending      map[uuid.UUID]int // ports whose status must be read, and how often the read of each was postponed
-	compareAll   bool              // events may have been lost: the status of all ports must be compared
-	refresh      bool              // features and host configurations must be read
-	compareAgain bool              // set compareAll at the next refresh
-	hostRemoved  bool              // the controller deleted a host configuration
-	lastError    string            // the error that was logged last
+	mu sync.Mutex
+	// ports whose status must be read, and how often the read of each was postponed
+	pending      map[uuid.UUID]int
+	compareAll   bool   // events may have been lost: the status of all ports must be compared
+	refresh      bool   // features and host configurations must be read
+	compareAgain bool   // set compareAll at the next refresh
+	hostRemoved  bool   // the controller deleted a host configuration
+	lastError    string // the error that was logged last
 }
 
 // New returns a Listener that does nothing until Run is called.
@@ -58,16 +62,18 @@ func New(o Options) *Listener {
 }
 
 const (
-	// hostExpiry is the time after which the pseudo agent of a host is deleted if the controller has no host configuration of this host. If
-	// an event reports the deletion of the host configuration, the pseudo agent is deleted earlier.
+	// hostExpiry is the time after which the pseudo agent of a host is deleted if the controller has no host
+	// configuration of this host. If an event reports the deletion of the host configuration, the pseudo
+	// agent is deleted earlier.
 	hostExpiry = 10 * time.Minute
-	// maxPending is the maximum number of ports whose status waits to be read. If more than maxPending ports wait, the Listener compares
-	// the status of all ports instead.
+	// maxPending is the maximum number of ports whose status waits to be read. If more than maxPending ports
+	// wait, the Listener compares the status of all ports instead.
 	maxPending = 50_000
-	// maxParallel is the maximum number of ports whose status the Listener reads from the controller at the same time.
+	// maxParallel is the maximum number of ports whose status the Listener reads from the controller at the
+	// same time.
 	maxParallel = 8
-	// maxPostponed is the maximum number of times that the Listener postpones the read of a port's status because the journal has unsent
-	// changes of the port.
+	// maxPostponed is the maximum number of times that the Listener postpones the read of a port's status
+	// because the journal has unsent changes of the port.
 	maxPostponed = 10
 )
 
@@ -82,17 +88,20 @@ func (l *Listener) Features() map[string]string {
 // OpenStreams returns how many event streams of the controller this process has open.
 func (l *Listener) OpenStreams() int { return int(l.openStreams.Load()) }
 
-// Run watches the controller until ctx ends. While another process watches the controller, Run waits until the other process stops.
+// Run watches the controller until ctx ends. While another process watches the controller, Run waits until
+// the other process stops.
 func (l *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if _, err := l.Lock.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
+		if _, err := l.Lock.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil &&
+			ctx.Err() == nil {
 			l.logErrorChange(ctx, err)
 		}
 		sleep(ctx, l.PollInterval)
 	}
 }
 
-// runAsLeader watches the controller until ctx ends. The caller must hold the database lock that only one process can hold at a time.
+// runAsLeader watches the controller until ctx ends. The caller must hold the database lock that only one
+// process can hold at a time.
 func (l *Listener) runAsLeader(ctx context.Context) {
 	var streams sync.WaitGroup
 	defer streams.Wait()
@@ -129,8 +138,14 @@ func (l *Listener) reportsPortStatus() bool {
 	return ok
 }
 
-// watchTopic watches a topic of the controller while `wanted` returns true, and reconnects when the stream ends.
-func (l *Listener) watchTopic(ctx context.Context, t odl.Topic, wanted func() bool, onEvent func(odl.ChangeEvent)) {
+// watchTopic watches a topic of the controller while `wanted` returns true, and reconnects when the stream
+// ends.
+func (l *Listener) watchTopic(
+	ctx context.Context,
+	t odl.Topic,
+	wanted func() bool,
+	onEvent func(odl.ChangeEvent),
+) {
 	for ctx.Err() == nil {
 		if !wanted() {
 			sleep(ctx, min(l.PollInterval, time.Second))
@@ -148,7 +163,14 @@ func (l *Listener) watchTopic(ctx context.Context, t odl.Topic, wanted func() bo
 		if ctx.Err() != nil {
 			return
 		}
-		slog.InfoContext(ctx, "event stream of the OpenDaylight controller ended", "topic", string(t), "error", err)
+		slog.InfoContext(
+			ctx,
+			"event stream of the OpenDaylight controller ended",
+			"topic",
+			string(t),
+			"error",
+			err,
+		)
 		if connected {
 			sleep(ctx, min(l.PollInterval, time.Second))
 		} else {
@@ -175,8 +197,9 @@ func (l *Listener) onPortEvent(n odl.ChangeEvent) {
 	})
 }
 
-// markMissed records that events of the controller may have been lost. The Listener then compares the status of all ports now, and once
-// more at the next refresh, because events may also be lost until the new subscription is active.
+// markMissed records that events of the controller may have been lost. The Listener then compares the status
+// of all ports now, and once more at the next refresh, because events may also be lost until the new
+// subscription is active.
 func (l *Listener) markMissed() {
 	l.update(func() { l.compareAll, l.refresh, l.compareAgain = true, true, true })
 }
@@ -192,8 +215,8 @@ func (l *Listener) update(note func()) {
 	}
 }
 
-// processPending does the pending work. If processPending fails, the next call to processPending reads the controller's state and compares
-// the status of all ports again.
+// processPending does the pending work. If processPending fails, the next call to processPending reads the
+// controller's state and compares the status of all ports again.
 func (l *Listener) processPending(ctx context.Context) error {
 	l.mu.Lock()
 	pending, compareAll, refresh, removed := l.pending, l.compareAll, l.refresh, l.hostRemoved
@@ -211,7 +234,11 @@ func (l *Listener) processPending(ctx context.Context) error {
 	return err
 }
 
-func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compareAll, refresh, removed bool) error {
+func (l *Listener) process(
+	ctx context.Context,
+	pending map[uuid.UUID]int,
+	compareAll, refresh, removed bool,
+) error {
 	if wait, why := l.ODL.BreakerWait(); wait > 0 {
 		return errors.New(why)
 	}
@@ -223,7 +250,10 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 		if err != nil {
 			return err
 		}
-		compareAll = compareAll || waits // a port's event may have arrived, and been ignored, before the controller knew the port's binding
+		compareAll = compareAll ||
+			// a port's event may have arrived, and been ignored, before the controller knew the port's
+			// binding
+			waits
 	}
 	if !l.reportsPortStatus() {
 		return nil
@@ -236,8 +266,8 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 	return l.reportPorts(ctx, pending)
 }
 
-// logErrorChange logs an error if the previous read of the controller succeeded, and logs a success if the previous read failed, so that a
-// long outage is not logged again and again.
+// logErrorChange logs an error if the previous read of the controller succeeded, and logs a success if the
+// previous read failed, so that a long outage is not logged again and again.
 func (l *Listener) logErrorChange(ctx context.Context, err error) {
 	text := ""
 	if err != nil && ctx.Err() == nil {

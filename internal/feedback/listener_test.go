@@ -62,7 +62,10 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	}
 	w.odl.SetFeatures(offered)
 	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig})
-	made, err := w.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: new("net"), Project: new("demo")}})
+	made, err := w.store.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{{Name: new("net"), Project: new("demo")}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +76,15 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 
 // startListener starts one more listener on the same database, as another process would.
 func (w *fixture) startListener(every time.Duration) *feedback.Listener {
-	l := feedback.New(feedback.Options{Lock: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
+	l := feedback.New(
+		feedback.Options{
+			Lock:            w.store.DB,
+			Store:           w.store.Network,
+			ODL:             w.client,
+			PollInterval:    every,
+			HostConfigsPath: odl.HostConfigsPath,
+		},
+	)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -98,7 +109,8 @@ func (w *fixture) awaitCondition(what string, f func() string) {
 	w.Fatalf("wait until %q: not so after 10 minutes; last state: %s", what, missing)
 }
 
-// awaitAgent waits until the host has a pseudo agent. If `there` is false, awaitAgent waits until the host has no pseudo agent.
+// awaitAgent waits until the host has a pseudo agent. If `there` is false, awaitAgent waits until the host
+// has no pseudo agent.
 func (w *fixture) awaitAgent(host string, there bool) {
 	w.Helper()
 	w.awaitCondition(fmt.Sprintf("host %s has a pseudo agent: %t", host, there), func() string {
@@ -117,7 +129,13 @@ func (w *fixture) awaitAgent(host string, there bool) {
 // createPort creates a port of a Nova instance on a host.
 func (w *fixture) createPort(host string, more ...func(*network.PortChange)) network.Port {
 	w.Helper()
-	c := network.PortChange{Network: &w.net, Project: new("demo"), Host: &host, DeviceOwner: new("compute:nova"), DeviceID: new(uuid.NewString())}
+	c := network.PortChange{
+		Network:     &w.net,
+		Project:     new("demo"),
+		Host:        &host,
+		DeviceOwner: new("compute:nova"),
+		DeviceID:    new(uuid.NewString()),
+	}
 	for _, f := range more {
 		f(&c)
 	}
@@ -131,7 +149,10 @@ func (w *fixture) createPort(host string, more ...func(*network.PortChange)) net
 // sendJournal sends the pending journal entries to the controller, as the JournalEntry workflows do.
 func (w *fixture) sendJournal() {
 	w.Helper()
-	entries, err := w.store.Journal.JournalEntries(w.Context(), journalstore.EntryFilter{State: journal.Pending, Limit: 1000})
+	entries, err := w.store.Journal.JournalEntries(
+		w.Context(),
+		journalstore.EntryFilter{State: journal.Pending, Limit: 1000},
+	)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -146,7 +167,11 @@ func (w *fixture) sendJournal() {
 			w.Fatal(err)
 		}
 		got, err := w.client.Send(w.Context(), r.Method, r.Path, r.Body)
-		o := journal.Evaluate(t.Entry, journal.Response{Status: got.Status, Body: got.Body}, journal.DefaultMaxFailures)
+		o := journal.Evaluate(
+			t.Entry,
+			journal.Response{Status: got.Status, Body: got.Body},
+			journal.DefaultMaxFailures,
+		)
 		if err != nil || o.Kind != journal.OutcomeDone {
 			w.Fatal(got, o, err)
 		}
@@ -179,8 +204,8 @@ func (w *fixture) awaitOpenStreams(streams int) {
 	})
 }
 
-// awaitIdle waits until no comparison of all ports is pending, that is, until three refreshes in a row have run without a comparison of all
-// ports.
+// awaitIdle waits until no comparison of all ports is pending, that is, until three refreshes in a row have
+// run without a comparison of all ports.
 func (w *fixture) awaitIdle() {
 	w.Helper()
 	quiet := func() (rounds int) {
@@ -212,8 +237,12 @@ func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
 	w.awaitOpenStreams(2)
 
 	p := w.createPort("cmp-1")
-	if p.VIF != "ovs" || p.MechanismDriver() != "opendaylight" || p.Status != network.Down || len(p.Blocks) != 1 {
-		t.Fatalf("create a port on the controller's host: got %+v, want the port DOWN with one block and bound by OpenDaylight", p)
+	if p.VIF != "ovs" || p.MechanismDriver() != "opendaylight" || p.Status != network.Down ||
+		len(p.Blocks) != 1 {
+		t.Fatalf(
+			"create a port on the controller's host: got %+v, want the port DOWN with one block and bound by OpenDaylight",
+			p,
+		)
 	}
 	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
@@ -224,7 +253,8 @@ func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
 	w.awaitPortStatus(p.ID, network.Active)
 }
 
-// The controller may report the status of a port before the journal entry that created the port on the controller is done.
+// The controller may report the status of a port before the journal entry that created the port on the
+// controller is done.
 func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, long, features)
@@ -237,7 +267,11 @@ func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 	w.odl.SetPortStatus(known.ID.String(), "ACTIVE")
 	w.awaitPortStatus(known.ID, network.Active) // the listener has therefore handled both events
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
-		t.Fatalf("port that was not yet sent to the controller, after an ACTIVE event for it: got status %s, error %v; want DOWN", got.Status, err)
+		t.Fatalf(
+			"port that was not yet sent to the controller, after an ACTIVE event for it: got status %s, error %v; want DOWN",
+			got.Status,
+			err,
+		)
 	}
 	w.sendJournal()
 	w.awaitPortStatus(p.ID, network.Active)
@@ -247,7 +281,10 @@ func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, long, features)
-	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig}, odltest.HostConfig{ID: "cmp-2", Type: network.ODLAgent, Config: hostConfig})
+	w.odl.SetHostConfigs(
+		odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig},
+		odltest.HostConfig{ID: "cmp-2", Type: network.ODLAgent, Config: hostConfig},
+	)
 	w.awaitAgent("cmp-2", true)
 	w.awaitOpenStreams(2)
 	p, other := w.createPort("cmp-1"), w.createPort("cmp-1")
@@ -259,17 +296,28 @@ func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	if err != nil || moved.Status != network.Down {
 		t.Fatal(moved, err)
 	}
-	w.odl.SendRaw([]byte(`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`))
+	w.odl.SendRaw(
+		[]byte(
+			`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`,
+		),
+	)
 	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
 	w.awaitPortStatus(other.ID, network.Active) // the listener has therefore also handled the invalid message
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
-		t.Fatalf("port that moved to cmp-2, before its new binding is sent to the controller: got status %s, error %v; want DOWN", got.Status, err)
+		t.Fatalf(
+			"port that moved to cmp-2, before its new binding is sent to the controller: got status %s, error %v; want DOWN",
+			got.Status,
+			err,
+		)
 	}
 	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as the controller does when it unbinds the port
 	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	if got := w.awaitPortStatus(p.ID, network.Active); got.Host != "cmp-2" {
-		t.Errorf("port after the controller reported the new binding ACTIVE: got %+v, want the host cmp-2", got)
+		t.Errorf(
+			"port after the controller reported the new binding ACTIVE: got %+v, want the host cmp-2",
+			got,
+		)
 	}
 }
 
@@ -285,7 +333,10 @@ func TestListener_ComparesAllPortsAfterReconnect(t *testing.T) {
 	w.awaitPortStatus(down.ID, network.Active)
 
 	w.awaitIdle()
-	w.odl.InjectFaults(odltest.Fault{Type: "subscription", Status: 503, Times: 3}, odltest.Fault{Type: "stream", Break: odltest.BreakReset})
+	w.odl.InjectFaults(
+		odltest.Fault{Type: "subscription", Status: 503, Times: 3},
+		odltest.Fault{Type: "stream", Break: odltest.BreakReset},
+	)
 	w.odl.CloseStreams(true)
 	w.odl.SetPortStatus(down.ID.String(), "DOWN")
 
@@ -312,7 +363,10 @@ func TestPort_ActiveAtOnceIfControllerReportsNoStatus(t *testing.T) {
 	w := newFixture(t, 300*time.Millisecond, nil)
 	w.awaitAgent("cmp-1", true)
 	if p := w.createPort("cmp-1"); p.Status != network.Active || len(p.Blocks) != 0 {
-		t.Fatalf("create a port while the controller reports no port status: got %+v, want the port ACTIVE without blocks", p)
+		t.Fatalf(
+			"create a port while the controller reports no port status: got %+v, want the port ACTIVE without blocks",
+			p,
+		)
 	}
 	w.odl.SetFeatures(features) // the controller gets the feature
 	w.awaitOpenStreams(2)
@@ -334,13 +388,23 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 	w.awaitOpenStreams(2)
 	waits := w.createPort("cmp-9")
 	if waits.VIF != network.VIFFailed {
-		t.Fatalf("create a port on a host without a host configuration: got %+v, want VIF type binding_failed", waits)
+		t.Fatalf(
+			"create a port on a host without a host configuration: got %+v, want VIF type binding_failed",
+			waits,
+		)
 	}
 
-	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig},
+	w.odl.SetHostConfigs(
+		odltest.HostConfig{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig},
 		odltest.HostConfig{ID: "cmp-9", Type: "ODL L3", Config: `{}`},
-		odltest.HostConfig{ID: "bad", Type: network.ODLAgent, Config: `{"half`}, odltest.HostConfig{ID: "nul", Type: network.ODLAgent, Config: `{"a":"\u0000"}`},
-		odltest.HostConfig{ID: "cmp-8", Type: network.OVSAgent, Config: `{}`})
+		odltest.HostConfig{
+			ID:     "bad",
+			Type:   network.ODLAgent,
+			Config: `{"half`,
+		},
+		odltest.HostConfig{ID: "nul", Type: network.ODLAgent, Config: `{"a":"\u0000"}`},
+		odltest.HostConfig{ID: "cmp-8", Type: network.OVSAgent, Config: `{}`},
+	)
 	w.awaitAgent("cmp-1", false)
 	w.awaitAgent("cmp-9", true)
 
@@ -361,7 +425,20 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 		if err := json.Unmarshal(a.Configurations, &c); err != nil {
 			t.Error(err)
 		}
-		got = append(got, fmt.Sprint(a.Type, " on ", a.Host, " ", a.Alive, " ", a.Topic, " ", c[network.ReportsPortStatusKey]))
+		got = append(
+			got,
+			fmt.Sprint(
+				a.Type,
+				" on ",
+				a.Host,
+				" ",
+				a.Alive,
+				" ",
+				a.Topic,
+				" ",
+				c[network.ReportsPortStatusKey],
+			),
+		)
 	}
 	slices.Sort(got)
 	if d := cmp.Diff([]string{"ODL L2 on cmp-9 true N/A true", "ODL L3 on cmp-9 true N/A true"}, got); d != "" {
@@ -378,19 +455,37 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 	if err := json.Unmarshal(direct.ControllerVIFDetails, &details); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"port_prefix": "vhu", "vhostuser_socket": "/run/vhu" + direct.ID.String()[:11], "bound_drivers": map[string]any{"0": "opendaylight"}}
+	want := map[string]any{
+		"port_prefix":      "vhu",
+		"vhostuser_socket": "/run/vhu" + direct.ID.String()[:11],
+		"bound_drivers":    map[string]any{"0": "opendaylight"},
+	}
 	if d := cmp.Diff(want, details); d != "" || direct.VIF != "vhostuser" {
-		t.Errorf("port with a vhostuser socket: VIF type %s, want vhostuser; details (-want +got):\n%s", direct.VIF, d)
+		t.Errorf(
+			"port with a vhostuser socket: VIF type %s, want vhostuser; details (-want +got):\n%s",
+			direct.VIF,
+			d,
+		)
 	}
-	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.ControllerVIFDetails) != 0 {
-		t.Errorf("create a port with an unsupported VNIC type: got %+v, want VIF type binding_failed and no VIF details", p)
+	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed ||
+		len(p.ControllerVIFDetails) != 0 {
+		t.Errorf(
+			"create a port with an unsupported VNIC type: got %+v, want VIF type binding_failed and no VIF details",
+			p,
+		)
 	}
-	flat, err := w.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
+	flat, err := w.store.Network.CreateNetworks(
+		t.Context(),
+		[]network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.Network = &flat[0].ID }); p.VIF != network.VIFFailed {
-		t.Errorf("create a port on a network of a type that the host does not allow: got %+v, want VIF type binding_failed", p)
+		t.Errorf(
+			"create a port on a network of a type that the host does not allow: got %+v, want VIF type binding_failed",
+			p,
+		)
 	}
 	storetest.Exec(t, w.url, `update agent set heartbeat_at = heartbeat_at - interval '1 hour'`)
 	if p := w.createPort("cmp-1"); p.VIF != "ovs" {
@@ -400,11 +495,18 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := w.createPort("cmp-1"); p.MechanismDriver() != "openvswitch" || len(p.ControllerVIFDetails) != 0 {
-		t.Errorf("create a port on a host with an Open vSwitch agent: got %+v, want the port bound by that agent", p)
+		t.Errorf(
+			"create a port on a host with an Open vSwitch agent: got %+v, want the port bound by that agent",
+			p,
+		)
 	}
 	moved, err := w.store.Network.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
 	if err != nil || moved.VIF != network.VIFUnbound || len(moved.ControllerVIFDetails) != 0 {
-		t.Errorf("port whose host was removed: got %+v, error %v; want the port unbound and without VIF details", moved, err)
+		t.Errorf(
+			"port whose host was removed: got %+v, error %v; want the port unbound and without VIF details",
+			moved,
+			err,
+		)
 	}
 }
 
@@ -423,7 +525,11 @@ func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	w.odl.SetPortStatus(ours.ID.String(), "ACTIVE")
 	w.awaitPortStatus(ours.ID, network.Active)
 	if p, err := w.store.Network.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
-		t.Errorf("port that an agent has bound, after the controller reports it ACTIVE: got %+v, error %v; want DOWN", p, err)
+		t.Errorf(
+			"port that an agent has bound, after the controller reports it ACTIVE: got %+v, error %v; want DOWN",
+			p,
+			err,
+		)
 	}
 }
 
@@ -441,14 +547,23 @@ func (l *observedLock) InOneProcess(ctx context.Context, name string, f func(con
 	return led, err
 }
 
-// Only one process watches the controller; when this process loses the database lock, another process must take over.
+// Only one process watches the controller; when this process loses the database lock, another process must
+// take over.
 func TestListener_OneProcessAtATime(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
 	w.awaitOpenStreams(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	lock := &observedLock{DB: w.store.DB}
-	second := feedback.New(feedback.Options{Lock: lock, Store: w.store.Network, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
+	second := feedback.New(
+		feedback.Options{
+			Lock:            lock,
+			Store:           w.store.Network,
+			ODL:             w.client,
+			PollInterval:    300 * time.Millisecond,
+			HostConfigsPath: odl.HostConfigsPath,
+		},
+	)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -464,9 +579,17 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 		return ""
 	})
 	if n := w.odl.OpenStreams(); n != 2 || w.listener.OpenStreams() != 2 {
-		t.Errorf("streams while two listeners run: the controller has %d and the first listener %d, want 2", n, w.listener.OpenStreams())
+		t.Errorf(
+			"streams while two listeners run: the controller has %d and the first listener %d, want 2",
+			n,
+			w.listener.OpenStreams(),
+		)
 	}
-	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
+	storetest.Exec(
+		t,
+		w.url,
+		`select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
+	)
 	w.awaitCondition("one of the listeners watches the controller again", func() string {
 		if n := w.listener.OpenStreams() + second.OpenStreams(); n != 2 {
 			return strconv.Itoa(n)
@@ -489,7 +612,11 @@ func TestListener_SurvivesInvalidMessages(t *testing.T) {
 		w.odl.SendRaw([]byte(raw))
 	}
 	for _, typ := range []string{"features", "hostconfigs", "statuses", "status", "subscription", "stream"} {
-		w.odl.InjectFaults(odltest.Fault{Type: typ, Status: 200, Body: "<html>"}, odltest.Fault{Type: typ, Status: 500}, odltest.Fault{Type: typ, Status: 200, Body: "{}"})
+		w.odl.InjectFaults(
+			odltest.Fault{Type: typ, Status: 200, Body: "<html>"},
+			odltest.Fault{Type: typ, Status: 500},
+			odltest.Fault{Type: typ, Status: 200, Body: "{}"},
+		)
 	}
 	w.odl.CloseStreams(true)
 	p := w.createPort("cmp-1")

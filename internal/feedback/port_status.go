@@ -12,7 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// compareStatuses adds to `pending` each port whose status on the controller differs from the port's status in the database.
+// compareStatuses adds to `pending` each port whose status on the controller differs from the port's status
+// in the database.
 func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]int) error {
 	const page = 500
 	statusOf := make(map[uuid.UUID]string, page)
@@ -45,8 +46,9 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 	return flush()
 }
 
-// eventOf translates a port's status on the controller into the event that the Listener reports to the store. The parameter `waits` says
-// whether the port has a provisioning block of the entity L2. If there is no event to report, the result `reportable` is false.
+// eventOf translates a port's status on the controller into the event that the Listener reports to the store.
+// The parameter `waits` says whether the port has a provisioning block of the entity L2. If there is no event
+// to report, the result `reportable` is false.
 func eventOf(status string, waits bool) (event string, reportable bool) {
 	switch {
 	case status == network.Active && waits:
@@ -68,9 +70,9 @@ func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) e
 	return group.Wait()
 }
 
-// reportPort reads the status of a port from the controller and reports the status to the store, for the port's current binding. reportPort
-// reads the binding before the status, and reports the status only if the controller already knows the binding, because a status of an
-// earlier binding must not change the port.
+// reportPort reads the status of a port from the controller and reports the status to the store, for the
+// port's current binding. reportPort reads the binding before the status, and reports the status only if the
+// controller already knows the binding, because a status of an earlier binding must not change the port.
 func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) error {
 	ports, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
 	if err != nil || len(ports) == 0 {
@@ -89,15 +91,25 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 	if !reportable {
 		return nil
 	}
-	_, err = l.Store.ReportPort(ctx, id, []network.Report{{Entity: network.L2, Host: p.Host, Event: event, Revision: p.BindingRevision}})
+	_, err = l.Store.ReportPort(
+		ctx,
+		id,
+		[]network.Report{{
+			Entity:   network.L2,
+			Host:     p.Host,
+			Event:    event,
+			Revision: p.BindingRevision,
+		}},
+	)
 	if errors.Is(err, db.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// postpone schedules another read of a port's status after a short pause. When the read of a port's status has been postponed maxPostponed
-// times, postpone schedules a comparison of all ports at the next refresh instead.
+// postpone schedules another read of a port's status after a short pause. When the read of a port's status
+// has been postponed maxPostponed times, postpone schedules a comparison of all ports at the next refresh
+// instead.
 func (l *Listener) postpone(id uuid.UUID, tries int) {
 	if tries > maxPostponed {
 		l.mu.Lock()
