@@ -9,16 +9,18 @@ import (
 )
 
 const (
-	// maxPerAddress is the maximum number of tokens of one address that wait for their validation or are being validated. It is a small part
-	// of the queue, so that one address leaves places for the others.
+	// maxPerAddress is the maximum number of tokens of one address that wait for their validation or are
+	// being validated. It is a small part of the queue, so that one address leaves places for the others.
 	maxPerAddress = 100
-	// freeBadTokens is the number of invalid tokens that an address may send at once without a delay: programs that share an address may
-	// all have tokens that have just expired.
+	// freeBadTokens is the number of invalid tokens that an address may send at once without a delay:
+	// programs that share an address may all have tokens that have just expired.
 	freeBadTokens = 20
-	// forgiveAfter is the time after which one invalid token of an address is forgotten. It is shorter than the time for which the cache
-	// answers for an invalid token, so a few programs that repeat invalid tokens are never delayed.
+	// forgiveAfter is the time after which one invalid token of an address is forgotten. It is shorter than
+	// the time for which the cache answers for an invalid token, so a few programs that repeat invalid tokens
+	// are never delayed.
 	forgiveAfter = time.Second
-	// firstDelay is the delay after the first invalid token that is too many. Each further invalid token doubles the delay.
+	// firstDelay is the delay after the first invalid token that is too many. Each further invalid token
+	// doubles the delay.
 	firstDelay = 250 * time.Millisecond
 	// maxDoublings limits the delay, to 32 seconds, and the time until an address is forgiven.
 	maxDoublings = 7
@@ -26,9 +28,10 @@ const (
 	fullRetry = time.Second
 )
 
-// addressLimit limits the work that unknown tokens of one client address cause at Keystone. An address has a limited number of validations
-// at a time. After too many invalid tokens, each further one delays the next validation for the address longer, and the address has only one
-// validation at a time. addressLimit does not concern tokens whose verdict is cached.
+// addressLimit limits the work that unknown tokens of one client address cause at Keystone. An address has a
+// limited number of validations at a time. After too many invalid tokens, each further one delays the next
+// validation for the address longer, and the address has only one validation at a time. addressLimit does not
+// concern tokens whose verdict is cached.
 type addressLimit struct {
 	perAddress int // validations of one address at a time
 	size       int // addresses in the memory
@@ -50,8 +53,8 @@ func newAddressLimit(perAddress, size int) *addressLimit {
 	return &addressLimit{perAddress: perAddress, size: size, known: map[netip.Addr]*addressState{}}
 }
 
-// begin counts a validation of a token that an address has sent. If the address has too many, begin returns an error with the time after
-// which the client may try again. Clients without a known address have no limit.
+// begin counts a validation of a token that an address has sent. If the address has too many, begin returns
+// an error with the time after which the client may try again. Clients without a known address have no limit.
 func (l *addressLimit) begin(client netip.Addr, now time.Time) error {
 	if !client.IsValid() {
 		return nil
@@ -66,10 +69,21 @@ func (l *addressLimit) begin(client netip.Addr, now time.Time) error {
 	switch wait := s.until.Sub(now); {
 	case wait > 0:
 		l.refused++
-		return &retryError{error: fmt.Errorf("%w: %s has sent too many invalid tokens", ErrTooManyAttempts, client), after: wait}
+		return &retryError{
+			error: fmt.Errorf("%w: %s has sent too many invalid tokens", ErrTooManyAttempts, client),
+			after: wait,
+		}
 	case s.running >= limit:
 		l.refused++
-		return &retryError{error: fmt.Errorf("%w: %d tokens of %s wait for their validation", ErrTooManyAttempts, s.running, client), after: fullRetry}
+		return &retryError{
+			error: fmt.Errorf(
+				"%w: %d tokens of %s wait for their validation",
+				ErrTooManyAttempts,
+				s.running,
+				client,
+			),
+			after: fullRetry,
+		}
 	}
 	s.running++
 	return nil
@@ -98,7 +112,8 @@ func (s *addressState) badAt(now time.Time) float64 {
 	return max(s.bad-float64(now.Sub(s.at))/float64(forgiveAfter), 0)
 }
 
-// state returns the state of an address. If the memory is full, state forgets an arbitrary other address without a validation.
+// state returns the state of an address. If the memory is full, state forgets an arbitrary other address
+// without a validation.
 func (l *addressLimit) state(client netip.Addr) *addressState {
 	if s, ok := l.known[client]; ok {
 		return s

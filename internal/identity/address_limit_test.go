@@ -49,7 +49,11 @@ func TestAddressLimit_OneAddressLeavesPlacesForOthers(t *testing.T) {
 	token := s.Issue(keystonetest.Token{User: "other", Project: "p"})
 	other.Go(func() {
 		if c, err := k.Authenticate(from(t.Context(), "192.0.2.2", token)); err != nil || c.User != "other" {
-			t.Errorf("authenticate from another address: got user %s, error %v; want other and no error", c.User, err)
+			t.Errorf(
+				"authenticate from another address: got user %s, error %v; want other and no error",
+				c.User,
+				err,
+			)
 		}
 	})
 	await(t, "the validation of the other address is queued", func() bool { return k.Queued() == limit+1 })
@@ -59,11 +63,17 @@ func TestAddressLimit_OneAddressLeavesPlacesForOthers(t *testing.T) {
 	other.Wait()
 	running.Wait()
 	if n := s.Validations("one-too-many"); n != 0 || k.Refused() != 1 {
-		t.Errorf("token over the limit of its address: got %d requests to Keystone and %d refusals, want 0 and 1", n, k.Refused())
+		t.Errorf(
+			"token over the limit of its address: got %d requests to Keystone and %d refusals, want 0 and 1",
+			n,
+			k.Refused(),
+		)
 	}
 	// The abandoned validations no longer count.
 	await(t, "the greedy address has a place again", func() bool {
-		_, err := k.Authenticate(from(t.Context(), "192.0.2.1", s.Issue(keystonetest.Token{User: "greedy", Project: "p"})))
+		_, err := k.Authenticate(
+			from(t.Context(), "192.0.2.1", s.Issue(keystonetest.Token{User: "greedy", Project: "p"})),
+		)
 		return err == nil
 	})
 }
@@ -82,12 +92,24 @@ func TestAddressLimit_InvalidTokensAreDelayedLongerAndLonger(t *testing.T) {
 		token := fmt.Sprintf("worse-%d", i)
 		wait := expectFrom(t, k, "192.0.2.1", token, identity.ErrTooManyAttempts)
 		if n := s.Validations(token); n != 0 || wait < last || i < 3 && wait == last {
-			t.Errorf("invalid token %d that is too many: got %d requests to Keystone and %s to wait, want no request and more than %s", i, n, wait, last)
+			t.Errorf(
+				"invalid token %d that is too many: got %d requests to Keystone and %s to wait, want no request and more than %s",
+				i,
+				n,
+				wait,
+				last,
+			)
 		}
 		last = wait
 		expectFrom(t, k, "192.0.2.1", cached, nil) // a cached token needs no Keystone
 		expectFrom(t, k, "192.0.2.1", "bad-0", identity.ErrUnauthenticated)
-		expectFrom(t, k, fmt.Sprintf("192.0.2.%d", i+2), fmt.Sprintf("elsewhere-%d", i), identity.ErrUnauthenticated)
+		expectFrom(
+			t,
+			k,
+			fmt.Sprintf("192.0.2.%d", i+2),
+			fmt.Sprintf("elsewhere-%d", i),
+			identity.ErrUnauthenticated,
+		)
 		s.Advance(wait)
 		expectFrom(t, k, "192.0.2.1", token, identity.ErrUnauthenticated)
 	}
@@ -98,7 +120,8 @@ func TestAddressLimit_InvalidTokensAreDelayedLongerAndLonger(t *testing.T) {
 	}
 }
 
-// TestAddressLimit_DelayOfABurstIsBounded lets more validations fail at the same time than the address may have later.
+// TestAddressLimit_DelayOfABurstIsBounded lets more validations fail at the same time than the address may
+// have later.
 func TestAddressLimit_DelayOfABurstIsBounded(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
@@ -107,12 +130,22 @@ func TestAddressLimit_DelayOfABurstIsBounded(t *testing.T) {
 	var burst sync.WaitGroup
 	for i := range 100 {
 		burst.Go(func() {
-			if _, err := k.Authenticate(from(t.Context(), "192.0.2.1", fmt.Sprintf("bad-%d", i))); !errors.Is(err, identity.ErrUnauthenticated) {
-				t.Errorf("authenticate with one of many invalid tokens: got error %v, want ErrUnauthenticated", err)
+			if _, err := k.Authenticate(from(t.Context(), "192.0.2.1", fmt.Sprintf("bad-%d", i))); !errors.Is(
+				err,
+				identity.ErrUnauthenticated,
+			) {
+				t.Errorf(
+					"authenticate with one of many invalid tokens: got error %v, want ErrUnauthenticated",
+					err,
+				)
 			}
 		})
 	}
-	await(t, "all validations are at Keystone or in the queue", func() bool { return k.Validating("192.0.2.1") == 100 })
+	await(
+		t,
+		"all validations are at Keystone or in the queue",
+		func() bool { return k.Validating("192.0.2.1") == 100 },
+	)
 	release()
 	burst.Wait()
 
@@ -157,7 +190,13 @@ func TestAddressLimit_ValidTokensAndOutagesDelayNothing(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	for i := range 5 * identity.FreeBadTokens {
-		expectFrom(t, k, "192.0.2.1", s.Issue(keystonetest.Token{User: fmt.Sprintf("u%d", i), Project: "p"}), nil)
+		expectFrom(
+			t,
+			k,
+			"192.0.2.1",
+			s.Issue(keystonetest.Token{User: fmt.Sprintf("u%d", i), Project: "p"}),
+			nil,
+		)
 	}
 	s.Fail(500)
 	for i := range 5 * identity.FreeBadTokens {
@@ -175,10 +214,19 @@ func TestAddressLimit_MemoryIsBounded(t *testing.T) {
 	_, k := start(t)
 	k.SetAddressLimit(1, 10)
 	for i := range 50 {
-		expectFrom(t, k, fmt.Sprintf("198.51.100.%d", i), fmt.Sprintf("bad-%d", i), identity.ErrUnauthenticated)
+		expectFrom(
+			t,
+			k,
+			fmt.Sprintf("198.51.100.%d", i),
+			fmt.Sprintf("bad-%d", i),
+			identity.ErrUnauthenticated,
+		)
 	}
 	if n := k.KnownAddresses(); n != 10 {
-		t.Errorf("addresses in the memory after invalid tokens from 50 addresses: got %d, want the limit of 10", n)
+		t.Errorf(
+			"addresses in the memory after invalid tokens from 50 addresses: got %d, want the limit of 10",
+			n,
+		)
 	}
 }
 
@@ -192,7 +240,10 @@ func TestBreaker_WaitingInTheQueueDoesNotOpenIt(t *testing.T) {
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		waiting.Go(func() {
-			if _, err := k.Authenticate(request(impatient, fmt.Sprintf("queued-%d", i))); !errors.Is(err, identity.ErrUnavailable) {
+			if _, err := k.Authenticate(request(impatient, fmt.Sprintf("queued-%d", i))); !errors.Is(
+				err,
+				identity.ErrUnavailable,
+			) {
 				t.Errorf("authenticate, and give up in the queue: got error %v, want ErrUnavailable", err)
 			}
 		})

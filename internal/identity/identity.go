@@ -1,5 +1,6 @@
-// Package identity authenticates requests: from the credentials of a request it determines the Caller, the user or service that sent the
-// request. Package identity does not decide what a caller may do; each API decides that.
+// Package identity authenticates requests: from the credentials of a request it determines the Caller, the
+// user or service that sent the request. Package identity does not decide what a caller may do; each API
+// decides that.
 package identity
 
 import (
@@ -15,7 +16,8 @@ var (
 	ErrUnauthenticated = errors.New("authentication required")
 	// ErrUnavailable means that the credentials cannot be checked now (503).
 	ErrUnavailable = errors.New("identity service unavailable")
-	// ErrTooManyAttempts means that too many credentials from the address of the client are invalid or not yet checked (429).
+	// ErrTooManyAttempts means that too many credentials from the address of the client are invalid or not
+	// yet checked (429).
 	ErrTooManyAttempts = errors.New("too many invalid or unchecked credentials from one address")
 )
 
@@ -25,8 +27,8 @@ type Caller struct {
 	Project string
 	Roles   []string
 	System  bool // the token is scoped to the system, not to a project
-	// AgentHost is the host of the agents whose token the request carries. AgentHost is empty for users and services. A caller with an
-	// AgentHost has no role and acts for this host only.
+	// AgentHost is the host of the agents whose token the request carries. AgentHost is empty for users and
+	// services. A caller with an AgentHost has no role and acts for this host only.
 	AgentHost string
 }
 
@@ -36,17 +38,18 @@ func (c Caller) Has(role string) bool { return slices.Contains(c.Roles, role) }
 // Admin reports whether the caller may use the operators' APIs.
 func (c Caller) Admin() bool { return c.Has("admin") }
 
-// AdminOrService reports whether the caller is an administrator or another service, such as Nova. In OpenStack's APIs, policy rules decide
-// what a service may do.
+// AdminOrService reports whether the caller is an administrator or another service, such as Nova. In
+// OpenStack's APIs, policy rules decide what a service may do.
 func (c Caller) AdminOrService() bool { return c.Admin() || c.Has("service") }
 
-// Authenticator returns the caller of a request. Every error of an Authenticator wraps ErrUnauthenticated, ErrUnavailable or
-// ErrTooManyAttempts.
+// Authenticator returns the caller of a request. Every error of an Authenticator wraps ErrUnauthenticated,
+// ErrUnavailable or ErrTooManyAttempts.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Caller, error)
 }
 
-// Challenger is an Authenticator whose method Challenge returns the value of the header WWW-Authenticate for a response with the status
+// Challenger is an Authenticator whose method Challenge returns the value of the header WWW-Authenticate for
+// a response with the status
 // 401. The header WWW-Authenticate tells clients where to get credentials.
 type Challenger interface {
 	Challenge() string
@@ -54,8 +57,8 @@ type Challenger interface {
 
 type addressKey struct{}
 
-// WithAddress returns a copy of the context that contains the address of the client that sent a request. The addresses that one client can
-// have are the same address here; see osapi.
+// WithAddress returns a copy of the context that contains the address of the client that sent a request. The
+// addresses that one client can have are the same address here; see osapi.
 func WithAddress(ctx context.Context, client netip.Addr) context.Context {
 	return context.WithValue(ctx, addressKey{}, client)
 }

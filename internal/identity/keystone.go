@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// validFor is how long a valid token is cached, unless it expires earlier. A token that is revoked may still be accepted until validFor
-	// has passed.
+	// validFor is how long a valid token is cached, unless it expires earlier. A token that is revoked may
+	// still be accepted until validFor has passed.
 	validFor = 5 * time.Minute
 	// invalidFor is how long an invalid token is cached.
 	invalidFor = 10 * time.Second
@@ -31,30 +31,32 @@ const (
 	keystoneTimeout = 10 * time.Second
 	// renewBefore is how long before the expiry of the service user's token berth renews this token.
 	renewBefore = time.Minute
-	// maxToken is the maximum length of a token, in bytes. The tokens that Keystone issues are shorter than maxToken.
+	// maxToken is the maximum length of a token, in bytes. The tokens that Keystone issues are shorter than
+	// maxToken.
 	maxToken = 4096
-	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid tokens. The cache of invalid
-	// tokens needs a limit because any client can fill it.
+	// maxVerdicts is the maximum number of entries of the cache of valid tokens, and of the cache of invalid
+	// tokens. The cache of invalid tokens needs a limit because any client can fill it.
 	maxVerdicts = 10_000
-	// maxConns is the maximum number of connections to Keystone. Each running validation needs one, and so do a login of the service user and
-	// a check.
+	// maxConns is the maximum number of connections to Keystone. Each running validation needs one, and so do
+	// a login of the service user and a check.
 	maxConns = maxRunning + 2
 )
 
-// Service contains the settings of berth's service user in Keystone. With the token of the service user, berth validates the tokens of
-// requests.
+// Service contains the settings of berth's service user in Keystone. With the token of the service user,
+// berth validates the tokens of requests.
 type Service struct {
 	AuthURL                   string // with or without /v3
 	Username, Password        string
 	Project                   string
 	UserDomain, ProjectDomain string // domain names
-	CAFile                    string // certificate authorities trusted in addition to the system's; empty for none
+	// certificate authorities trusted in addition to the system's; empty for none
+	CAFile string
 	// Wrap, if set, adds measurements to the transport of the client.
 	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
-// Keystone is an Authenticator that lets the Keystone service validate tokens, and caches the results. It ignores the headers of a request
-// that name an identity, such as X-Project-Id.
+// Keystone is an Authenticator that lets the Keystone service validate tokens, and caches the results. It
+// ignores the headers of a request that name an identity, such as X-Project-Id.
 type Keystone struct {
 	service  Service
 	endpoint string // ends in /v3/
@@ -81,10 +83,13 @@ type session struct {
 	until time.Time
 }
 
-// NewKeystone checks the settings and does not connect to Keystone, so that berth starts while Keystone is down.
+// NewKeystone checks the settings and does not connect to Keystone, so that berth starts while Keystone is
+// down.
 func NewKeystone(s Service) (*Keystone, error) {
 	if s.AuthURL == "" || s.Username == "" || s.Password == "" || s.Project == "" {
-		return nil, errors.New("keystone: OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME of berth's service user are needed")
+		return nil, errors.New(
+			"keystone: OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME of berth's service user are needed",
+		)
 	}
 	provider, err := openstack.NewClient(s.AuthURL)
 	if err != nil {
@@ -98,12 +103,24 @@ func NewKeystone(s Service) (*Keystone, error) {
 		client.Transport = s.Wrap(client.Transport)
 	}
 	client.Transport = safeurl.Transport(client.Transport)
-	return &Keystone{service: s, endpoint: provider.IdentityBase + "v3/", http: client, timeout: keystoneTimeout, now: time.Now,
-		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts), queue: newValidationQueue(maxRunning, maxQueued),
-		clients: newAddressLimit(maxPerAddress, maxVerdicts), breaker: newBreaker(probeInterval)}, nil
+	return &Keystone{
+		service:  s,
+		endpoint: provider.IdentityBase + "v3/",
+		http:     client,
+		timeout:  keystoneTimeout,
+		now:      time.Now,
+		valid: newVerdicts(
+			maxVerdicts,
+		),
+		invalid: newVerdicts(maxVerdicts),
+		queue:   newValidationQueue(maxRunning, maxQueued),
+		clients: newAddressLimit(maxPerAddress, maxVerdicts),
+		breaker: newBreaker(probeInterval),
+	}, nil
 }
 
-// httpClient returns an HTTP client that follows no redirects, because a redirect could send tokens to another host.
+// httpClient returns an HTTP client that follows no redirects, because a redirect could send tokens to
+// another host.
 func httpClient(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConns, maxConns
@@ -125,7 +142,8 @@ func httpClient(caFile string) (*http.Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// Challenge returns the value of the header WWW-Authenticate for a response with the status 401: the address of Keystone.
+// Challenge returns the value of the header WWW-Authenticate for a response with the status 401: the address
+// of Keystone.
 func (k *Keystone) Challenge() string { return fmt.Sprintf("Keystone uri=%q", k.service.AuthURL) }
 
 // Authenticate returns the caller to whom the request's X-Auth-Token belongs.
@@ -146,12 +164,12 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	})
 }
 
-// Refused returns the number of tokens that were refused without a validation, because too many tokens of their client's address are invalid
-// or wait for their validation.
+// Refused returns the number of tokens that were refused without a validation, because too many tokens of
+// their client's address are invalid or wait for their validation.
 func (k *Keystone) Refused() uint64 { return k.clients.count() }
 
-// cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result `known` is false if the cache
-// has no verdict.
+// cached returns the cached verdict on a token: the caller, or an error if the token is invalid. The result
+// `known` is false if the cache has no verdict.
 func (k *Keystone) cached(key [sha256.Size]byte) (c Caller, known bool, err error) {
 	now := k.now()
 	if c, ok := k.valid.find(key, now); ok {
@@ -179,9 +197,13 @@ func checkFormat(token string) error {
 	return nil
 }
 
-// shareCall makes one call to Keystone for all concurrent requests with the same key. The shared call continues when the request that
-// started it is cancelled, because other requests may wait for the result.
-func (k *Keystone) shareCall(ctx context.Context, key string, call func(context.Context) (any, error)) (any, error) {
+// shareCall makes one call to Keystone for all concurrent requests with the same key. The shared call
+// continues when the request that started it is cancelled, because other requests may wait for the result.
+func (k *Keystone) shareCall(
+	ctx context.Context,
+	key string,
+	call func(context.Context) (any, error),
+) (any, error) {
 	answer := k.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.timeout)
 		defer cancel()
@@ -195,9 +217,13 @@ func (k *Keystone) shareCall(ctx context.Context, key string, call func(context.
 	}
 }
 
-// validateAndCache validates a token with Keystone and caches the verdict. validateAndCache first looks for the token in the cache, because
-// another request may just have stored the verdict.
-func (k *Keystone) validateAndCache(ctx context.Context, token string, key [sha256.Size]byte) (Caller, error) {
+// validateAndCache validates a token with Keystone and caches the verdict. validateAndCache first looks for
+// the token in the cache, because another request may just have stored the verdict.
+func (k *Keystone) validateAndCache(
+	ctx context.Context,
+	token string,
+	key [sha256.Size]byte,
+) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
 	}
@@ -221,8 +247,8 @@ func (k *Keystone) validateAndCache(ctx context.Context, token string, key [sha2
 	return c, nil
 }
 
-// validate lets Keystone validate a token, with the token of the service user. If Keystone rejects the service user's token, validate
-// renews the service user's token once and tries again.
+// validate lets Keystone validate a token, with the token of the service user. If Keystone rejects the
+// service user's token, validate renews the service user's token once and tries again.
 func (k *Keystone) validate(ctx context.Context, token string) (subject, error) {
 	for rejected := ""; ; {
 		own, err := k.Fresh(ctx, rejected)
@@ -233,7 +259,10 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 		err = k.request(func() error { return tokens.Get(ctx, k.client(own), token).ExtractInto(&s) })
 		switch {
 		case err == nil && s.User.ID == "":
-			return subject{}, fmt.Errorf("%w: validate a token: the answer describes no user, so it does not come from Keystone: check OS_AUTH_URL", ErrUnavailable)
+			return subject{}, fmt.Errorf(
+				"%w: validate a token: the answer describes no user, so it does not come from Keystone: check OS_AUTH_URL",
+				ErrUnavailable,
+			)
 		case err == nil:
 			k.noteValidation()
 			return s, nil
@@ -243,15 +272,19 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && rejected == "":
 			rejected = own
 		case gophercloud.ResponseCodeIs(err, http.StatusForbidden):
-			return subject{}, fmt.Errorf("%w: user %s may not validate tokens: give it the role service", ErrUnavailable, k.service.Username)
+			return subject{}, fmt.Errorf(
+				"%w: user %s may not validate tokens: give it the role service",
+				ErrUnavailable,
+				k.service.Username,
+			)
 		default:
 			return subject{}, k.unavailable("validate a token", err)
 		}
 	}
 }
 
-// Fresh returns a valid token of the service user, for requests to other OpenStack services. The parameter `rejected` is a token that a
-// service has rejected, or ""; Fresh never returns the rejected token.
+// Fresh returns a valid token of the service user, for requests to other OpenStack services. The parameter
+// `rejected` is a token that a service has rejected, or ""; Fresh never returns the rejected token.
 func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	if rejected != "" {
 		k.forget(rejected)
@@ -284,13 +317,22 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 	s := k.service
 	var token *tokens.Token
 	err := k.request(func() (err error) {
-		token, err = tokens.Create(ctx, k.client(""), &tokens.AuthOptions{Username: s.Username, Password: s.Password, DomainName: s.UserDomain,
-			Scope: tokens.Scope{ProjectName: s.Project, DomainName: s.ProjectDomain}}).ExtractToken()
+		token, err = tokens.Create(ctx, k.client(""), &tokens.AuthOptions{
+			Username:   s.Username,
+			Password:   s.Password,
+			DomainName: s.UserDomain,
+			Scope:      tokens.Scope{ProjectName: s.Project, DomainName: s.ProjectDomain},
+		}).
+			ExtractToken()
 		return err
 	})
 	switch {
 	case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized):
-		return "", fmt.Errorf("%w: Keystone refuses user %s: check OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME", ErrUnavailable, s.Username)
+		return "", fmt.Errorf(
+			"%w: Keystone refuses user %s: check OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME",
+			ErrUnavailable,
+			s.Username,
+		)
 	case err != nil:
 		return "", k.unavailable("log in", err)
 	}
@@ -329,8 +371,8 @@ type subject struct {
 	} `json:"roles"`
 }
 
-// caller returns the Caller to whom the token belongs. caller drops the roles of a domain-scoped token, because no object in berth belongs
-// to a domain.
+// caller returns the Caller to whom the token belongs. caller drops the roles of a domain-scoped token,
+// because no object in berth belongs to a domain.
 func (s subject) caller() Caller {
 	c := Caller{User: s.User.ID, Project: s.Project.ID, System: s.System["all"]}
 	if c.Project == "" && !c.System {

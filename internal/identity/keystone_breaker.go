@@ -17,20 +17,26 @@ import (
 const (
 	// failuresToOpen is how many consecutive failures of Keystone open the circuit breaker.
 	failuresToOpen = 5
-	// probeInterval is how long the open circuit breaker sends no request to Keystone. It then sends one request, to find out whether
-	// Keystone answers again.
+	// probeInterval is how long the open circuit breaker sends no request to Keystone. It then sends one
+	// request, to find out whether Keystone answers again.
 	probeInterval = time.Second
-	// checkInterval is how long the result of Check stays valid. Without it, everybody who asks for the readiness of the process would cause
-	// a request to Keystone.
+	// checkInterval is how long the result of Check stays valid. Without it, everybody who asks for the
+	// readiness of the process would cause a request to Keystone.
 	checkInterval = 5 * time.Second
 )
 
-// overloaded are the statuses with which Keystone, or a proxy in front of it, says that it has too much work or does not run. The status 500
-// is missing, because a single token may cause it, and must not close Keystone to the callers with other tokens.
-var overloaded = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+// overloaded are the statuses with which Keystone, or a proxy in front of it, says that it has too much work
+// or does not run. The status 500 is missing, because a single token may cause it, and must not close
+// Keystone to the callers with other tokens.
+var overloaded = []int{
+	http.StatusTooManyRequests,
+	http.StatusBadGateway,
+	http.StatusServiceUnavailable,
+	http.StatusGatewayTimeout,
+}
 
-// newBreaker returns a circuit breaker, which is open while Keystone does not answer: berth then refuses callers at once, instead of sending
-// requests that a slow Keystone works on after their callers have left.
+// newBreaker returns a circuit breaker, which is open while Keystone does not answer: berth then refuses
+// callers at once, instead of sending requests that a slow Keystone works on after their callers have left.
 func newBreaker(probeInterval time.Duration) *gobreaker.CircuitBreaker[any] {
 	return gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
 		Timeout:      probeInterval,
@@ -40,7 +46,11 @@ func newBreaker(probeInterval time.Duration) *gobreaker.CircuitBreaker[any] {
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			switch {
 			case from == gobreaker.StateClosed:
-				slog.Warn("Keystone does not answer; berth sends it one request at a time", "pause", probeInterval)
+				slog.Warn(
+					"Keystone does not answer; berth sends it one request at a time",
+					"pause",
+					probeInterval,
+				)
 			case to == gobreaker.StateClosed:
 				slog.Info("Keystone answers again")
 			}
@@ -48,8 +58,8 @@ func newBreaker(probeInterval time.Duration) *gobreaker.CircuitBreaker[any] {
 	})
 }
 
-// isOverload reports whether the error of a request means that Keystone does not answer: no response in time, or one of the statuses in
-// overloaded.
+// isOverload reports whether the error of a request means that Keystone does not answer: no response in time,
+// or one of the statuses in overloaded.
 func isOverload(err error) bool {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &answer) {
@@ -59,8 +69,8 @@ func isOverload(err error) bool {
 	return errors.As(err, &broken) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// request sends one request to Keystone through the circuit breaker. If the circuit breaker is open, request returns an error without
-// sending the request.
+// request sends one request to Keystone through the circuit breaker. If the circuit breaker is open, request
+// returns an error without sending the request.
 func (k *Keystone) request(send func() error) error {
 	_, err := k.breaker.Execute(func() (any, error) { return nil, send() })
 	k.noteRetryAfter(err)
@@ -70,7 +80,8 @@ func (k *Keystone) request(send func() error) error {
 	return err
 }
 
-// BreakerOpen reports whether the circuit breaker is open, because Keystone has not answered the last requests.
+// BreakerOpen reports whether the circuit breaker is open, because Keystone has not answered the last
+// requests.
 func (k *Keystone) BreakerOpen() bool { return k.breaker.State() != gobreaker.StateClosed }
 
 // checkResult is the result of Check, with the time until which it is valid.
@@ -79,8 +90,9 @@ type checkResult struct {
 	until time.Time
 }
 
-// Check returns an error that wraps ErrUnavailable if Keystone cannot validate tokens now. Check lets Keystone validate the token of the
-// service user, and repeats the result of the last validation for checkInterval.
+// Check returns an error that wraps ErrUnavailable if Keystone cannot validate tokens now. Check lets
+// Keystone validate the token of the service user, and repeats the result of the last validation for
+// checkInterval.
 func (k *Keystone) Check(ctx context.Context) error {
 	k.mu.Lock()
 	last := k.checked
@@ -102,7 +114,8 @@ func (k *Keystone) Check(ctx context.Context) error {
 	return err
 }
 
-// checkNow lets Keystone validate the token of the service user. If the token was revoked, checkNow does so with a new token.
+// checkNow lets Keystone validate the token of the service user. If the token was revoked, checkNow does so
+// with a new token.
 func (k *Keystone) checkNow(ctx context.Context) error {
 	own, err := k.Fresh(ctx, "")
 	if err != nil {
@@ -116,7 +129,11 @@ func (k *Keystone) checkNow(ctx context.Context) error {
 		return err
 	}
 	if _, err = k.validate(ctx, own); errors.Is(err, ErrUnauthenticated) {
-		return fmt.Errorf("%w: Keystone does not accept the token that it has just issued to user %s", ErrUnavailable, k.service.Username)
+		return fmt.Errorf(
+			"%w: Keystone does not accept the token that it has just issued to user %s",
+			ErrUnavailable,
+			k.service.Username,
+		)
 	}
 	return err
 }
@@ -128,8 +145,8 @@ func (k *Keystone) noteValidation() {
 	k.validated = k.now()
 }
 
-// SinceValidation returns the time since Keystone last answered a validation of any token. The result ok is false if Keystone has not
-// answered a validation since this process started.
+// SinceValidation returns the time since Keystone last answered a validation of any token. The result ok is
+// false if Keystone has not answered a validation since this process started.
 func (k *Keystone) SinceValidation() (since time.Duration, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

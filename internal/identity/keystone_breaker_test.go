@@ -15,7 +15,12 @@ import (
 // openBreaker makes Keystone fail until the circuit breaker is open.
 func openBreaker(t *testing.T, s *keystonetest.Server, k *identity.Keystone, status int) {
 	t.Helper()
-	expect(t, k, s.Issue(keystonetest.Token{User: "first", Project: "p"}), nil) // the service user is logged in
+	expect(
+		t,
+		k,
+		s.Issue(keystonetest.Token{User: "first", Project: "p"}),
+		nil,
+	) // the service user is logged in
 	s.Fail(status)
 	for i := range identity.FailuresToOpen {
 		expect(t, k, fmt.Sprintf("failing-%d", i), identity.ErrUnavailable)
@@ -36,8 +41,12 @@ func TestBreaker_OpenSendsNothingToKeystone(t *testing.T) {
 			expect(t, k, "later", identity.ErrUnavailable)
 
 			if n := s.Validations("later"); n != 0 || !k.BreakerOpen() {
-				t.Errorf("authenticate after %d failures: got %d requests to Keystone and the breaker open: %v, want none and true",
-					identity.FailuresToOpen, n, k.BreakerOpen())
+				t.Errorf(
+					"authenticate after %d failures: got %d requests to Keystone and the breaker open: %v, want none and true",
+					identity.FailuresToOpen,
+					n,
+					k.BreakerOpen(),
+				)
 			}
 			expect(t, k, cached, nil) // a cached token needs no Keystone
 		})
@@ -58,7 +67,10 @@ func TestBreaker_TimeoutsOpenIt(t *testing.T) {
 	}
 
 	if !k.BreakerOpen() {
-		t.Errorf("after %d requests without an answer: the breaker is closed, want it open", identity.FailuresToOpen)
+		t.Errorf(
+			"after %d requests without an answer: the breaker is closed, want it open",
+			identity.FailuresToOpen,
+		)
 	}
 }
 
@@ -78,7 +90,8 @@ func TestBreaker_FirstAnswerClosesIt(t *testing.T) {
 	}
 }
 
-// TestBreaker_OneTokenDoesNotOpenIt sends tokens for which Keystone itself answers. A caller must not be able to shut out the others.
+// TestBreaker_OneTokenDoesNotOpenIt sends tokens for which Keystone itself answers. A caller must not be able
+// to shut out the others.
 func TestBreaker_OneTokenDoesNotOpenIt(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{0, 500} {
@@ -105,7 +118,8 @@ func TestCheck_SaysWhetherKeystoneValidatesTokens(t *testing.T) {
 	check := func(want string) {
 		t.Helper()
 		err := k.Check(t.Context())
-		if want == "" && err != nil || want != "" && (!errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil ||
+			want != "" && (!errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("check of Keystone: got error %v, want %q", err, want)
 		}
 	}

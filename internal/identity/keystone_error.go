@@ -22,8 +22,8 @@ type retryError struct {
 
 func (e *retryError) Unwrap() error { return e.error }
 
-// RetryAfter returns the time after which the identity service wants to get the next request, according to the header Retry-After of its
-// response. RetryAfter returns 0 if the identity service has not named a time.
+// RetryAfter returns the time after which the identity service wants to get the next request, according to
+// the header Retry-After of its response. RetryAfter returns 0 if the identity service has not named a time.
 func RetryAfter(err error) time.Duration {
 	var e *retryError
 	if errors.As(err, &e) {
@@ -32,8 +32,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// unavailable returns an error that wraps ErrUnavailable. The error that unavailable returns does not contain the body of Keystone's
-// response, because the body may be an HTML page.
+// unavailable returns an error that wraps ErrUnavailable. The error that unavailable returns does not contain
+// the body of Keystone's response, because the body may be an HTML page.
 func (k *Keystone) unavailable(operation string, err error) error {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &code) {
@@ -49,8 +49,8 @@ func (k *Keystone) unavailable(operation string, err error) error {
 	return err
 }
 
-// noteRetryAfter stores the time that the header Retry-After of an error response names, so that the requests that the open circuit breaker
-// refuses get the rest of this time.
+// noteRetryAfter stores the time that the header Retry-After of an error response names, so that the requests
+// that the open circuit breaker refuses get the rest of this time.
 func (k *Keystone) noteRetryAfter(err error) {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &answer) {
@@ -77,8 +77,9 @@ func parseRetryAfter(h http.Header, now time.Time) time.Duration {
 	return time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
 }
 
-// isTokenMissing reports whether Keystone has answered that a token does not exist. A 404 without Keystone's JSON error says nothing about
-// the token: a proxy in front of Keystone, or another service at OS_AUTH_URL, has sent it.
+// isTokenMissing reports whether Keystone has answered that a token does not exist. A 404 without Keystone's
+// JSON error says nothing about the token: a proxy in front of Keystone, or another service at OS_AUTH_URL,
+// has sent it.
 func isTokenMissing(err error) bool {
 	var answer gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &answer) || answer.Actual != http.StatusNotFound {

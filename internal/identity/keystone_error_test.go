@@ -29,14 +29,20 @@ func TestRetryAfter_IsThatOfKeystone(t *testing.T) {
 			s.FailUntil(503, header)
 			for _, token := range []string{"a", "b"} { // the service user cannot log in
 				if got := retryAfter(t, k, token); got != want {
-					t.Errorf("authenticate while Keystone answers 503 with Retry-After %q: got %s, want %s", header, got, want)
+					t.Errorf(
+						"authenticate while Keystone answers 503 with Retry-After %q: got %s, want %s",
+						header,
+						got,
+						want,
+					)
 				}
 			}
 		})
 	}
 }
 
-// retryAfter authenticates with a token while Keystone fails, and returns the time after which Keystone wants to be asked again.
+// retryAfter authenticates with a token while Keystone fails, and returns the time after which Keystone wants
+// to be asked again.
 func retryAfter(t *testing.T, k *identity.Keystone, token string) time.Duration {
 	t.Helper()
 	_, err := k.Authenticate(request(t.Context(), token))

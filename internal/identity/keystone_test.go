@@ -31,7 +31,14 @@ func start(t *testing.T) (*keystonetest.Server, *identity.Keystone) {
 }
 
 func service(s *keystonetest.Server) identity.Service {
-	return identity.Service{AuthURL: s.URL, Username: "berth", Password: "secret", Project: "service", UserDomain: "Default", ProjectDomain: "Default"}
+	return identity.Service{
+		AuthURL:       s.URL,
+		Username:      "berth",
+		Password:      "secret",
+		Project:       "service",
+		UserDomain:    "Default",
+		ProjectDomain: "Default",
+	}
 }
 
 func connect(t *testing.T, s *keystonetest.Server, as identity.Service) *identity.Keystone {
@@ -86,9 +93,19 @@ func TestKeystone_ScopeAndRolesOfAToken(t *testing.T) {
 func TestKeystone_IgnoresIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
-	r := request(t.Context(), s.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}}))
-	for name, value := range map[string]string{"X-Roles": "admin", "X-Role": "admin", "X-Project-Id": "p2", "X-User-Id": "u2",
-		"X-Identity-Status": "Confirmed", "X-Is-Admin-Project": "True", "Openstack-System-Scope": "all"} {
+	r := request(
+		t.Context(),
+		s.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}}),
+	)
+	for name, value := range map[string]string{
+		"X-Roles":                "admin",
+		"X-Role":                 "admin",
+		"X-Project-Id":           "p2",
+		"X-User-Id":              "u2",
+		"X-Identity-Status":      "Confirmed",
+		"X-Is-Admin-Project":     "True",
+		"Openstack-System-Scope": "all",
+	} {
 		t.Run(name, func(t *testing.T) {
 			r.Header.Set(name, value)
 		})
@@ -103,7 +120,10 @@ func TestKeystone_IgnoresIdentityHeaders(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := k.Authenticate(withoutToken(r)); !errors.Is(err, identity.ErrUnauthenticated) {
-		t.Errorf("authenticate with identity headers but without a token: got error %v, want ErrUnauthenticated", err)
+		t.Errorf(
+			"authenticate with identity headers but without a token: got error %v, want ErrUnauthenticated",
+			err,
+		)
 	}
 }
 
@@ -119,7 +139,10 @@ func TestKeystone_MalformedTokenIsRefusedLocally(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			expect(t, k, token, identity.ErrUnauthenticated)
 			if s.Validations(token) != 0 {
-				t.Errorf("authenticate with the malformed token %.20q: got a request to Keystone, want none", token)
+				t.Errorf(
+					"authenticate with the malformed token %.20q: got a request to Keystone, want none",
+					token,
+				)
 			}
 		})
 	}
@@ -189,7 +212,14 @@ func TestKeystone_UnreachableIsUnavailable(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	k, err := identity.NewKeystone(identity.Service{AuthURL: gone.URL, Username: "u", Password: "p", Project: "s"})
+	k, err := identity.NewKeystone(
+		identity.Service{
+			AuthURL:  gone.URL,
+			Username: "u",
+			Password: "p",
+			Project:  "s",
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,15 +237,25 @@ func TestKeystone_LateClockDoesNotProlongAToken(t *testing.T) {
 func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
-	tokens := []string{"bad", s.Issue(keystonetest.Token{User: "u1", Project: "p1"}), s.Issue(keystonetest.Token{User: "u2", Project: "p2"})}
+	tokens := []string{
+		"bad",
+		s.Issue(keystonetest.Token{User: "u1", Project: "p1"}),
+		s.Issue(keystonetest.Token{User: "u2", Project: "p2"}),
+	}
 	_, release := s.Hold()
 	var all sync.WaitGroup
 	for i := range 60 {
 		all.Go(func() {
 			c, err := k.Authenticate(request(t.Context(), tokens[i%3]))
 			want := fmt.Sprintf("u%d", i%3)
-			if i%3 == 0 && !errors.Is(err, identity.ErrUnauthenticated) || i%3 != 0 && (err != nil || c.User != want) {
-				t.Errorf("authenticate with token %d: got caller %+v, error %v; want its user, or ErrUnauthenticated for the invalid token", i%3, c, err)
+			if i%3 == 0 && !errors.Is(err, identity.ErrUnauthenticated) ||
+				i%3 != 0 && (err != nil || c.User != want) {
+				t.Errorf(
+					"authenticate with token %d: got caller %+v, error %v; want its user, or ErrUnauthenticated for the invalid token",
+					i%3,
+					c,
+					err,
+				)
 			}
 		})
 	}
@@ -254,7 +294,10 @@ func TestKeystone_CancelledRequestDoesNotCancelTheValidation(t *testing.T) {
 
 	expect(t, k, token, nil)
 	if n := s.Logins(); n != 1 {
-		t.Errorf("logins of the service user: got %d, want 1, because the validation continues after its request was cancelled", n)
+		t.Errorf(
+			"logins of the service user: got %d, want 1, because the validation continues after its request was cancelled",
+			n,
+		)
 	}
 }
 
@@ -274,8 +317,13 @@ func TestService_WrongCredentialsAreUnavailable(t *testing.T) {
 
 			_, err := k.Authenticate(request(t.Context(), good))
 
-			if !errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), message) || strings.Contains(err.Error(), as.Password) {
-				t.Errorf("authenticate with wrong credentials of the service user: want ErrUnavailable with %q and without the password, got %v", message, err)
+			if !errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), message) ||
+				strings.Contains(err.Error(), as.Password) {
+				t.Errorf(
+					"authenticate with wrong credentials of the service user: want ErrUnavailable with %q and without the password, got %v",
+					message,
+					err,
+				)
 			}
 		})
 	}
@@ -305,7 +353,12 @@ func TestService_TokenIsRenewed(t *testing.T) {
 		t.Errorf("logins of the service user after its token was revoked: got %d, want 3", n)
 	}
 	s.RevokeUser("berth")
-	expect(t, k, "nonsense", identity.ErrUnauthenticated) // an invalid token must not be mistaken for an expired service token
+	expect(
+		t,
+		k,
+		"nonsense",
+		identity.ErrUnauthenticated,
+	) // an invalid token must not be mistaken for an expired service token
 }
 
 func TestService_IncompleteSettingsAreRefused(t *testing.T) {
@@ -314,7 +367,12 @@ func TestService_IncompleteSettingsAreRefused(t *testing.T) {
 	if err := os.WriteFile(pem, []byte("not a certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	full := identity.Service{AuthURL: "http://keystone.example:5000/v3", Username: "u", Password: "p", Project: "s"}
+	full := identity.Service{
+		AuthURL:  "http://keystone.example:5000/v3",
+		Username: "u",
+		Password: "p",
+		Project:  "s",
+	}
 	for message, change := range map[string]func(*identity.Service){
 		"OS_AUTH_URL":    func(s *identity.Service) { s.AuthURL = "" },
 		"OS_USERNAME":    func(s *identity.Service) { s.Username = "" },
@@ -330,8 +388,13 @@ func TestService_IncompleteSettingsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if k, err := identity.NewKeystone(full); err != nil || k.Challenge() != `Keystone uri="http://keystone.example:5000/v3"` {
-		t.Errorf("NewKeystone with valid settings: got %v, error %v; want the challenge with Keystone's address", k, err)
+	if k, err := identity.NewKeystone(full); err != nil ||
+		k.Challenge() != `Keystone uri="http://keystone.example:5000/v3"` {
+		t.Errorf(
+			"NewKeystone with valid settings: got %v, error %v; want the challenge with Keystone's address",
+			k,
+			err,
+		)
 	}
 }
 
@@ -339,9 +402,13 @@ func TestService_RedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t)
 	var elsewhere atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	other := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }),
+	)
 	t.Cleanup(other.Close)
-	front := httptest.NewServer(http.RedirectHandler(other.URL+"/v3/auth/tokens", http.StatusTemporaryRedirect))
+	front := httptest.NewServer(
+		http.RedirectHandler(other.URL+"/v3/auth/tokens", http.StatusTemporaryRedirect),
+	)
 	t.Cleanup(front.Close)
 	as := service(s)
 	as.AuthURL = front.URL

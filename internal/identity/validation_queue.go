@@ -15,10 +15,11 @@ const (
 	maxQueued = 1000
 )
 
-// validationQueue limits the number of validations that Keystone works on, and validates each token once for all concurrent requests with
-// this token. A validation whose requests have all left before its turn is not sent to Keystone. A validation that Keystone already works on
-// continues when its requests have left: Keystone finishes its work in any case, a further request with the same token joins the validation,
-// and the validation counts towards the limit until Keystone has answered.
+// validationQueue limits the number of validations that Keystone works on, and validates each token once for
+// all concurrent requests with this token. A validation whose requests have all left before its turn is not
+// sent to Keystone. A validation that Keystone already works on continues when its requests have left:
+// Keystone finishes its work in any case, a further request with the same token joins the validation, and the
+// validation counts towards the limit until Keystone has answered.
 type validationQueue struct {
 	slots   chan struct{} // contains one element for each running validation
 	limit   int           // maximum number of queued validations
@@ -32,7 +33,8 @@ type validationQueue struct {
 type validationTask struct {
 	admit    func() error                              // may refuse the validation before it is queued
 	validate func(ctx context.Context) (Caller, error) // validates the token
-	ended    func(err error)                           // is called after each admitted validation; err is nil if it was abandoned
+	// is called after each admitted validation; err is nil if it was abandoned
+	ended func(err error)
 }
 
 type validation struct {
@@ -46,12 +48,21 @@ type validation struct {
 }
 
 func newValidationQueue(running, queued int) *validationQueue {
-	return &validationQueue{slots: make(chan struct{}, running), limit: queued, timeout: keystoneTimeout, byKey: map[[sha256.Size]byte]*validation{}}
+	return &validationQueue{
+		slots:   make(chan struct{}, running),
+		limit:   queued,
+		timeout: keystoneTimeout,
+		byKey:   map[[sha256.Size]byte]*validation{},
+	}
 }
 
-// await returns the result of the validation of the token with the given key. If no validation of this token is queued or runs, await starts
-// one.
-func (q *validationQueue) await(ctx context.Context, key [sha256.Size]byte, task validationTask) (Caller, error) {
+// await returns the result of the validation of the token with the given key. If no validation of this token
+// is queued or runs, await starts one.
+func (q *validationQueue) await(
+	ctx context.Context,
+	key [sha256.Size]byte,
+	task validationTask,
+) (Caller, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
 	v, err := q.join(ctx, key, task)
@@ -68,7 +79,11 @@ func (q *validationQueue) await(ctx context.Context, key [sha256.Size]byte, task
 }
 
 // join returns the validation with the key. If there is none, join adds one to the queue.
-func (q *validationQueue) join(ctx context.Context, key [sha256.Size]byte, task validationTask) (*validation, error) {
+func (q *validationQueue) join(
+	ctx context.Context,
+	key [sha256.Size]byte,
+	task validationTask,
+) (*validation, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if v, ok := q.byKey[key]; ok {
@@ -81,14 +96,20 @@ func (q *validationQueue) join(ctx context.Context, key [sha256.Size]byte, task 
 	if err := task.admit(); err != nil {
 		return nil, err
 	}
-	v := &validation{validationTask: task, waiters: 1, abandoned: make(chan struct{}), done: make(chan struct{})}
+	v := &validation{
+		validationTask: task,
+		waiters:        1,
+		abandoned:      make(chan struct{}),
+		done:           make(chan struct{}),
+	}
 	q.byKey[key] = v
 	q.queued++
 	go q.run(context.WithoutCancel(ctx), key, v)
 	return v, nil
 }
 
-// leave removes a request from the requests that wait for a validation. If no request is left, leave removes a queued validation.
+// leave removes a request from the requests that wait for a validation. If no request is left, leave removes
+// a queued validation.
 func (q *validationQueue) leave(key [sha256.Size]byte, v *validation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -22,12 +22,21 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// held returns a Keystone that validates two tokens at a time and waits before it answers. Keystone works on the two tokens u0 and u1.
-func held(t *testing.T, queued int) (s *keystonetest.Server, k *identity.Keystone, running *sync.WaitGroup, release func()) {
+// held returns a Keystone that validates two tokens at a time and waits before it answers. Keystone works on
+// the two tokens u0 and u1.
+func held(
+	t *testing.T,
+	queued int,
+) (s *keystonetest.Server, k *identity.Keystone, running *sync.WaitGroup, release func()) {
 	t.Helper()
 	s, k = start(t)
 	k.SetQueue(2, queued)
-	expect(t, k, s.Issue(keystonetest.Token{User: "first", Project: "p"}), nil) // the service user is logged in
+	expect(
+		t,
+		k,
+		s.Issue(keystonetest.Token{User: "first", Project: "p"}),
+		nil,
+	) // the service user is logged in
 	_, release = s.Hold()
 	t.Cleanup(release)
 	running = &sync.WaitGroup{}
@@ -36,7 +45,13 @@ func held(t *testing.T, queued int) (s *keystonetest.Server, k *identity.Keyston
 		token := s.Issue(keystonetest.Token{User: user, Project: "p"})
 		running.Go(func() {
 			if c, err := k.Authenticate(request(t.Context(), token)); err != nil || c.User != user {
-				t.Errorf("authenticate with the token of %s: got user %s, error %v; want %s and no error", user, c.User, err, user)
+				t.Errorf(
+					"authenticate with the token of %s: got user %s, error %v; want %s and no error",
+					user,
+					c.User,
+					err,
+					user,
+				)
 			}
 		})
 		await(t, "Keystone gets the token of "+user, func() bool { return s.Validations(token) == 1 })
@@ -56,7 +71,10 @@ func TestValidations_AbandonedInTheQueueAreNotSent(t *testing.T) {
 		tokens[user] = token
 		queued.Go(func() {
 			if _, err := k.Authenticate(request(abandoned, token)); !errors.Is(err, identity.ErrUnavailable) {
-				t.Errorf("authenticate, and leave before the validation: got error %v, want ErrUnavailable", err)
+				t.Errorf(
+					"authenticate, and leave before the validation: got error %v, want ErrUnavailable",
+					err,
+				)
 			}
 		})
 	}
@@ -90,7 +108,11 @@ func TestValidations_QueuedOnesRunWhenKeystoneAnswers(t *testing.T) {
 	await(t, "the validation is queued", func() bool { return k.Queued() == 1 })
 	second.Go(func() {
 		if c, err := k.Authenticate(request(t.Context(), token)); err != nil || c.User != "late" {
-			t.Errorf("authenticate with a queued token: got user %s, error %v; want late and no error", c.User, err)
+			t.Errorf(
+				"authenticate with a queued token: got user %s, error %v; want late and no error",
+				c.User,
+				err,
+			)
 		}
 	})
 	await(t, "two requests wait for the token", func() bool { return k.Waiting(token) == 2 })

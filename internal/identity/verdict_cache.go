@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// verdicts caches the results of validations by the hash of the token. verdicts keeps at most `limit` verdicts, and does not return a
-// verdict after the verdict has expired.
+// verdicts caches the results of validations by the hash of the token. verdicts keeps at most `limit`
+// verdicts, and does not return a verdict after the verdict has expired.
 type verdicts struct {
 	limit int
 	mu    sync.Mutex
@@ -23,7 +23,8 @@ func newVerdicts(limit int) *verdicts {
 	return &verdicts{limit: limit, known: map[[sha256.Size]byte]verdict{}}
 }
 
-// find returns the caller to whom a cached token belongs. The result ok is false if the token is not cached or if its verdict has expired.
+// find returns the caller to whom a cached token belongs. The result ok is false if the token is not cached
+// or if its verdict has expired.
 func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (c Caller, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -35,8 +36,8 @@ func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (c Caller, ok bool
 	return found.caller, ok
 }
 
-// keep stores a verdict. If the cache is full, keep deletes an arbitrary other verdict; the token of the deleted verdict is validated again
-// when it is next used.
+// keep stores a verdict. If the cache is full, keep deletes an arbitrary other verdict; the token of the
+// deleted verdict is validated again when it is next used.
 func (v *verdicts) keep(key [sha256.Size]byte, c Caller, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
