@@ -1,5 +1,6 @@
-// Package keystonetest is a stub of Keystone for tests. The stub keeps its users and tokens in memory. The stub issues, validates, expires
-// and revokes tokens as Keystone does. A test can make the requests to the stub fail or wait.
+// Package keystonetest is a stub of Keystone for tests. The stub keeps its users and tokens in memory. The
+// stub issues, validates, expires and revokes tokens as Keystone does. A test can make the requests to the
+// stub fail or wait.
 package keystonetest
 
 import (
@@ -49,10 +50,16 @@ type Server struct {
 	validations map[string]int
 }
 
-// New starts a server that stops at the end of the test. The server's clock moves only when the test calls Advance.
+// New starts a server that stops at the end of the test. The server's clock moves only when the test calls
+// Advance.
 func New(t testing.TB) *Server {
-	s := &Server{now: time.Now().UTC().Truncate(time.Second), users: map[string]user{}, tokens: map[string]Token{},
-		gate: make(chan struct{}), validations: map[string]int{}}
+	s := &Server{
+		now:         time.Now().UTC().Truncate(time.Second),
+		users:       map[string]user{},
+		tokens:      map[string]Token{},
+		gate:        make(chan struct{}),
+		validations: map[string]int{},
+	}
 	close(s.gate)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v3", s.version)
@@ -119,7 +126,8 @@ func (s *Server) FailUntil(status int, retryAfter string) {
 	s.status, s.retryAfter = status, retryAfter
 }
 
-// Hold makes requests wait until release is called. The channel `arrived` receives a value when the first request waits.
+// Hold makes requests wait until release is called. The channel `arrived` receives a value when the first
+// request waits.
 func (s *Server) Hold() (arrived <-chan struct{}, release func()) {
 	gate, first := make(chan struct{}), make(chan struct{}, 1)
 	s.mu.Lock()
@@ -156,7 +164,8 @@ func (s *Server) Logins() int {
 	return s.logins
 }
 
-// withFaults counts validations, delays requests after Hold, and answers with the status that the test has given to Fail.
+// withFaults counts validations, delays requests after Hold, and answers with the status that the test has
+// given to Fail.
 func (s *Server) withFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -221,7 +230,9 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	}
 	credentials, scope := l.Auth.Identity.Password.User, l.Auth.Scope.Project
 	u, ok := s.users[credentials.Name]
-	if !ok || u.password != credentials.Password || u.project != scope.Name || credentials.Domain.Name != "Default" || scope.Domain.Name != "Default" ||
+	if !ok || u.password != credentials.Password || u.project != scope.Name ||
+		credentials.Domain.Name != "Default" ||
+		scope.Domain.Name != "Default" ||
 		!slices.Contains(l.Auth.Identity.Methods, "password") {
 		writeError(w, http.StatusUnauthorized)
 		return
@@ -262,12 +273,25 @@ func (s *Server) writeToken(w http.ResponseWriter, status int, t Token) {
 	for _, role := range t.Roles {
 		roles = append(roles, object{"id": "r-" + role, "name": role})
 	}
-	token := object{"methods": []string{"password"}, "expires_at": t.Expires.Format("2006-01-02T15:04:05.000000Z"),
-		"user": object{"id": t.User, "name": t.User, "domain": object{"id": "default", "name": "Default"}}, "roles": roles,
-		"issued_at": s.now.Format("2006-01-02T15:04:05.000000Z"), "catalog": s.catalog}
+	token := object{
+		"methods":    []string{"password"},
+		"expires_at": t.Expires.Format("2006-01-02T15:04:05.000000Z"),
+		"user": object{
+			"id":     t.User,
+			"name":   t.User,
+			"domain": object{"id": "default", "name": "Default"},
+		},
+		"roles":     roles,
+		"issued_at": s.now.Format("2006-01-02T15:04:05.000000Z"),
+		"catalog":   s.catalog,
+	}
 	switch {
 	case t.Project != "":
-		token["project"] = object{"id": t.Project, "name": t.Project, "domain": object{"id": "default", "name": "Default"}}
+		token["project"] = object{
+			"id":     t.Project,
+			"name":   t.Project,
+			"domain": object{"id": "default", "name": "Default"},
+		}
 	case t.System:
 		token["system"] = object{"all": true}
 	case t.Domain != "":
