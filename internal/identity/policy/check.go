@@ -9,12 +9,12 @@ import (
 	"berth/internal/identity"
 )
 
-// Target contains those attributes of the object of a request that a rule can compare, for example "project_id". The values of a Target are
-// strings, booleans, numbers, UUIDs or nil.
+// Target contains those attributes of the object of a request that a rule can compare, for example
+// "project_id". The values of a Target are strings, booleans, numbers, UUIDs or nil.
 type Target map[string]any
 
-// Decision is the result of a rule for a caller and a target. The values of a Decision are ordered: "and" is the minimum of its parts, "or"
-// is the maximum.
+// Decision is the result of a rule for a caller and a target. The values of a Decision are ordered: "and" is
+// the minimum of its parts, "or" is the maximum.
 type Decision int
 
 // The values of a Decision.
@@ -43,7 +43,9 @@ type question struct {
 	rules  map[string]Check
 	caller identity.Caller
 	target Target
-	open   bool // an attribute that the target lacks is unknown; if open is false, a condition on such an attribute is false
+	// an attribute that the target lacks is unknown; if open is false, a condition on such an attribute is
+	// false
+	open bool
 }
 
 // missing returns the result of a condition on an attribute that the target lacks.
@@ -131,7 +133,12 @@ func (c role) decide(q question) Decision {
 	if !ok {
 		return q.missing()
 	}
-	return decisionOf(slices.ContainsFunc(q.caller.Roles, func(held string) bool { return strings.EqualFold(held, wanted) }))
+	return decisionOf(
+		slices.ContainsFunc(
+			q.caller.Roles,
+			func(held string) bool { return strings.EqualFold(held, wanted) },
+		),
+	)
 }
 func (c role) parts() []Check { return nil }
 func (c role) String() string { return "role:" + c.Wanted.String() }
@@ -163,8 +170,8 @@ func (c claim) decide(q question) Decision {
 func (c claim) parts() []Check { return nil }
 func (c claim) String() string { return c.Name + ":" + c.Wanted.String() }
 
-// attribute returns the names under which the target may have the attribute: its own name; or, if the target belongs to an object of the
-// named kind, such as the network of a port, the name with the kind before it.
+// attribute returns the names under which the target may have the attribute: its own name; or, if the target
+// belongs to an object of the named kind, such as the network of a port, the name with the kind before it.
 func (c field) attributes() [2]string {
 	return [2]string{c.Name, strings.TrimSuffix(c.Resource, "s") + ":" + c.Name}
 }
@@ -176,7 +183,10 @@ func (c field) decide(q question) Decision {
 				return q.missing()
 			}
 			text := pythonString(value)
-			return decisionOf(value != nil && (c.Pattern == nil && text == c.Wanted || c.Pattern != nil && c.Pattern.MatchString(text)))
+			return decisionOf(
+				value != nil &&
+					(c.Pattern == nil && text == c.Wanted || c.Pattern != nil && c.Pattern.MatchString(text)),
+			)
 		}
 	}
 	return q.missing()
@@ -193,7 +203,8 @@ func joinText(parts []Check, word string) string {
 	return strings.Join(texts, word)
 }
 
-// nestedText returns the text of a condition inside another condition, in parentheses if the condition has several parts.
+// nestedText returns the text of a condition inside another condition, in parentheses if the condition has
+// several parts.
 func nestedText(c Check) string {
 	switch c.(type) {
 	case all, oneOf:
@@ -213,8 +224,9 @@ func referredRules(c Check) (names []string) {
 	return names
 }
 
-// comparedAttributes returns the conditions of the check on the target, without those in rules to which the check refers. For each
-// condition, comparedAttributes returns the names of the attributes of which the condition needs one.
+// comparedAttributes returns the conditions of the check on the target, without those in rules to which the
+// check refers. For each condition, comparedAttributes returns the names of the attributes of which the
+// condition needs one.
 func comparedAttributes(c Check) (conditions [][]string) {
 	var wanted pattern
 	switch c := c.(type) {
@@ -239,13 +251,15 @@ func comparedAttributes(c Check) (conditions [][]string) {
 	return conditions
 }
 
-// claims maps the name of each attribute of the caller to which rules may refer to a function that returns the attribute's values. If the
-// caller lacks an attribute, the function returns no value, so every comparison with the attribute is false.
+// claims maps the name of each attribute of the caller to which rules may refer to a function that returns
+// the attribute's values. If the caller lacks an attribute, the function returns no value, so every
+// comparison with the attribute is false.
 var claims = map[string]func(identity.Caller) []string{
 	"user_id":    func(c identity.Caller) []string { return nonEmpty(c.User) },
 	"project_id": func(c identity.Caller) []string { return nonEmpty(c.Project) },
-	"tenant_id":  func(c identity.Caller) []string { return nonEmpty(c.Project) }, // the name of project_id in older policy files of Neutron
-	"roles":      func(c identity.Caller) []string { return c.Roles },
+	// the name of project_id in older policy files of Neutron
+	"tenant_id": func(c identity.Caller) []string { return nonEmpty(c.Project) },
+	"roles":     func(c identity.Caller) []string { return c.Roles },
 	"system_scope": func(c identity.Caller) []string {
 		if c.System {
 			return []string{"all"}
@@ -265,10 +279,11 @@ func nonEmpty(s string) []string {
 // pattern is the right side of a condition: literal text and references to the target's values, %(name)s.
 type pattern []piece
 
-type piece struct{ Text, Name string } // literal text, or the name of the attribute to which a reference refers; the other field is empty
+// literal text, or the name of the attribute to which a reference refers; the other field is empty
+type piece struct{ Text, Name string }
 
-// fill replaces each reference in the pattern by the value of the target's attribute. The result ok is false if the target lacks one of the
-// attributes.
+// fill replaces each reference in the pattern by the value of the target's attribute. The result ok is false
+// if the target lacks one of the attributes.
 func (p pattern) fill(target Target) (text string, ok bool) {
 	if len(p) == 1 { // nearly every pattern, so it needs no buffer
 		return p[0].fill(target)
@@ -307,7 +322,8 @@ func (p pattern) String() string {
 	return b.String()
 }
 
-// pythonString converts a value to a string as Python's function str does, because oslo.policy compares the strings that str returns.
+// pythonString converts a value to a string as Python's function str does, because oslo.policy compares the
+// strings that str returns.
 func pythonString(value any) string {
 	switch value := value.(type) {
 	case nil:

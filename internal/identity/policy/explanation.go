@@ -9,14 +9,15 @@ import (
 
 // Explanation says why a condition of a rule allows or refuses a request.
 type Explanation struct {
-	Check   string        `json:"check"`            // the condition in the grammar of oslo.policy
-	Allowed bool          `json:"allowed"`          // the result of the condition
-	Reason  string        `json:"reason,omitempty"` // which values were compared; empty if the parts say it
-	Parts   []Explanation `json:"parts,omitempty"`  // the results of the conditions that this condition combines or refers to
+	Check   string `json:"check"`            // the condition in the grammar of oslo.policy
+	Allowed bool   `json:"allowed"`          // the result of the condition
+	Reason  string `json:"reason,omitempty"` // which values were compared; empty if the parts say it
+	// the results of the conditions that this condition combines or refers to
+	Parts []Explanation `json:"parts,omitempty"`
 }
 
-// Explain decides a rule as Allows does, and returns the result of each condition of the rule. The result known is false if no rule has the
-// name.
+// Explain decides a rule as Allows does, and returns the result of each condition of the rule. The result
+// known is false if no rule has the name.
 func (p *Policy) Explain(name string, c identity.Caller, target Target) (e Explanation, known bool) {
 	rules := p.current().rules
 	check, known := rules[name]
@@ -28,9 +29,16 @@ func (p *Policy) Explain(name string, c identity.Caller, target Target) (e Expla
 	if len(scopes) == 0 {
 		return e, true
 	}
-	s := Explanation{Check: "scope of the token: " + joinScopes(scopes), Allowed: slices.Contains(scopes, scope(c)),
-		Reason: "the token has " + scope(c).String()}
-	return Explanation{Check: s.Check + ", and " + nestedText(check), Allowed: s.Allowed && e.Allowed, Parts: []Explanation{s, e}}, true
+	s := Explanation{
+		Check:   "scope of the token: " + joinScopes(scopes),
+		Allowed: slices.Contains(scopes, scope(c)),
+		Reason:  "the token has " + scope(c).String(),
+	}
+	return Explanation{
+		Check:   s.Check + ", and " + nestedText(check),
+		Allowed: s.Allowed && e.Allowed,
+		Parts:   []Explanation{s, e},
+	}, true
 }
 
 func joinScopes(scopes []Scope) string {

@@ -11,11 +11,17 @@ import (
 
 func TestExplain_NamesTheConditionThatFails(t *testing.T) {
 	t.Parallel()
-	p := open(t, policy.Options{},
+	p := open(
+		t,
+		policy.Options{},
 		policy.Default{Name: "admin_only", Check: "role:admin"},
 		policy.Default{Name: "shared", Check: "field:networks:shared=True"},
-		policy.Default{Name: "get_network", Check: "rule:admin_only or (role:reader and project_id:%(project_id)s) or not rule:shared"},
-		policy.Default{Name: "list", Check: "@", Scopes: []policy.Scope{policy.Project}})
+		policy.Default{
+			Name:  "get_network",
+			Check: "rule:admin_only or (role:reader and project_id:%(project_id)s) or not rule:shared",
+		},
+		policy.Default{Name: "list", Check: "@", Scopes: []policy.Scope{policy.Project}},
+	)
 	for name, c := range map[string]struct {
 		rule   string
 		caller identity.Caller
@@ -38,10 +44,20 @@ func TestExplain_NamesTheConditionThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, known := p.Explain(c.rule, c.caller, c.target)
 			if diff := cmp.Diff(c.want, got); diff != "" || !known {
-				t.Errorf("explain %s: known is %v, the explanation differs (-want +got):\n%s", c.rule, known, diff)
+				t.Errorf(
+					"explain %s: known is %v, the explanation differs (-want +got):\n%s",
+					c.rule,
+					known,
+					diff,
+				)
 			}
 			if allowed := p.Allows(c.rule, c.caller, c.target); allowed != got.Allowed {
-				t.Errorf("explain %s: the explanation says allowed=%v, the decision is %v", c.rule, got.Allowed, allowed)
+				t.Errorf(
+					"explain %s: the explanation says allowed=%v, the decision is %v",
+					c.rule,
+					got.Allowed,
+					allowed,
+				)
 			}
 		})
 	}
@@ -80,13 +96,28 @@ func TestDecideEarly_DependsOnlyIfUnknownAttributesMatter(t *testing.T) {
 
 func TestField_ComparesTheTargetsAttribute(t *testing.T) {
 	t.Parallel()
-	target := policy.Target{"shared": true, "router:external": false, "device_owner": "network:dhcp", "name": "", "none": nil, "network:mtu": 1500}
+	target := policy.Target{
+		"shared":          true,
+		"router:external": false,
+		"device_owner":    "network:dhcp",
+		"name":            "",
+		"none":            nil,
+		"network:mtu":     1500,
+	}
 	for check, want := range map[string]bool{
-		"field:networks:shared=True": true, "field:networks:shared=False": false,
-		"field:networks:router:external=False": true, "field:networks:router:external=True": false,
-		"field:port:device_owner=~^network:": true, "field:port:device_owner=~work": false, "field:port:device_owner=~netw": true,
-		"field:port:device_owner=network:dhcp": true, "field:port:name=": true, "field:port:none=None": false,
-		"field:networks:mtu=1500": true, "field:subnets:mtu=1500": false, "not field:networks:missing=True": true,
+		"field:networks:shared=True":           true,
+		"field:networks:shared=False":          false,
+		"field:networks:router:external=False": true,
+		"field:networks:router:external=True":  false,
+		"field:port:device_owner=~^network:":   true,
+		"field:port:device_owner=~work":        false,
+		"field:port:device_owner=~netw":        true,
+		"field:port:device_owner=network:dhcp": true,
+		"field:port:name=":                     true,
+		"field:port:none=None":                 false,
+		"field:networks:mtu=1500":              true,
+		"field:subnets:mtu=1500":               false,
+		"not field:networks:missing=True":      true,
 	} {
 		t.Run(check, func(t *testing.T) {
 			p := open(t, policy.Options{}, policy.Default{Name: "x", Check: check})

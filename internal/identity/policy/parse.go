@@ -12,9 +12,10 @@ import (
 // maxNesting limits how deep parentheses and negations may nest.
 const maxNesting = 64
 
-// Parse reads a rule in the grammar of oslo.policy: conditions joined by "and", "or", "not" and parentheses, where "and" binds closer than
-// "or". The empty rule and the rule "@" allow every request; the rule "!" denies every request. For a rule that cannot be parsed, Parse
-// returns an error, whereas oslo.policy denies every request.
+// Parse reads a rule in the grammar of oslo.policy: conditions joined by "and", "or", "not" and parentheses,
+// where "and" binds closer than "or". The empty rule and the rule "@" allow every request; the rule "!"
+// denies every request. For a rule that cannot be parsed, Parse returns an error, whereas oslo.policy denies
+// every request.
 func Parse(text string) (Check, error) {
 	tokens := tokenize(text)
 	if len(tokens) == 0 {
@@ -31,8 +32,8 @@ func Parse(text string) (Check, error) {
 	return check, nil
 }
 
-// tokenize splits the text at blanks, and splits parentheses off both ends of each word. Parentheses in the middle of a word are not split
-// off.
+// tokenize splits the text at blanks, and splits parentheses off both ends of each word. Parentheses in the
+// middle of a word are not split off.
 func tokenize(text string) (tokens []string) {
 	for word := range strings.FieldsSeq(text) {
 		inner := strings.TrimLeft(word, "(")
@@ -62,12 +63,17 @@ func (p *parser) accept(word string) bool {
 
 func (p *parser) either(depth int) (Check, error) {
 	return joined(p, "or", func() (Check, error) {
-		return joined(p, "and", func() (Check, error) { return p.one(depth) }, func(parts []Check) Check { return all(parts) })
+		return joined(
+			p,
+			"and",
+			func() (Check, error) { return p.one(depth) },
+			func(parts []Check) Check { return all(parts) },
+		)
 	}, func(parts []Check) Check { return oneOf(parts) })
 }
 
-// joined parses one condition, or several conditions with the given word ("and" or "or") between them. If there is only one condition,
-// joined returns this condition unchanged.
+// joined parses one condition, or several conditions with the given word ("and" or "or") between them. If
+// there is only one condition, joined returns this condition unchanged.
 func joined(p *parser, word string, part func() (Check, error), join func([]Check) Check) (Check, error) {
 	var parts []Check
 	for {
@@ -143,12 +149,16 @@ func condition(text string) (Check, error) {
 	case kind == "http", kind == "https":
 		return nil, fmt.Errorf("%q: rules that call an HTTP server are not supported", text)
 	}
-	return nil, fmt.Errorf("%q refers to the unknown kind %q; the kinds are rule, role, field, literals in quotes and %s",
-		text, kind, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
+	return nil, fmt.Errorf(
+		"%q refers to the unknown kind %q; the kinds are rule, role, field, literals in quotes and %s",
+		text,
+		kind,
+		strings.Join(slices.Sorted(maps.Keys(claims)), ", "),
+	)
 }
 
-// fieldCondition reads RESOURCE:NAME=VALUE, where the name may contain colons, or RESOURCE:NAME=~EXPRESSION. As in Neutron, the regular
-// expression must match the beginning of the attribute's value.
+// fieldCondition reads RESOURCE:NAME=VALUE, where the name may contain colons, or RESOURCE:NAME=~EXPRESSION.
+// As in Neutron, the regular expression must match the beginning of the attribute's value.
 func fieldCondition(text string) (Check, error) {
 	resource, condition, _ := strings.Cut(text, ":")
 	name, wanted, ok := strings.Cut(condition, "=")
@@ -189,7 +199,8 @@ func template(text string) (pattern, error) {
 			continue
 		}
 		name, rest, closed := strings.Cut(after, ")s")
-		if name, text = strings.TrimPrefix(name, "("), rest; !closed || name == "" || !strings.HasPrefix(after, "(") {
+		if name, text = strings.TrimPrefix(name, "("), rest; !closed || name == "" ||
+			!strings.HasPrefix(after, "(") {
 			return nil, errors.New("write %(name)s for a value of the target and %% for a percent sign")
 		}
 		p = append(p, piece{Name: name})

@@ -10,29 +10,82 @@ import (
 
 func TestParse_RulesMeanTheSameAsInOsloPolicy(t *testing.T) {
 	t.Parallel()
-	target := policy.Target{"project_id": "demo", "user_id": "ann", "shared": true, "owner": nil, "n": 7, "target.port.project_id": "demo"}
+	target := policy.Target{
+		"project_id":             "demo",
+		"user_id":                "ann",
+		"shared":                 true,
+		"owner":                  nil,
+		"n":                      7,
+		"target.port.project_id": "demo",
+	}
 	for text, want := range map[string]bool{
-		"":  true,
-		"@": true, "!": false,
-		"not !": true, "not @": false, "NOT !": true, "not not @": true,
-		"role:member": true, "role:MEMBER": true, "role:admin": false, "role:member_": false,
-		"user_id:ann": true, "user_id:%(user_id)s": true, "user_id:bob": false,
-		"project_id:%(project_id)s": true, "tenant_id:%(project_id)s": true, "project_id:%(user_id)s": false,
-		"project_id:%(target.port.project_id)s": true, "project_id:%(missing)s": false, "not project_id:%(missing)s": true,
-		"roles:reader": true, "system_scope:all": false, "user_id:": false, "user_id:None": false,
-		"'demo':%(project_id)s": true, `"demo":%(project_id)s`: true, "'other':%(project_id)s": false,
-		"True:%(shared)s": true, "False:%(shared)s": false, "None:%(owner)s": true, "None:%(user_id)s": false, "7:%(n)s": true,
-		"'100%':100%%": true, "'a-demo-b':a-%(project_id)s-b": true,
-		"@ and !": false, "@ or !": true, "! or ! or @": true, "@ and @ and !": false,
-		"@ or ! and !": true, "! and ! or @": true, "(@ or !) and !": false, "@ or (! and !)": true, "! and (! or @)": false,
-		"not ! and !": false, "not (! and !)": true, "not (@ or !)": false,
-		"((role:member))": true, "( role:member )": true, "(role:admin or (role:member and project_id:%(project_id)s))": true,
-		"role:admin   or\n\trole:reader": true,
-		"rule:ours":                      true, "rule:nobody": false, "rule:ours AND role:reader": true, "not rule:nobody": true,
+		"":                                      true,
+		"@":                                     true,
+		"!":                                     false,
+		"not !":                                 true,
+		"not @":                                 false,
+		"NOT !":                                 true,
+		"not not @":                             true,
+		"role:member":                           true,
+		"role:MEMBER":                           true,
+		"role:admin":                            false,
+		"role:member_":                          false,
+		"user_id:ann":                           true,
+		"user_id:%(user_id)s":                   true,
+		"user_id:bob":                           false,
+		"project_id:%(project_id)s":             true,
+		"tenant_id:%(project_id)s":              true,
+		"project_id:%(user_id)s":                false,
+		"project_id:%(target.port.project_id)s": true,
+		"project_id:%(missing)s":                false,
+		"not project_id:%(missing)s":            true,
+		"roles:reader":                          true,
+		"system_scope:all":                      false,
+		"user_id:":                              false,
+		"user_id:None":                          false,
+		"'demo':%(project_id)s":                 true,
+		`"demo":%(project_id)s`:                 true,
+		"'other':%(project_id)s":                false,
+		"True:%(shared)s":                       true,
+		"False:%(shared)s":                      false,
+		"None:%(owner)s":                        true,
+		"None:%(user_id)s":                      false,
+		"7:%(n)s":                               true,
+		"'100%':100%%":                          true,
+		"'a-demo-b':a-%(project_id)s-b":         true,
+		"@ and !":                               false,
+		"@ or !":                                true,
+		"! or ! or @":                           true,
+		"@ and @ and !":                         false,
+		"@ or ! and !":                          true,
+		"! and ! or @":                          true,
+		"(@ or !) and !":                        false,
+		"@ or (! and !)":                        true,
+		"! and (! or @)":                        false,
+		"not ! and !":                           false,
+		"not (! and !)":                         true,
+		"not (@ or !)":                          false,
+		"((role:member))":                       true,
+		"( role:member )":                       true,
+		"(role:admin or (role:member and project_id:%(project_id)s))": true,
+		"role:admin   or\n\trole:reader":                              true,
+		"rule:ours":                                                   true,
+		"rule:nobody":                                                 false,
+		"rule:ours AND role:reader":                                   true,
+		"not rule:nobody":                                             true,
 	} {
 		t.Run(fmt.Sprintf("%.60q", text), func(t *testing.T) {
-			p := open(t, policy.Options{}, policy.Default{Name: "x", Check: text}, policy.Default{Name: "nobody", Check: "!"},
-				policy.Default{Name: "ours", Check: "rule:member and project_id:%(project_id)s"}, policy.Default{Name: "member", Check: "role:member"})
+			p := open(
+				t,
+				policy.Options{},
+				policy.Default{Name: "x", Check: text},
+				policy.Default{Name: "nobody", Check: "!"},
+				policy.Default{
+					Name:  "ours",
+					Check: "rule:member and project_id:%(project_id)s",
+				},
+				policy.Default{Name: "member", Check: "role:member"},
+			)
 			if got := p.Allows("x", ann, target); got != want {
 				t.Errorf("rule %q: got the verdict %v, want %v", text, got, want)
 			}
@@ -95,7 +148,10 @@ func FuzzParse(f *testing.F) {
 			return // one more level may exceed maxNesting
 		}
 		if ask("("+text+")") != plain || ask("not ("+text+")") == plain {
-			t.Errorf("rule %q: want the same verdict in parentheses and the opposite verdict after the word not", text)
+			t.Errorf(
+				"rule %q: want the same verdict in parentheses and the opposite verdict after the word not",
+				text,
+			)
 		}
 	})
 }

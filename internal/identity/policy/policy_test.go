@@ -42,8 +42,18 @@ func TestPolicy_FileReplacesDefaults(t *testing.T) {
 	t.Parallel()
 	defaults := []policy.Default{
 		{Name: "admin_api", Check: "role:admin"},
-		{Name: "list", Check: "role:service", Old: "rule:admin_api", Scopes: []policy.Scope{policy.Project}},
-		{Name: "show", Check: "role:service", Old: "rule:admin_api", Scopes: []policy.Scope{policy.Project}},
+		{
+			Name:   "list",
+			Check:  "role:service",
+			Old:    "rule:admin_api",
+			Scopes: []policy.Scope{policy.Project},
+		},
+		{
+			Name:   "show",
+			Check:  "role:service",
+			Old:    "rule:admin_api",
+			Scopes: []policy.Scope{policy.Project},
+		},
 	}
 	for name, c := range map[string]struct {
 		options    policy.Options
@@ -62,8 +72,17 @@ func TestPolicy_FileReplacesDefaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, c.options, defaults...)
 			for i, caller := range []identity.Caller{admin, ann, system, domain} {
-				if list, show := p.Allows("list", caller, nil), p.Allows("show", caller, nil); list != c.list[i] || show != c.show[i] {
-					t.Errorf("%s, caller %d: got the verdicts %v for list and %v for show, want %v and %v", name, i, list, show, c.list[i], c.show[i])
+				if list, show := p.Allows("list", caller, nil), p.Allows("show", caller, nil); list != c.list[i] ||
+					show != c.show[i] {
+					t.Errorf(
+						"%s, caller %d: got the verdicts %v for list and %v for show, want %v and %v",
+						name,
+						i,
+						list,
+						show,
+						c.list[i],
+						c.show[i],
+					)
 				}
 			}
 			if p.Allows("unknown operation", admin, nil) {
@@ -115,7 +134,10 @@ func TestPolicy_ErrorNamesTheLine(t *testing.T) {
 		"list: role:admin\n\tshow: role:admin": "line 2",
 	} {
 		t.Run(content, func(t *testing.T) {
-			_, err := policy.Open(policy.Options{File: writePolicy(t, content)}, policy.Default{Name: "list", Check: "@", Attributes: []string{"project_id"}})
+			_, err := policy.Open(
+				policy.Options{File: writePolicy(t, content)},
+				policy.Default{Name: "list", Check: "@", Attributes: []string{"project_id"}},
+			)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("open the policy file %q: got error %v, want one with %q", content, err, want)
 			}
@@ -127,7 +149,11 @@ func TestPolicy_ComparisonWithAnAttributeThatTheTargetLacksIsRefused(t *testing.
 	t.Parallel()
 	defaults := []policy.Default{
 		{Name: "owner", Check: "project_id:%(project_id)s"},
-		{Name: "get", Check: "rule:owner or field:networks:shared=True", Attributes: []string{"project_id", "network:shared"}},
+		{
+			Name:       "get",
+			Check:      "rule:owner or field:networks:shared=True",
+			Attributes: []string{"project_id", "network:shared"},
+		},
 		{Name: "create", Check: "rule:owner", Attributes: []string{"project_id"}},
 		{Name: "other", Check: "rule:owner"},
 	}
@@ -141,8 +167,14 @@ func TestPolicy_ComparisonWithAnAttributeThatTheTargetLacksIsRefused(t *testing.
 	} {
 		t.Run(content, func(t *testing.T) {
 			_, err := policy.Open(policy.Options{File: writePolicy(t, content)}, defaults...)
-			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-				t.Errorf("open the policy file %q: got error %v, want one with %q (none if it is empty)", content, err, want)
+			if want == "" && err != nil ||
+				want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf(
+					"open the policy file %q: got error %v, want one with %q (none if it is empty)",
+					content,
+					err,
+					want,
+				)
 			}
 		})
 	}
@@ -150,18 +182,41 @@ func TestPolicy_ComparisonWithAnAttributeThatTheTargetLacksIsRefused(t *testing.
 
 func TestPolicy_EntriesShowDefaultsAndTheFile(t *testing.T) {
 	t.Parallel()
-	p := open(t, policy.Options{File: writePolicy(t, "b: rule:mine\nmine: role:x and ( not role:y or '1':%(n)s )\n")},
-		policy.Default{Name: "b", Check: "role:admin", Guards: []string{"GET /b"}}, policy.Default{Name: "a", Check: "rule:b"}, policy.Default{Name: "c", Check: ""})
+	p := open(
+		t,
+		policy.Options{File: writePolicy(t, "b: rule:mine\nmine: role:x and ( not role:y or '1':%(n)s )\n")},
+		policy.Default{
+			Name:   "b",
+			Check:  "role:admin",
+			Guards: []string{"GET /b"},
+		},
+		policy.Default{Name: "a", Check: "rule:b"},
+		policy.Default{Name: "c", Check: ""},
+	)
 	want := []policy.Entry{
-		{Default: policy.Default{Name: "b", Check: "role:admin", Guards: []string{"GET /b"}}, Present: "rule:mine", FromFile: true},
+		{
+			Default:  policy.Default{Name: "b", Check: "role:admin", Guards: []string{"GET /b"}},
+			Present:  "rule:mine",
+			FromFile: true,
+		},
 		{Default: policy.Default{Name: "a", Check: "rule:b"}, Present: "rule:b"},
 		{Default: policy.Default{Name: "c"}, Present: "@"},
-		{Default: policy.Default{Name: "mine"}, Present: "role:x and (not role:y or '1':%(n)s)", FromFile: true, OnlyInFile: true},
+		{
+			Default:    policy.Default{Name: "mine"},
+			Present:    "role:x and (not role:y or '1':%(n)s)",
+			FromFile:   true,
+			OnlyInFile: true,
+		},
 	}
 	if diff := cmp.Diff(want, p.Entries()); diff != "" {
 		t.Errorf("the entries differ (-want +got):\n%s", diff)
 	}
-	for name, overridden := range map[string]bool{"a": true, "b": true, "c": false, "mine": true} {
+	for name, overridden := range map[string]bool{
+		"a":    true,
+		"b":    true,
+		"c":    false,
+		"mine": true,
+	} {
 		if got := p.Rules().Overridden(name); got != overridden {
 			t.Errorf("the file changes the rule %s: got %v, want %v", name, got, overridden)
 		}
@@ -182,7 +237,14 @@ func TestPolicy_ChangedFileIsReloaded(t *testing.T) {
 	expect := func(what string, admins, readers bool) {
 		t.Helper()
 		if a, r := p.Allows("list", admin, nil), p.Allows("list", ann, nil); a != admins || r != readers {
-			t.Errorf("policy file %s: admin is allowed: %v, reader is allowed: %v; want %v and %v", what, a, r, admins, readers)
+			t.Errorf(
+				"policy file %s: admin is allowed: %v, reader is allowed: %v; want %v and %v",
+				what,
+				a,
+				r,
+				admins,
+				readers,
+			)
 		}
 	}
 

@@ -2,8 +2,9 @@ package policy
 
 import "slices"
 
-// Unlike is the value of an attribute of a target if the value is unknown, but differs from this text. With Unlike, DecideEarly says whether
-// the caller may see an object of another project, before any object is read.
+// Unlike is the value of an attribute of a target if the value is unknown, but differs from this text. With
+// Unlike, DecideEarly says whether the caller may see an object of another project, before any object is
+// read.
 type Unlike string
 
 // differs reports whether the attribute to which the pattern refers has another value than each of the texts.
