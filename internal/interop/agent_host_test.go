@@ -15,26 +15,42 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// agentHost is a host with Open vSwitch and Neutron agents from Debian's packages. If the test may create Linux namespaces, an agentHost
-// has its own network and mount namespaces: Open vSwitch forwards between kernel devices, and dnsmasq serves DHCP. If the test may not
-// create namespaces, Open vSwitch uses its dummy datapath, which needs no privilege, and a stub replaces the DHCP driver of the DHCP agent.
+// agentHost is a host with Open vSwitch and Neutron agents from Debian's packages. If the test may create
+// Linux namespaces, an agentHost has its own network and mount namespaces: Open vSwitch forwards between
+// kernel devices, and dnsmasq serves DHCP. If the test may not create namespaces, Open vSwitch uses its dummy
+// datapath, which needs no privilege, and a stub replaces the DHCP driver of the DHCP agent.
 type agentHost struct {
 	*servertest.Deployment
-	name         string
-	dir          string
-	programRoot  string // root folder of Debian's programs
-	release      agentRelease
-	broker       *devstack.RabbitMQ
-	brokerURL    string                         // of the agents
-	namespacePID int                            // process that holds the host's namespaces; 0 if there are none
+	name        string
+	dir         string
+	programRoot string // root folder of Debian's programs
+	release     agentRelease
+	broker      *devstack.RabbitMQ
+	brokerURL   string // of the agents
+	// process that holds the host's namespaces; 0 if there are none
+	namespacePID int
 	agents       map[string]*servertest.Process // by the name of the program
 }
 
-// newAgentHost creates a host. The agents that the test starts on the host later connect to the given URL of the RabbitMQ broker.
-func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ, brokerURL string) *agentHost {
+// newAgentHost creates a host. The agents that the test starts on the host later connect to the given URL of
+// the RabbitMQ broker.
+func newAgentHost(
+	s *servertest.Deployment,
+	name string,
+	broker *devstack.RabbitMQ,
+	brokerURL string,
+) *agentHost {
 	s.Helper()
-	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), release: testedRelease(s.T),
-		broker: broker, brokerURL: brokerURL, agents: map[string]*servertest.Process{}}
+	h := &agentHost{
+		Deployment:  s,
+		name:        name,
+		dir:         servertest.DataFolder(s.T),
+		programRoot: debianAgents(s.T),
+		release:     testedRelease(s.T),
+		broker:      broker,
+		brokerURL:   brokerURL,
+		agents:      map[string]*servertest.Process{},
+	}
 	if err := os.Mkdir(h.dir, 0o755); err != nil {
 		s.Fatal(err)
 	}
@@ -50,7 +66,13 @@ func (h *agentHost) startSwitch() {
 	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.programRoot, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
 		h.Fatalf("create the database of Open vSwitch with ovsdb-tool: %v\n%s", err, out)
 	}
-	h.run("ovsdb-server", "--remote=punix:"+h.file("db.sock"), "-vconsole:warn", "--unixctl="+h.file("db.ctl"), h.file("conf.db"))
+	h.run(
+		"ovsdb-server",
+		"--remote=punix:"+h.file("db.sock"),
+		"-vconsole:warn",
+		"--unixctl="+h.file("db.ctl"),
+		h.file("conf.db"),
+	)
 	h.Await("the switch's database answers", func() string {
 		if _, err := os.Stat(h.file("db.sock")); err != nil {
 			return err.Error()
@@ -58,7 +80,12 @@ func (h *agentHost) startSwitch() {
 		return ""
 	})
 	h.vsctl("--no-wait", "init")
-	options := []string{"unix:" + h.file("db.sock"), "--disable-system", "-vconsole:err", "--unixctl=" + h.file("vs.ctl")}
+	options := []string{
+		"unix:" + h.file("db.sock"),
+		"--disable-system",
+		"-vconsole:err",
+		"--unixctl=" + h.file("vs.ctl"),
+	}
 	if h.namespacePID == 0 {
 		options = append(options, "--enable-dummy=override", "--disable-system-route")
 	}
@@ -73,14 +100,19 @@ func debianAgents(t *testing.T) string {
 	find.Stderr = &said
 	tree, err := find.Output()
 	if err != nil {
-		t.Fatalf("Neutron's agents are not installed; run `make deps` to install them: %v\n%s", err, said.String())
+		t.Fatalf(
+			"Neutron's agents are not installed; run `make deps` to install them: %v\n%s",
+			err,
+			said.String(),
+		)
 	}
 	return strings.TrimSpace(string(tree))
 }
 
 func (h *agentHost) file(name string) string { return filepath.Join(h.dir, name) }
 
-// command returns a command that runs a program of the tested release or of Debian's packages, with sockets in the test's folders.
+// command returns a command that runs a program of the tested release or of Debian's packages, with sockets
+// in the test's folders.
 func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	under := func(folders ...string) string {
 		for i, f := range folders {
@@ -88,7 +120,13 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 		}
 		return strings.Join(folders, ":")
 	}
-	path := h.file("bin") + ":" + under("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch") + ":/usr/sbin:/usr/bin:/sbin:/bin"
+	path := h.file(
+		"bin",
+	) + ":" + under(
+		"usr/bin",
+		"usr/sbin",
+		"usr/lib/openvswitch-switch",
+	) + ":/usr/sbin:/usr/bin:/sbin:/bin"
 	libraries := h.dir
 	if h.release.python == "" {
 		libraries = under("usr/lib/python3/dist-packages") + ":" + libraries
@@ -102,10 +140,20 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(h.Context(), program, args...)
 	cmd.Dir = h.dir
-	cmd.Env = []string{"PATH=" + path, "HOME=" + h.dir, "TMPDIR=" + h.dir, "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH=" + under("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"),
-		"PYTHONPATH=" + libraries, "PYTHONUNBUFFERED=yes",
+	cmd.Env = []string{
+		"PATH=" + path,
+		"HOME=" + h.dir,
+		"TMPDIR=" + h.dir,
+		"LC_ALL=C.UTF-8",
+		"LD_LIBRARY_PATH=" + under("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"),
+		"PYTHONPATH=" + libraries,
+		"PYTHONUNBUFFERED=yes",
 		"XTABLES_LIBDIR=" + under("usr/lib/x86_64-linux-gnu/xtables", "usr/lib/aarch64-linux-gnu/xtables"),
-		"OVS_RUNDIR=" + h.dir, "OVS_LOGDIR=" + h.dir, "OVS_DBDIR=" + h.dir, "OVS_SYSCONFDIR=" + h.dir}
+		"OVS_RUNDIR=" + h.dir,
+		"OVS_LOGDIR=" + h.dir,
+		"OVS_DBDIR=" + h.dir,
+		"OVS_SYSCONFDIR=" + h.dir,
+	}
 	return cmd
 }
 
@@ -113,9 +161,13 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	h.Helper()
 	cmd := h.inNamespaces(h.command(name, args...))
-	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 { // agents must be root, at least of their own user namespace
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{HostID: uid, Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{HostID: gid, Size: 1}}}
+	// agents must be root, at least of their own user namespace
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{HostID: uid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: gid, Size: 1}},
+		}
 	}
 	r := servertest.StartCommand(h.T, cmd)
 	h.Cleanup(func() {
@@ -135,7 +187,8 @@ func (h *agentHost) kill(r *servertest.Process) {
 
 func (h *agentHost) vsctl(args ...string) string {
 	h.Helper()
-	out, err := h.command("ovs-vsctl", append([]string{"--timeout=60", "--db=unix:" + h.file("db.sock")}, args...)...).CombinedOutput()
+	out, err := h.command("ovs-vsctl", append([]string{"--timeout=60", "--db=unix:" + h.file("db.sock")}, args...)...).
+		CombinedOutput()
 	if err != nil {
 		h.Fatalf("run ovs-vsctl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -154,7 +207,8 @@ func (h *agentHost) unplug(p serverPort) {
 	h.vsctl("del-port", "br-int", p.tap())
 }
 
-// vlan returns the VLAN tag that the Open vSwitch agent has given to the port's device, or "" if the device has no tag.
+// vlan returns the VLAN tag that the Open vSwitch agent has given to the port's device, or "" if the device
+// has no tag.
 func (h *agentHost) vlan(p serverPort) string {
 	h.Helper()
 	return strings.Trim(h.vsctl("--if-exists", "get", "Port", p.tap(), "tag"), "[]")
@@ -172,7 +226,8 @@ func (h *agentHost) restartBroker() {
 	}
 }
 
-// start starts an agent. The name of the agent's configuration file follows from the name of the agent's program.
+// start starts an agent. The name of the agent's configuration file follows from the name of the agent's
+// program.
 func (h *agentHost) start(program string) {
 	h.Helper()
 	name := strings.NewReplacer("neutron-", "", "-", "_").Replace(program)
@@ -218,11 +273,19 @@ datapath_type = netdev
 tunnel_types = vxlan
 [securitygroup]
 firewall_driver = openvswitch
-`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // the Open vSwitch agent listens on a fixed port of a random loopback address; if it used a free port, another process could take this port first
+// the Open vSwitch agent listens on a fixed port of a random loopback address; if it used a free port,
+// another process could take this port first
+`, 1+rand.N(254), rand.N(256), 1+rand.N(254)))
 	h.writeFile("l3_agent.ini", shared+"[DEFAULT]\n"+drivers)
 	h.writeFile("metadata_agent.ini", shared)
-	h.writeFile("sriov_nic_agent.ini", shared+"[sriov_nic]\nphysical_device_mappings = physnet1:"+physicalFunction+"\n")
-	h.writeFile("macvtap_agent.ini", shared+"[macvtap]\nphysical_interface_mappings = physnet1:"+macvtapParent+"\n[securitygroup]\nfirewall_driver = noop\n")
+	h.writeFile(
+		"sriov_nic_agent.ini",
+		shared+"[sriov_nic]\nphysical_device_mappings = physnet1:"+physicalFunction+"\n",
+	)
+	h.writeFile(
+		"macvtap_agent.ini",
+		shared+"[macvtap]\nphysical_interface_mappings = physnet1:"+macvtapParent+"\n[securitygroup]\nfirewall_driver = noop\n",
+	)
 }
 
 func (h *agentHost) writeFile(name, text string) {

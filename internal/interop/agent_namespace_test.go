@@ -17,8 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holderScript sets up the network and mount namespaces of an agentHost, if the host has namespaces, and keeps them until the script's
-// input ends. When the script's input has ended, holderScript kills all programs that still use the host's folder.
+// holderScript sets up the network and mount namespaces of an agentHost, if the host has namespaces, and
+// keeps them until the script's input ends. When the script's input has ended, holderScript kills all
+// programs that still use the host's folder.
 const holderScript = `set -e
 if [ -n "$OWN" ]; then
 	mount --make-rprivate /
@@ -38,8 +39,8 @@ for p in /proc/[0-9]*; do
 done
 `
 
-// startNamespaces starts the process that keeps the host's network and mount namespaces. If the test process may not create namespaces, the
-// agentHost has no namespaces of its own.
+// startNamespaces starts the process that keeps the host's network and mount namespaces. If the test process
+// may not create namespaces, the agentHost has no namespaces of its own.
 func (h *agentHost) startNamespaces() {
 	h.Helper()
 	why := "not root"
@@ -49,14 +50,17 @@ func (h *agentHost) startNamespaces() {
 			return
 		}
 	}
-	h.Logf("the test process may not create network namespaces, so Open vSwitch uses its dummy datapath and a stub replaces the DHCP driver; reason: %s", why)
+	h.Logf(
+		"the test process may not create network namespaces, so Open vSwitch uses its dummy datapath and a stub replaces the DHCP driver; reason: %s",
+		why,
+	)
 	if _, why = h.startHolder(0); why != "" {
 		h.Fatal(why)
 	}
 }
 
-// startHolder starts holderScript and returns the script's process ID. If holderScript cannot be started, startHolder returns the reason in
-// `why`.
+// startHolder starts holderScript and returns the script's process ID. If holderScript cannot be started,
+// startHolder returns the reason in `why`.
 func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	h.Helper()
 	cmd := h.command("sh", "-c", holderScript)
@@ -92,13 +96,15 @@ func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	return cmd.Process.Pid, ""
 }
 
-// inNamespaces changes the command so that the command runs in the network and mount namespaces of the agentHost. If the agentHost has no
-// namespaces, inNamespaces returns the command unchanged.
+// inNamespaces changes the command so that the command runs in the network and mount namespaces of the
+// agentHost. If the agentHost has no namespaces, inNamespaces returns the command unchanged.
 func (h *agentHost) inNamespaces(cmd *exec.Cmd) *exec.Cmd {
 	if h.namespacePID == 0 {
 		return cmd
 	}
-	cmd.Args = append([]string{"nsenter", "-t", strconv.Itoa(h.namespacePID), "-n", "-m", "--", cmd.Path}, cmd.Args[1:]...)
+	cmd.Args = append(
+		[]string{"nsenter", "-t", strconv.Itoa(h.namespacePID), "-n", "-m", "--", cmd.Path},
+		cmd.Args[1:]...)
 	cmd.Path = "/usr/bin/nsenter"
 	return cmd
 }
@@ -113,7 +119,8 @@ func (h *agentHost) ip(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// forwardBroker makes RabbitMQ reachable from the host's network namespace, at the same address as outside the namespace.
+// forwardBroker makes RabbitMQ reachable from the host's network namespace, at the same address as outside
+// the namespace.
 func (h *agentHost) forwardBroker() {
 	h.Helper()
 	broker, err := url.Parse(h.broker.URL(0))
@@ -127,7 +134,8 @@ func (h *agentHost) forwardBroker() {
 	}
 	door := make(chan made)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread enters another network namespace and must end with this goroutine
+		// never unlocked: the thread enters another network namespace and must end with this goroutine
+		runtime.LockOSThread()
 		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.namespacePID))
 		if err == nil {
 			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
@@ -155,7 +163,8 @@ func (h *agentHost) forwardBroker() {
 	}()
 }
 
-// forward connects to the address and copies data between the connection `one` and the new connection until one of the two closes.
+// forward connects to the address and copies data between the connection `one` and the new connection until
+// one of the two closes.
 func forward(one net.Conn, address string) {
 	defer func() { _ = one.Close() }()
 	other, err := net.Dial("tcp", address)
@@ -184,8 +193,8 @@ func (h *agentHost) servesDHCP(network string) bool {
 	return err == nil
 }
 
-// bootServer moves the port's device into a network namespace of its own, which simulates a server. bootServer returns the address that the
-// device gets by DHCP.
+// bootServer moves the port's device into a network namespace of its own, which simulates a server.
+// bootServer returns the address that the device gets by DHCP.
 func (h *agentHost) bootServer(p serverPort) string {
 	h.Helper()
 	h.ip("netns", "add", p.tap())

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// releaseVariable is an environment variable with the release of Neutron whose agents the tests run: N for the packages of
-// tools/neutron-N.txt. Without the variable, the tests run Debian's agents.
+// releaseVariable is an environment variable with the release of Neutron whose agents the tests run: N for
+// the packages of tools/neutron-N.txt. Without the variable, the tests run Debian's agents.
 const releaseVariable = "BERTH_TEST_NEUTRON_RELEASE"
 
 // agentRelease is a release of Neutron. The zero value is the release of Debian's packages.
@@ -34,8 +34,8 @@ func testedRelease(t *testing.T) agentRelease {
 	return agentRelease{name, strings.TrimSpace(string(path))}
 }
 
-// consoleScript runs a program of a Python package. The program's own script cannot run if tools/venv.sh has moved its folder. The
-// SR-IOV agent gets a stand-in for its network card.
+// consoleScript runs a program of a Python package. The program's own script cannot run if tools/venv.sh has
+// moved its folder. The SR-IOV agent gets a stand-in for its network card.
 const consoleScript = `#!%PYTHON%
 import os
 import sys
@@ -47,11 +47,19 @@ if name == "neutron-sriov-nic-agent":
 sys.exit(main())
 `
 
-// writePrograms writes the programs of the release into the folder `bin` of dir. Debian's own programs run unchanged, except the SR-IOV
-// agent, which needs the stand-in for a network card.
+// writePrograms writes the programs of the release into the folder `bin` of dir. Debian's own programs run
+// unchanged, except the SR-IOV agent, which needs the stand-in for a network card.
 func (r agentRelease) writePrograms(t *testing.T, dir string) {
 	t.Helper()
-	python, programs := r.python, []string{dhcpAgent, ovsAgent, l3Agent, metadataAgent, sriovAgent, macvtapAgent, "privsep-helper"}
+	python, programs := r.python, []string{
+		dhcpAgent,
+		ovsAgent,
+		l3Agent,
+		metadataAgent,
+		sriovAgent,
+		macvtapAgent,
+		"privsep-helper",
+	}
 	if python == "" {
 		python, programs = "/usr/bin/python3", []string{sriovAgent}
 	}

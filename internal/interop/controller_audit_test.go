@@ -12,9 +12,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestAudit_ReportsExactlyThePlantedDifferences plants 100 differences in the controller: missing, changed and additional objects of all
-// types. `starter odl audit` must list exactly these differences, `starter odl repair` must repair them, and another audit must find
-// nothing.
+// TestAudit_ReportsExactlyThePlantedDifferences plants 100 differences in the controller: missing, changed
+// and additional objects of all types. `starter odl audit` must list exactly these differences, `starter odl
+// repair` must repair them, and another audit must find nothing.
 func TestAudit_ReportsExactlyThePlantedDifferences(t *testing.T) {
 	t.Parallel()
 	const differences = 100
@@ -33,8 +33,8 @@ func TestAudit_ReportsExactlyThePlantedDifferences(t *testing.T) {
 	s.Same("output of `starter odl audit` after the repair", []string{}, auditWithStarter(api))
 }
 
-// createObjectsOfAllTypes creates networks with subnets, ports and security groups, and records journal entries for objects of the types
-// that berth has no API for.
+// createObjectsOfAllTypes creates networks with subnets, ports and security groups, and records journal
+// entries for objects of the types that berth has no API for.
 func createObjectsOfAllTypes(api *servertest.Worker) {
 	api.T.Helper()
 	for i := range 10 {
@@ -42,13 +42,27 @@ func createObjectsOfAllTypes(api *servertest.Worker) {
 		api.CreateSubnet(network)
 		group := api.Must("POST", "/networking/v2.0/security-groups", servertest.Object{"security_group": servertest.Object{"name": fmt.Sprint("group-", i)}})["security_group"].(servertest.Object)["id"]
 		for j := range 3 {
-			api.Create("port", servertest.Object{"network_id": network, "name": fmt.Sprint("port-", j), "security_groups": []any{group}})
+			api.Create(
+				"port",
+				servertest.Object{
+					"network_id":      network,
+					"name":            fmt.Sprint("port-", j),
+					"security_groups": []any{group},
+				},
+			)
 		}
 	}
-	api.Must("POST", "/journal/v1/entries", servertest.Object{"entries": recordedEntries("create", func(c collection) string { return c.attributes })})
+	api.Must(
+		"POST",
+		"/journal/v1/entries",
+		servertest.Object{
+			"entries": recordedEntries("create", func(c collection) string { return c.attributes }),
+		},
+	)
 }
 
-// plantDifferences changes the controller's data so that n objects differ from berth's rows, and returns the expected lines of an audit.
+// plantDifferences changes the controller's data so that n objects differ from berth's rows, and returns the
+// expected lines of an audit.
 func plantDifferences(s *servertest.Deployment, n int) []string {
 	s.Helper()
 	alter := func(typ, id string, o map[string]any) {
@@ -88,8 +102,8 @@ func plantDifferences(s *servertest.Deployment, n int) []string {
 	return planted
 }
 
-// changedObject returns a copy of an object with another value of one attribute, and the name of this attribute. The name is empty if
-// berth cannot update objects of the type.
+// changedObject returns a copy of an object with another value of one attribute, and the name of this
+// attribute. The name is empty if berth cannot update objects of the type.
 func changedObject(typ string, o map[string]any) (attribute string, changed map[string]any) {
 	if typ == typeWithoutUpdate {
 		return "", nil
@@ -98,7 +112,13 @@ func changedObject(typ string, o map[string]any) (attribute string, changed map[
 	for _, name := range []string{"name", "floating_ip_address", "protocol", "url_path", "weight"} {
 		switch changed[name].(type) {
 		case string:
-			changed[name] = map[string]string{"name": "changed", "floating_ip_address": "10.0.0.99", "protocol": "udp", "url_path": "/changed", "weight": "99"}[name]
+			changed[name] = map[string]string{
+				"name":                "changed",
+				"floating_ip_address": "10.0.0.99",
+				"protocol":            "udp",
+				"url_path":            "/changed",
+				"weight":              "99",
+			}[name]
 			return name, changed
 		case float64, json.Number:
 			changed[name] = 99.0

@@ -23,20 +23,36 @@ const notRunMark = "*Not run by the tests"
 // signedByHand is the reason why the test does not run the commands that sign a report with OpenSSL.
 const signedByHand = "package agentreport runs the commands together and verifies the signature"
 
-// notRun lists the documented commands that the test does not run: the beginning of the command, and the reason.
+// notRun lists the documented commands that the test does not run: the beginning of the command, and the
+// reason.
 var notRun = []struct{ prefix, reason string }{
 	{"make ", "the target takes minutes or runs this test; make -n checks that the target exists"},
 	{"git ", "needs a remote or changes the working tree"},
 	{"sed -n 's/.*image: ", "needs a container engine and its registry"},
 	{"docker ", "needs a container engine; package deploy tests the files"},
-	{"deploy/certificates.sh", "a step of the deployment with Docker Compose; package deploy runs the script into another folder"},
-	{"deploy/secrets.sh", "a step of the deployment with Docker Compose; package deploy runs the script into another folder"},
-	{"(set -a; . ./.env; deploy/secrets.sh)", "needs the file of an earlier version; package deploy runs the script with such variables"},
-	{"install -m 600 deploy/", "a step of the deployment with Docker Compose; package deploy tests the files"},
+	{
+		"deploy/certificates.sh",
+		"a step of the deployment with Docker Compose; package deploy runs the script into another folder",
+	},
+	{
+		"deploy/secrets.sh",
+		"a step of the deployment with Docker Compose; package deploy runs the script into another folder",
+	},
+	{
+		"(set -a; . ./.env; deploy/secrets.sh)",
+		"needs the file of an earlier version; package deploy runs the script with such variables",
+	},
+	{
+		"install -m 600 deploy/",
+		"a step of the deployment with Docker Compose; package deploy tests the files",
+	},
 	{"go test ", "is a test itself"},
 	{"go install ", "writes into the user's folder of programs"},
 	{"apt-get install ", "changes the machine; package deploy tests the content of the packages"},
-	{"systemctl ", "needs systemd as the first process; package deploy checks the services with systemd-analyze"},
+	{
+		"systemctl ",
+		"needs systemd as the first process; package deploy checks the services with systemd-analyze",
+	},
 	{"sudo -u postgres ", "changes the PostgreSQL server of the machine"},
 	{"umask 077", signedByHand},
 	{"openssl ", signedByHand},
@@ -47,7 +63,8 @@ var notRun = []struct{ prefix, reason string }{
 	{"rabbitmqctl ", "TestNeutronAgents_BringPortsUp runs the commands and starts agents with the new user"},
 }
 
-// notRunBecause returns the reason why TestDocs_CommandsRun does not run a command, or "" if the test runs the command.
+// notRunBecause returns the reason why TestDocs_CommandsRun does not run a command, or "" if the test runs
+// the command.
 func notRunBecause(command string) string {
 	for _, n := range notRun {
 		if strings.HasPrefix(command, n.prefix) {
@@ -91,8 +108,8 @@ func blocks(t *testing.T, page string) []codeBlock {
 	return all
 }
 
-// commands returns the commands in a code block. If a line of the code block ends in a backslash, the command continues on the next line.
-// The result of commands does not contain the comment lines of the code block.
+// commands returns the commands in a code block. If a line of the code block ends in a backslash, the command
+// continues on the next line. The result of commands does not contain the comment lines of the code block.
 func (b codeBlock) commands() []string {
 	var all []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(b.text, "\\\n", " "), "\n") {
@@ -103,7 +120,8 @@ func (b codeBlock) commands() []string {
 	return all
 }
 
-// allPages lists all Markdown pages of the repository. The result of allPages begins with the pages in pagesInOrder.
+// allPages lists all Markdown pages of the repository. The result of allPages begins with the pages in
+// pagesInOrder.
 func allPages(t *testing.T) []string {
 	t.Helper()
 	all := slices.Clone(pagesInOrder)
@@ -135,8 +153,8 @@ func readPage(t *testing.T, page string) string {
 	return string(raw)
 }
 
-// shell runs commands as a user's terminal does. The programs of berth and the OpenStack clients are on PATH, and each command sees the
-// variables that earlier commands have exported.
+// shell runs commands as a user's terminal does. The programs of berth and the OpenStack clients are on PATH,
+// and each command sees the variables that earlier commands have exported.
 type shell struct {
 	t       *testing.T
 	dir     string            // the working directory, has the folders bin and .berth like the repository
@@ -156,7 +174,12 @@ func newShell(t *testing.T, bin, data string, addresses map[string]string) *shel
 	environ["PATH"] = strings.Join([]string{bin, filepath.Dir(clientPython(t)), os.Getenv("PATH")}, ":")
 	environ["HOME"] = t.TempDir()
 	environ["LC_ALL"] = "C.UTF-8"
-	return &shell{t: t, dir: dir, state: filepath.Join(dir, "state"), environ: environ}
+	return &shell{
+		t:       t,
+		dir:     dir,
+		state:   filepath.Join(dir, "state"),
+		environ: environ,
+	}
 }
 
 // set gives a shell variable a value for the next commands.
@@ -166,14 +189,23 @@ func (s *shell) set(name, value string) {
 	s.run("export " + name + "='" + value + "'")
 }
 
-// value returns the value of a variable in the initial environment of the shell, or the value that the method set gave to the variable.
+// value returns the value of a variable in the initial environment of the shell, or the value that the method
+// set gave to the variable.
 func (s *shell) value(name string) string { return s.environ[name] }
 
 // expand replaces each variable in an expected text by the value of the variable.
 func (s *shell) expand(text string) string { return os.Expand(text, s.value) }
 
 func (s *shell) try(command string) (string, error) {
-	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", `[ ! -e "$1" ] || . "$1"; eval "$2"; code=$?; export -p >"$1"; exit $code`, "bash", s.state, command)
+	cmd := exec.CommandContext(
+		s.t.Context(),
+		"bash",
+		"-c",
+		`[ ! -e "$1" ] || . "$1"; eval "$2"; code=$?; export -p >"$1"; exit $code`,
+		"bash",
+		s.state,
+		command,
+	)
 	cmd.Dir = s.dir
 	for name, value := range s.environ {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -192,8 +224,8 @@ func (s *shell) run(command string) string {
 	return out
 }
 
-// until repeats a command until the output of the command contains the text `want`. until has to repeat the command because Temporal
-// updates its workflow lists with a delay.
+// until repeats a command until the output of the command contains the text `want`. until has to repeat the
+// command because Temporal updates its workflow lists with a delay.
 func (s *shell) until(command, want string) {
 	s.t.Helper()
 	s.await(command+" prints "+want, func() string {
@@ -204,8 +236,8 @@ func (s *shell) until(command, want string) {
 	})
 }
 
-// await repeats the function `check` until `check` returns "". If `check` returns another text than "", the text says what is not yet as
-// expected.
+// await repeats the function `check` until `check` returns "". If `check` returns another text than "", the
+// text says what is not yet as expected.
 func (s *shell) await(what string, check func() string) {
 	s.t.Helper()
 	amiss := ""
@@ -228,7 +260,8 @@ func (s *shell) checkTarget(page, command string) {
 	}
 }
 
-// programs returns a folder that contains the temporal CLI and the programs worker and starter, built as the Makefile builds them.
+// programs returns a folder that contains the temporal CLI and the programs worker and starter, built as the
+// Makefile builds them.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

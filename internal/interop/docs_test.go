@@ -21,12 +21,20 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// pagesInOrder are the documentation pages whose commands must run in this order, because they use the results of the commands on earlier
-// pages. The test runs the commands of the other pages after the commands of pagesInOrder.
-var pagesInOrder = []string{"README.md", "docs/agents.md", "docs/clients.md", "docs/controller.md", "docs/temporal.md", "docs/operations.md"}
+// pagesInOrder are the documentation pages whose commands must run in this order, because they use the
+// results of the commands on earlier pages. The test runs the commands of the other pages after the commands
+// of pagesInOrder.
+var pagesInOrder = []string{
+	"README.md",
+	"docs/agents.md",
+	"docs/clients.md",
+	"docs/controller.md",
+	"docs/temporal.md",
+	"docs/operations.md",
+}
 
-// expectations lists, for a part of a command, the text that the command's output must contain. If no entry of expectations matches a
-// command, the command must succeed and may have any output.
+// expectations lists, for a part of a command, the text that the command's output must contain. If no entry
+// of expectations matches a command, the command must succeed and may have any output.
 var expectations = []struct{ command, output string }{
 	{`BerthStatus="DOWN" AND BerthHost`, "$PORT"},
 	{`-q 'BerthWaitingFor="DHCP"'`, "$PORT"},
@@ -43,14 +51,16 @@ var expectations = []struct{ command, output string }{
 	{`starter probe --ready`, ""},
 }
 
-// TestDocs_CommandsRun starts `worker --dev`, which also runs berth's demo, and then runs every command of every documentation page against
-// this worker.
+// TestDocs_CommandsRun starts `worker --dev`, which also runs berth's demo, and then runs every command of
+// every documentation page against this worker.
 func TestDocs_CommandsRun(t *testing.T) {
 	t.Parallel()
 	bin, data := programs(t), servertest.DataFolder(t)
 	start := func() (*servertest.Process, map[string]string) {
 		cmd := exec.Command(filepath.Join(bin, "worker"), "--dev")
-		cmd.Env = append(slices.Clip(os.Environ()), append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)...)
+		cmd.Env = append(
+			slices.Clip(os.Environ()),
+			append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)...)
 		p := servertest.StartCommand(t, cmd)
 		addresses := p.Addresses(t, data)
 		if !strings.Contains(p.Output(), "All checks passed in") {
@@ -61,8 +71,8 @@ func TestDocs_CommandsRun(t *testing.T) {
 	worker, addresses := start()
 	s := newShell(t, bin, data, addresses)
 
-	// The test pauses the sweep, because the sweep would retry the failed journal entries before the commands of docs/controller.md retry
-	// these entries.
+	// The test pauses the sweep, because the sweep would retry the failed journal entries before the commands
+	// of docs/controller.md retry these entries.
 	s.run("temporal schedule toggle --schedule-id maintenance/sweep --pause --reason docs")
 	for _, name := range allPages(t) {
 		if prepare := preparations[name]; prepare != nil {
@@ -71,11 +81,17 @@ func TestDocs_CommandsRun(t *testing.T) {
 		s.runPage(name)
 	}
 	if out := s.run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
-		t.Errorf("run the commands of all pages: want the port web ACTIVE, but starter port list prints\n%s", out)
+		t.Errorf(
+			"run the commands of all pages: want the port web ACTIVE, but starter port list prints\n%s",
+			out,
+		)
 	}
 	s.until(`temporal workflow list -q 'BerthResource="port" AND BerthStatus="ACTIVE"'`, s.value("PORT"))
 	if out := s.run("starter port show recipe"); !strings.Contains(out, "ACTIVE") {
-		t.Errorf("run the commands of docs/temporal.md: want the port recipe ACTIVE after both agents' reports, got\n%s", out)
+		t.Errorf(
+			"run the commands of docs/temporal.md: want the port recipe ACTIVE after both agents' reports, got\n%s",
+			out,
+		)
 	}
 	s.until(`starter journal show "$ENTRY"`, "completed")
 	for _, line := range []string{"doctor", "why port/web", "journal list", "port list -o json", "lease list -o yaml"} {
@@ -84,23 +100,33 @@ func TestDocs_CommandsRun(t *testing.T) {
 
 	worker.Stop(t, os.Interrupt)
 	_, addresses = start()
-	if out := newShell(t, bin, data, addresses).run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
-		t.Errorf("stop `worker --dev` and start it again: want the port web of the first run still ACTIVE, but starter port list prints\n%s", out)
+	if out := newShell(t, bin, data, addresses).run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).
+		MatchString(out) {
+		t.Errorf(
+			"stop `worker --dev` and start it again: want the port web of the first run still ACTIVE, but starter port list prints\n%s",
+			out,
+		)
 	}
 }
 
-// preparations lists, for a documentation page, the function that creates the objects that the page's commands use.
+// preparations lists, for a documentation page, the function that creates the objects that the page's
+// commands use.
 var preparations = map[string]func(*shell){
 	"docs/controller.md": prepareController,
 	"docs/temporal.md":   prepareRecipes,
 }
 
-// prepareRecipes creates a port on host cmp-1 that waits for both agents, and sets the shell variable PORT to the port's ID.
+// prepareRecipes creates a port on host cmp-1 that waits for both agents, and sets the shell variable PORT to
+// the port's ID.
 func prepareRecipes(s *shell) {
 	s.t.Helper()
-	s.run(`starter agent report cmp-1 --type "Open vSwitch agent"`) // the heartbeats that the commands of README.md sent may be too old
+	s.run(
+		`starter agent report cmp-1 --type "Open vSwitch agent"`,
+	) // the heartbeats that the commands of README.md sent may be too old
 	s.run(`starter agent report net-1 --type "DHCP agent"`)
-	out := s.run("starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json")
+	out := s.run(
+		"starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json",
+	)
 	var port struct{ ID string }
 	if err := json.Unmarshal([]byte(out), &port); err != nil || port.ID == "" {
 		s.t.Fatalf("create the port recipe: error %v, output %s; want the port's ID", err, out)
@@ -110,12 +136,16 @@ func prepareRecipes(s *shell) {
 	s.until(`temporal workflow list -q 'BerthWaitingFor="DHCP"'`, contract.PortID(port.ID))
 }
 
-// prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to the sequence numbers of these entries, and
-// removes the injected faults of the OpenDaylight stub. prepareController also changes objects directly in the stub, so that an audit finds
-// differences.
+// prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to the sequence
+// numbers of these entries, and removes the injected faults of the OpenDaylight stub. prepareController also
+// changes objects directly in the stub, so that an audit finds differences.
 func prepareController(s *shell) {
 	s.t.Helper()
-	s.control(http.MethodPost, "/_control/faults", `{"method": "POST", "type": "network", "status": 400, "times": 1000}`)
+	s.control(
+		http.MethodPost,
+		"/_control/faults",
+		`{"method": "POST", "type": "network", "status": 400, "times": 1000}`,
+	)
 	for _, name := range []string{"refused", "stuck"} {
 		s.run("starter network create " + name)
 	}
@@ -155,11 +185,17 @@ func (s *shell) control(method, path, body string) {
 	}
 	_ = answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
-		s.t.Fatalf("send the control request %s %s to the stub of OpenDaylight: got the status %s, want 2xx", method, path, answer.Status)
+		s.t.Fatalf(
+			"send the control request %s %s to the stub of OpenDaylight: got the status %s, want 2xx",
+			method,
+			path,
+			answer.Status,
+		)
 	}
 }
 
-// runPage runs the code blocks of a page: blocks with the language `sh` in the shell, blocks with `sql` on the database.
+// runPage runs the code blocks of a page: blocks with the language `sh` in the shell, blocks with `sql` on
+// the database.
 func (s *shell) runPage(name string) {
 	s.t.Helper()
 	for _, b := range blocks(s.t, name) {
@@ -174,12 +210,19 @@ func (s *shell) runPage(name string) {
 	}
 }
 
-// runDocumented runs one command of a page and checks the output of the command against the entries in expectations.
+// runDocumented runs one command of a page and checks the output of the command against the entries in
+// expectations.
 func (s *shell) runDocumented(page, command string, marked bool) {
 	s.t.Helper()
 	reason := notRunBecause(command)
 	if marked != (reason != "") {
-		s.t.Errorf("page %s, command %q: the page marks the command as not run: %v; reason in notRun: %q; want a reason if and only if the page marks the command", page, command, marked, reason)
+		s.t.Errorf(
+			"page %s, command %q: the page marks the command as not run: %v; reason in notRun: %q; want a reason if and only if the page marks the command",
+			page,
+			command,
+			marked,
+			reason,
+		)
 		return
 	}
 	if strings.HasPrefix(command, "make ") {
@@ -191,7 +234,13 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	out := s.run(command)
 	for _, e := range expectations {
 		if want := s.expand(e.output); strings.Contains(command, e.command) && !strings.Contains(out, want) {
-			s.t.Errorf("page %s, output of the command %s: want a text that contains %q, got\n%s", page, command, want, out)
+			s.t.Errorf(
+				"page %s, output of the command %s: want a text that contains %q, got\n%s",
+				page,
+				command,
+				want,
+				out,
+			)
 		}
 	}
 	if strings.Contains(command, "odl repair --dry-run") {
@@ -199,7 +248,8 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	}
 }
 
-// newestAudit returns the number of the newest audit. A repair repairs the findings of the audit that newestAudit returns.
+// newestAudit returns the number of the newest audit. A repair repairs the findings of the audit that
+// newestAudit returns.
 func (s *shell) newestAudit() string {
 	s.t.Helper()
 	var runs []struct {
@@ -219,21 +269,26 @@ func (s *shell) newestAudit() string {
 	return fmt.Sprint(newest)
 }
 
-// TestDocs_SettingsExist checks that berth has every setting that a documentation page names. The page docs/settings.md also has a test in
-// internal/config.
+// TestDocs_SettingsExist checks that berth has every setting that a documentation page names. The page
+// docs/settings.md also has a test in internal/config.
 func TestDocs_SettingsExist(t *testing.T) {
 	t.Parallel()
 	known := append(config.Variables(), config.SecretFileVariables()...)
 	for _, page := range allPages(t) {
 		for _, name := range regexp.MustCompile(`\b(?:BERTH|OS)_[A-Z][A-Z_]*[A-Z]\b`).FindAllString(readPage(t, page), -1) {
 			if !slices.Contains(known, name) && !slices.Contains(clientSettings, name) {
-				t.Errorf("page %s names the setting %s, which does not exist; want only existing settings", page, name)
+				t.Errorf(
+					"page %s names the setting %s, which does not exist; want only existing settings",
+					page,
+					name,
+				)
 			}
 		}
 	}
 }
 
-// clientSettings are the environment variables in the documentation that the OpenStack clients read, and not berth.
+// clientSettings are the environment variables in the documentation that the OpenStack clients read, and not
+// berth.
 var clientSettings = []string{"OS_AUTH_TYPE"}
 
 func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
@@ -255,7 +310,13 @@ func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin, member := identity.Caller{Project: "p", Roles: []string{"admin"}}, identity.Caller{Project: "p", Roles: []string{"member"}}
+	admin, member := identity.Caller{
+		Project: "p",
+		Roles:   []string{"admin"},
+	}, identity.Caller{
+		Project: "p",
+		Roles:   []string{"member"},
+	}
 	for _, c := range []struct {
 		rule    string
 		caller  identity.Caller
@@ -267,12 +328,20 @@ func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 		{"placement:traits:update", member, false},
 	} {
 		if rules.Allows(c.rule, c.caller, nil) != c.allowed {
-			t.Errorf("policy rule %s for a caller with the roles %v: want allowed=%v, got the opposite", c.rule, c.caller.Roles, c.allowed)
+			t.Errorf(
+				"policy rule %s for a caller with the roles %v: want allowed=%v, got the opposite",
+				c.rule,
+				c.caller.Roles,
+				c.allowed,
+			)
 		}
 	}
 
 	cfg.Policy.File = filepath.Join(t.TempDir(), "none")
 	if _, err := server.OpenPolicy(cfg); err == nil || !strings.Contains(err.Error(), "BERTH_POLICY_FILE") {
-		t.Errorf("open a policy file that does not exist: got error %v, want an error that names BERTH_POLICY_FILE", err)
+		t.Errorf(
+			"open a policy file that does not exist: got error %v, want an error that names BERTH_POLICY_FILE",
+			err,
+		)
 	}
 }

@@ -12,8 +12,9 @@ import (
 
 const libraries = "github.com/gophercloud/gophercloud/v2/openstack/"
 
-// gophercloudTrials lists, for each API, test files and packages of gophercloud. The test files must use every exported function of the
-// listed packages, except the functions whose name begins with an entry in `except`.
+// gophercloudTrials lists, for each API, test files and packages of gophercloud. The test files must use
+// every exported function of the listed packages, except the functions whose name begins with an entry in
+// `except`.
 var gophercloudTrials = []struct {
 	files    []string
 	packages []string
@@ -21,13 +22,35 @@ var gophercloudTrials = []struct {
 	except   []string // prefixes of functions that the test need not use
 }{
 	{[]string{"gophercloud_placement_test.go"}, []string{libraries + "placement/..."}, 50, nil},
-	{[]string{"../api/neutron/gophercloud_test.go", "../api/neutron/gophercloud_wide_test.go", "../api/neutron/gophercloud_group_test.go"}, networkingPackages(), 90,
-		[]string{"agents.ListBGP", "agents.ScheduleBGP", "agents.RemoveBGP", "agents.ListDRAgent", "agents.ExtractBGP", // berth has no routing API
-			"agents.ListL3", "agents.ScheduleL3", "agents.RemoveL3", ".ExtractRouters",
-			"provider.UpdateOptsExt",                                                        // provider attributes of a network cannot change
-			"ports.AddValueSpecs", "ports.ExtractPortsInto", "networks.ExtractNetworksInto", // these functions send no requests
-			"extensions.ExtensionURL", "extensions.ListExtensionURL",
-			".UnmarshalJSON", ".NextPageURL", ".ResourceKey"}}, // used by the library itself
+	{
+		[]string{
+			"../api/neutron/gophercloud_test.go",
+			"../api/neutron/gophercloud_wide_test.go",
+			"../api/neutron/gophercloud_group_test.go",
+		},
+		networkingPackages(),
+		90,
+		[]string{
+			"agents.ListBGP",
+			"agents.ScheduleBGP",
+			"agents.RemoveBGP",
+			"agents.ListDRAgent",
+			"agents.ExtractBGP", // berth has no routing API
+			"agents.ListL3",
+			"agents.ScheduleL3",
+			"agents.RemoveL3",
+			".ExtractRouters",
+			"provider.UpdateOptsExt", // provider attributes of a network cannot change
+			"ports.AddValueSpecs",
+			"ports.ExtractPortsInto",
+			"networks.ExtractNetworksInto", // these functions send no requests
+			"extensions.ExtensionURL",
+			"extensions.ListExtensionURL",
+			".UnmarshalJSON",
+			".NextPageURL",
+			".ResourceKey",
+		},
+	}, // used by the library itself
 }
 
 func networkingPackages() (all []string) {
@@ -42,18 +65,27 @@ func networkingPackages() (all []string) {
 func TestGophercloud_EveryFunctionIsTested(t *testing.T) {
 	t.Parallel()
 	for _, trial := range gophercloudTrials {
-		used := map[string]bool{} // the used functions and types as package.Name, and the used methods as .Name
+		// the used functions and types as package.Name, and the used methods as .Name
+		used := map[string]bool{}
 		for _, name := range trial.files {
 			useOf(t, name, used)
 		}
 		found := 0
 		for _, f := range functionsOf(t, trial.packages...) {
-			if found++; !used[f] && !slices.ContainsFunc(trial.except, func(e string) bool { return strings.HasPrefix(f, e) }) {
-				t.Errorf("the test files do not use gophercloud's function %s, want every exported function used", f)
+			if found++; !used[f] &&
+				!slices.ContainsFunc(trial.except, func(e string) bool { return strings.HasPrefix(f, e) }) {
+				t.Errorf(
+					"the test files do not use gophercloud's function %s, want every exported function used",
+					f,
+				)
 			}
 		}
 		if found < trial.least {
-			t.Errorf("found only %d exported functions in gophercloud's packages %s, want more", found, trial.packages)
+			t.Errorf(
+				"found only %d exported functions in gophercloud's packages %s, want more",
+				found,
+				trial.packages,
+			)
 		}
 	}
 }
@@ -75,11 +107,12 @@ func useOf(t *testing.T, name string, used map[string]bool) {
 	})
 }
 
-// functionsOf lists what the packages export: functions as package.Function, methods of results as .Method, and option types as
-// package.Type.
+// functionsOf lists what the packages export: functions as package.Function, methods of results as .Method,
+// and option types as package.Type.
 func functionsOf(t *testing.T, patterns ...string) (names []string) {
 	t.Helper()
-	files, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", `{{if ne .Name "testing"}}{{range .GoFiles}}{{$.Dir}}/{{.}} {{end}}{{end}}`}, patterns...)...).Output()
+	files, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", `{{if ne .Name "testing"}}{{range .GoFiles}}{{$.Dir}}/{{.}} {{end}}{{end}}`}, patterns...)...).
+		Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,11 +21,13 @@ const (
 	macvtapAgent  = "neutron-macvtap-agent"
 )
 
-// TestNeutronAgents_BringPortsUp runs the DHCP agent and the Open vSwitch agent of a Neutron release against berth over RabbitMQ, and the
-// SR-IOV agent and the macvtap agent on a second host. With Debian's agents, TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ
-// and the role rpc one after the other while ports change, and each host has a virtual host of its own, which berth requires: so the agents
-// must get all that they need although berth refuses them whatever their host does not serve. With another release, the L3 agent and the
-// metadata agent run beside: berth has no routers, so they have nothing to do, but they must send heartbeats and disturb nothing.
+// TestNeutronAgents_BringPortsUp runs the DHCP agent and the Open vSwitch agent of a Neutron release against
+// berth over RabbitMQ, and the SR-IOV agent and the macvtap agent on a second host. With Debian's agents,
+// TestNeutronAgents_BringPortsUp also kills the agents, RabbitMQ and the role rpc one after the other while
+// ports change, and each host has a virtual host of its own, which berth requires: so the agents must get all
+// that they need although berth refuses them whatever their host does not serve. With another release, the L3
+// agent and the metadata agent run beside: berth has no routers, so they have nothing to do, but they must
+// send heartbeats and disturb nothing.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	c := newAgentScenario(t)
@@ -65,7 +67,13 @@ func newAgentScenario(t *testing.T) *agentScenario {
 		s.Settings = append(s.Settings, "BERTH_RABBITMQ_IDENTITIES=required")
 	}
 	h := newAgentHost(s, "cmp-1", broker, agentURL)
-	c := &agentScenario{Deployment: s, host: h, api: s.StartWorker("api"), temporalWorker: s.StartWorker("relay,temporal"), rpc: s.StartWorker("rpc")}
+	c := &agentScenario{
+		Deployment:     s,
+		host:           h,
+		api:            s.StartWorker("api"),
+		temporalWorker: s.StartWorker("relay,temporal"),
+		rpc:            s.StartWorker("rpc"),
+	}
 	if agentURL != broker.URL(0) {
 		c.api.Starter("agent", "vhost", "cmp-1", "--type", "Open vSwitch agent", "--type", "DHCP agent")
 	}
@@ -73,8 +81,8 @@ func newAgentScenario(t *testing.T) *agentScenario {
 	return c
 }
 
-// addVirtualHost creates a virtual host of RabbitMQ and its user with the commands of docs/agents.md, and returns the URL for the agents of
-// the host. The virtual host and the user have the name of the host.
+// addVirtualHost creates a virtual host of RabbitMQ and its user with the commands of docs/agents.md, and
+// returns the URL for the agents of the host. The virtual host and the user have the name of the host.
 func addVirtualHost(t *testing.T, broker *devstack.RabbitMQ, host string) string {
 	t.Helper()
 	u, err := url.Parse(broker.URL(0))
@@ -128,12 +136,17 @@ func (c *agentScenario) portLifecycle(p serverPort) {
 		return
 	}
 	if got := c.host.bootServer(p); got != p.ip {
-		c.Errorf("boot a server: its port has the address %s, but DHCP assigned %s; want the same address", p.ip, got)
+		c.Errorf(
+			"boot a server: its port has the address %s, but DHCP assigned %s; want the same address",
+			p.ip,
+			got,
+		)
 	}
 }
 
-// remoteGroupMember creates a port on another host in the security group of the host's ports, whose rules permit traffic between the members
-// of this group, and checks that the Open vSwitch agent permits the traffic of the new port.
+// remoteGroupMember creates a port on another host in the security group of the host's ports, whose rules
+// permit traffic between the members of this group, and checks that the Open vSwitch agent permits the
+// traffic of the new port.
 func (c *agentScenario) remoteGroupMember() {
 	c.Helper()
 	p := servertest.PortBody(c.network)
@@ -141,11 +154,13 @@ func (c *agentScenario) remoteGroupMember() {
 	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": p})["port"].(servertest.Object)
 	address := made["fixed_ips"].([]any)[0].(servertest.Object)["ip_address"].(string)
 	permitted := func() bool {
-		flows, err := c.host.command("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "unix:"+c.host.file("br-int.mgmt")).CombinedOutput()
+		flows, err := c.host.command("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "unix:"+c.host.file("br-int.mgmt")).
+			CombinedOutput()
 		if err != nil {
 			c.Fatalf("read the flows of br-int: %v\n%s", err, flows)
 		}
-		return strings.Contains(string(flows), "nw_src="+address+" ") || strings.Contains(string(flows), "nw_src="+address+",")
+		return strings.Contains(string(flows), "nw_src="+address+" ") ||
+			strings.Contains(string(flows), "nw_src="+address+",")
 	}
 	c.await("the traffic of a port on another host is permitted", func() string {
 		if !permitted() {
@@ -179,7 +194,8 @@ func (c *agentScenario) toggleDHCP(first serverPort) {
 	c.awaitStatus("the DHCP agent served it before", first, "ACTIVE")
 }
 
-// killEachProcess kills and restarts each agent, RabbitMQ and the role rpc one after the other, and plugs and changes ports in between.
+// killEachProcess kills and restarts each agent, RabbitMQ and the role rpc one after the other, and plugs and
+// changes ports in between.
 func (c *agentScenario) killEachProcess(first serverPort) {
 	c.Helper()
 	h := c.host
@@ -251,7 +267,10 @@ func (c *agentScenario) deleteAll() {
 		c.api.Must("DELETE", "/networking/v2.0/ports/"+p.id, nil)
 	}
 	for _, p := range c.servers {
-		c.await("the device of a deleted port is disconnected", func() string { return c.vlanDiffers(p, deadVLAN) })
+		c.await(
+			"the device of a deleted port is disconnected",
+			func() string { return c.vlanDiffers(p, deadVLAN) },
+		)
 	}
 	c.api.Must("DELETE", "/networking/v2.0/networks/"+c.network, nil)
 	c.await("the DHCP agent does not serve the network", func() string {
@@ -260,11 +279,15 @@ func (c *agentScenario) deleteAll() {
 		}
 		return ""
 	})
-	c.AwaitNone("all notifications to agents are published", `select kind || ' ' || event from agent_notification where sent_at is null`)
+	c.AwaitNone(
+		"all notifications to agents are published",
+		`select kind || ' ' || event from agent_notification where sent_at is null`,
+	)
 	c.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// checkAgentLogs checks that the agents logged no errors, except errors that RabbitMQ's outage caused, and that berth refused no call.
+// checkAgentLogs checks that the agents logged no errors, except errors that RabbitMQ's outage caused, and
+// that berth refused no call.
 func (c *agentScenario) checkAgentLogs() {
 	c.Helper()
 	for line := range strings.Lines(c.rpc.Output()) {
@@ -276,7 +299,8 @@ func (c *agentScenario) checkAgentLogs() {
 	for agent := range c.agents() {
 		for line := range strings.Lines(agent.Output()) {
 			bad := strings.Contains(line, " ERROR ") || strings.Contains(line, " CRITICAL ")
-			if bad && !slices.ContainsFunc(away, func(known string) bool { return strings.Contains(line, known) }) {
+			if bad &&
+				!slices.ContainsFunc(away, func(known string) bool { return strings.Contains(line, known) }) {
 				c.Error(line)
 			}
 		}
@@ -317,7 +341,12 @@ func (c *agentScenario) await(what string, f func() string) {
 		for agent := range c.agents() {
 			select {
 			case <-agent.Done:
-				c.Fatalf("wait until %s: the agent process %s ended with %s, want it to keep running", what, agent.Cmd.Path, agent.Cmd.ProcessState)
+				c.Fatalf(
+					"wait until %s: the agent process %s ended with %s, want it to keep running",
+					what,
+					agent.Cmd.Path,
+					agent.Cmd.ProcessState,
+				)
 			default:
 			}
 		}
@@ -354,7 +383,8 @@ func (c *agentScenario) awaitWired(why string, p serverPort) {
 	})
 }
 
-// deadVLAN is the VLAN tag that the Open vSwitch agent gives to a device to disconnect the device from the network.
+// deadVLAN is the VLAN tag that the Open vSwitch agent gives to a device to disconnect the device from the
+// network.
 const deadVLAN = "4095"
 
 // awaitDisconnected waits until the port is DOWN and the port's device is disconnected.
@@ -371,8 +401,9 @@ func (c *agentScenario) vlanDiffers(p serverPort, want string) string {
 	return ""
 }
 
-// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network, each with an ACTIVE port. If the number of DHCP
-// agents or the status of one of their ports is not as wanted, dhcpServiceDiffers returns the difference.
+// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network, each with an ACTIVE
+// port. If the number of DHCP agents or the status of one of their ports is not as wanted, dhcpServiceDiffers
+// returns the difference.
 func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	ports := c.api.Must("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)["ports"].([]any)
 	if len(ports) != want || c.host.servesDHCP(c.network) != (want > 0) {
@@ -399,12 +430,17 @@ func (c *agentScenario) createServerPort() serverPort {
 // newServerPort creates a port for a server. The port must get the wanted VIF type.
 func (c *agentScenario) newServerPort(body servertest.Object, wantVIF string) serverPort {
 	c.Helper()
-	// A host whose agent has been silent for network.AgentDownTime gets no binding. On a slow machine the restart of an agent can take
-	// longer.
+	// A host whose agent has been silent for network.AgentDownTime gets no binding. On a slow machine the
+	// restart of an agent can take longer.
 	c.Rows(`update agent set heartbeat_at = greatest(heartbeat_at, now()) returning host`)
 	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": body})["port"].(servertest.Object)
 	if made["status"] != "DOWN" || made["binding:vif_type"] != wantVIF {
-		c.Errorf("create a port of a server: got status %v and VIF type %v, want DOWN and %s", made["status"], made["binding:vif_type"], wantVIF)
+		c.Errorf(
+			"create a port of a server: got status %v and VIF type %v, want DOWN and %s",
+			made["status"],
+			made["binding:vif_type"],
+			wantVIF,
+		)
 	}
 	fixed := made["fixed_ips"].([]any)[0].(servertest.Object)
 	return serverPort{made["id"].(string), made["mac_address"].(string), fixed["ip_address"].(string)}
@@ -413,5 +449,9 @@ func (c *agentScenario) newServerPort(body servertest.Object, wantVIF string) se
 // setAttribute changes an attribute of an object of the Networking API.
 func (c *agentScenario) setAttribute(typ, id, attribute string, value any) {
 	c.Helper()
-	c.api.Must("PUT", "/networking/v2.0/"+typ+"s/"+id, servertest.Object{typ: servertest.Object{attribute: value}})
+	c.api.Must(
+		"PUT",
+		"/networking/v2.0/"+typ+"s/"+id,
+		servertest.Object{typ: servertest.Object{attribute: value}},
+	)
 }

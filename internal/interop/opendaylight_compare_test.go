@@ -14,8 +14,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestOpenDaylight_SimulatedControllerAnswersAlike sends the same requests to a real controller and to the stub. Except for the requests
-// in knownDifferences, both must answer with the same status, and answer a read with the same objects.
+// TestOpenDaylight_SimulatedControllerAnswersAlike sends the same requests to a real controller and to the
+// stub. Except for the requests in knownDifferences, both must answer with the same status, and answer a read
+// with the same objects.
 func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 	t.Parallel()
 	actual, simulated := startOpenDaylight(t), servertest.Serve(t, odltest.New())+odltest.BasePath
@@ -27,7 +28,12 @@ func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 			difference := ""
 			switch {
 			case gotStatus != wantStatus:
-				difference = fmt.Sprintf("the stub answered status %d, want %d as from the real controller; body of the real controller: %s", gotStatus, wantStatus, want)
+				difference = fmt.Sprintf(
+					"the stub answered status %d, want %d as from the real controller; body of the real controller: %s",
+					gotStatus,
+					wantStatus,
+					want,
+				)
 			case r.method == "GET" && wantStatus < 300:
 				if d := cmp.Diff(normalize(want), normalize(got)); d != "" {
 					difference = "body (-real controller +stub):\n" + d
@@ -49,8 +55,9 @@ func TestOpenDaylight_SimulatedControllerAnswersAlike(t *testing.T) {
 	}
 }
 
-// knownDifferences has the reason for each request that the stub answers differently than the real controller. A key "TYPE: REQUEST" names
-// the request about one type of objects; a key without a colon names the request about every type.
+// knownDifferences has the reason for each request that the stub answers differently than the real
+// controller. A key "TYPE: REQUEST" names the request about one type of objects; a key without a colon names
+// the request about every type.
 var knownDifferences = map[string]string{
 	"read an ID that is no UUID":                    anyID,
 	"update an ID that is no UUID":                  anyID,
@@ -65,7 +72,8 @@ var knownDifferences = map[string]string{
 
 const anyID = "the stub accepts any text as an ID, because tests use short IDs and projects such as demo; the real controller answers 500 to an ID that is not a UUID, and 404 to later requests for an object that it refused to create"
 
-// knownDifference returns the reason why the stub answers a request differently, and the key of this reason in knownDifferences.
+// knownDifference returns the reason why the stub answers a request differently, and the key of this reason
+// in knownDifferences.
 func knownDifference(request string) (name, reason string) {
 	if reason, ok := knownDifferences[request]; ok {
 		return request, reason
@@ -74,8 +82,8 @@ func knownDifference(request string) (name, reason string) {
 	return rest, knownDifferences[rest]
 }
 
-// normalize decodes a body by its meaning: a number equals its decimal text, and the order of a list does not count, because the real
-// controller returns lists in no particular order.
+// normalize decodes a body by its meaning: a number equals its decimal text, and the order of a list does not
+// count, because the real controller returns lists in no particular order.
 func normalize(body string) any {
 	d := json.NewDecoder(bytes.NewReader([]byte(body)))
 	d.UseNumber()

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// instant is a moment at which the test kills a worker: when a request arrives at the controller, when the controller has answered the
-// request, or some time after one of these.
+// instant is a moment at which the test kills a worker: when a request arrives at the controller, when the
+// controller has answered the request, or some time after one of these.
 type instant struct {
 	request int           // number of requests since the last kill
 	phase   requestPhase  // phase of this request after which the delay begins
@@ -38,7 +38,8 @@ func (k *killer) onRequest(phase requestPhase) {
 	if phase == requestReceived {
 		k.requests++
 	}
-	if k.victim == nil || len(k.instants) == 0 || k.requests < k.instants[0].request || phase != k.instants[0].phase {
+	if k.victim == nil || len(k.instants) == 0 || k.requests < k.instants[0].request ||
+		phase != k.instants[0].phase {
 		return
 	}
 	victim, delay := k.victim, k.instants[0].delay
@@ -81,9 +82,10 @@ func (k *killer) left() int {
 	return len(k.instants)
 }
 
-// TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant kills the worker at random instants while the worker sends journal entries to a real
-// controller. An instant is the arrival of a request at the controller, the controller's answer to a request, or a moment up to 100 ms
-// after one of these two. Afterwards an audit must find no difference.
+// TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant kills the worker at random instants while the worker
+// sends journal entries to a real controller. An instant is the arrival of a request at the controller, the
+// controller's answer to a request, or a moment up to 100 ms after one of these two. Afterwards an audit must
+// find no difference.
 func TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	s := startOpenDaylightStory(t, "api")
@@ -117,7 +119,8 @@ func TestOpenDaylight_EqualToRowsAfterKillsAtAnyInstant(t *testing.T) {
 	}
 }
 
-// tellKillStory creates, changes and deletes objects of a server's network, and calls the function `step` after each request.
+// tellKillStory creates, changes and deletes objects of a server's network, and calls the function `step`
+// after each request.
 func (s *openDaylightStory) tellKillStory(round int, step func()) {
 	s.Helper()
 	create := func(path, typ string, o servertest.Object) string {
@@ -129,10 +132,21 @@ func (s *openDaylightStory) tellKillStory(round int, step func()) {
 	gone := create("networks", "network", servertest.Object{"name": "gone"})
 	subnet := create("subnets", "subnet", servertest.SubnetBody(network))
 	group := create("security-groups", "security_group", servertest.Object{"name": "web"})
-	rule := create("security-group-rules", "security_group_rule", servertest.Object{"security_group_id": group, "direction": "ingress", "protocol": "tcp"})
+	rule := create(
+		"security-group-rules",
+		"security_group_rule",
+		servertest.Object{"security_group_id": group, "direction": "ingress", "protocol": "tcp"},
+	)
 	var ports []string
 	for range 3 {
-		ports = append(ports, create("ports", "port", servertest.Object{"network_id": network, "security_groups": []string{group}}))
+		ports = append(
+			ports,
+			create(
+				"ports",
+				"port",
+				servertest.Object{"network_id": network, "security_groups": []string{group}},
+			),
+		)
 	}
 	for _, c := range []struct {
 		path, typ string

@@ -44,14 +44,15 @@ type openDaylight struct {
 // requestPhase is a moment in the course of a request.
 type requestPhase int
 
-// The phases of a request: the proxy has received the request, but the controller has not; the controller has answered the request, but
-// berth does not have the answer yet.
+// The phases of a request: the proxy has received the request, but the controller has not; the controller has
+// answered the request, but berth does not have the answer yet.
 const (
 	requestReceived requestPhase = iota
 	requestAnswered
 )
 
-// observe makes the proxy call the function f at each phase of each request. The request continues when f returns.
+// observe makes the proxy call the function f at each phase of each request. The request continues when f
+// returns.
 func (o *openDaylight) observe(f func(requestPhase)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,7 +85,11 @@ func startOpenDaylight(t *testing.T) *openDaylight {
 	o := &openDaylight{received: map[string]int{}}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = o.keepExchange
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // without this, the proxy would log each request that a killed worker has not finished
+	proxy.ErrorLog = log.New(
+		io.Discard,
+		"",
+		0,
+	) // without this, the proxy would log each request that a killed worker has not finished
 	o.url = servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -114,7 +119,10 @@ func (o *openDaylight) keepExchange(r *http.Response) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	repeated := o.received[requestKey(r.Request, body)] > 1
-	o.exchanges = append(o.exchanges, controllerExchange{r.Request.Method, path, body, r.StatusCode, string(answer), repeated})
+	o.exchanges = append(
+		o.exchanges,
+		controllerExchange{r.Request.Method, path, body, r.StatusCode, string(answer), repeated},
+	)
 	return nil
 }
 
@@ -128,13 +136,15 @@ func requestKey(r *http.Request, body string) string {
 	return r.Method + " " + r.URL.Path + " " + body
 }
 
-// failures returns the exchanges in which the controller refused a request. failures leaves out reads of objects that the controller does
-// not have. failures also leaves out second creations of an object, because berth sends a request again if the controller is slow.
+// failures returns the exchanges in which the controller refused a request. failures leaves out reads of
+// objects that the controller does not have. failures also leaves out second creations of an object, because
+// berth sends a request again if the controller is slow.
 func (o *openDaylight) failures() []controllerExchange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(o.exchanges), func(e controllerExchange) bool {
-		return e.status < http.StatusBadRequest || e.method == http.MethodPost && e.repeated || e.method == http.MethodGet && e.status == http.StatusNotFound
+		return e.status < http.StatusBadRequest || e.method == http.MethodPost && e.repeated ||
+			e.method == http.MethodGet && e.status == http.StatusNotFound
 	})
 }
 

@@ -10,9 +10,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// keystoneCommands are commands of the openstack client that need Keystone: for the login, the service catalogue, or projects given by
-// name. A line that begins with `old:` is only for clients whose command `quota show` has no option --network. A line that begins with
-// `new:` is only for clients whose command `quota show` has this option.
+// keystoneCommands are commands of the openstack client that need Keystone: for the login, the service
+// catalogue, or projects given by name. A line that begins with `old:` is only for clients whose command
+// `quota show` has no option --network. A line that begins with `new:` is only for clients whose command
+// `quota show` has this option.
 var keystoneCommands = []struct {
 	user, project string
 	story         []commandCase
@@ -32,7 +33,10 @@ var keystoneCommands = []struct {
 		{"quota set demo --routers 7", "error: router"},
 		{"network create blue --project demo -f value -c name -c project_id", "blue|demo"},
 		{"network create shared --share -f value -c project_id -c shared", "ops|True"},
-		{"subnet create sea --project demo --network blue --subnet-range 10.0.0.0/29 -f value -c project_id", "demo"},
+		{
+			"subnet create sea --project demo --network blue --subnet-range 10.0.0.0/29 -f value -c project_id",
+			"demo",
+		},
 		{"port create web --project demo --network blue -f value -c project_id -c status", "demo|DOWN"},
 		{"network list --project demo -f value -c Name", "blue"},
 		{"subnet list --project demo -f value -c Name", "sea"},
@@ -59,7 +63,10 @@ var keystoneCommands = []struct {
 		{"new: quota show demo --network --usage -f value", "has: ports 2 2 0"},
 		{"new: quota set demo --ports 1", "error: must be greater than or equal to already used"},
 		{"quota set demo --ports 1 --force", ""},
-		{"old: quota set demo --ports 0 --check-limit", "error: must be greater than or equal to already used"},
+		{
+			"old: quota set demo --ports 0 --check-limit",
+			"error: must be greater than or equal to already used",
+		},
 		{"new: quota delete demo --network", ""},
 		{"availability zone list --network -f value", ""},
 		{"port delete web own", ""},
@@ -74,36 +81,52 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 	keystone.User("boss", "secret", "ops", "admin", "member", "reader")
 	keystone.User("alice", "secret", "demo", "member", "reader")
 	s := servertest.NewDeployment(t, storetest.URL(t))
-	s.Settings = append(s.Settings, "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_USERNAME=berth", "OS_PASSWORD=secret",
-		"OS_PROJECT_NAME=service")
+	s.Settings = append(
+		s.Settings,
+		"BERTH_AUTH=keystone",
+		"OS_AUTH_URL="+keystone.URL+"/v3",
+		"OS_USERNAME=berth",
+		"OS_PASSWORD=secret",
+		"OS_PROJECT_NAME=service",
+	)
 	keystone.Service("network", s.StartWorker("api").URL+"/networking")
-	// `openstack quota` uses the compute, volume and network services. The openstack client sends a quota request only if the service
-	// catalogue contains the compute, volume and network services.
+	// `openstack quota` uses the compute, volume and network services. The openstack client sends a quota
+	// request only if the service catalogue contains the compute, volume and network services.
 	others := servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"quota_set": {}}`))
 	}))
 	keystone.Service("compute", others+"/v2.1")
 	keystone.Service("volumev3", others+"/v3")
-	c := newClientWith(t, "OS_AUTH_TYPE=password", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_PASSWORD=secret", "OS_USER_DOMAIN_NAME=Default",
-		"OS_PROJECT_DOMAIN_NAME=Default", "OS_IDENTITY_API_VERSION=3")
+	c := newClientWith(
+		t,
+		"OS_AUTH_TYPE=password",
+		"OS_AUTH_URL="+keystone.URL+"/v3",
+		"OS_PASSWORD=secret",
+		"OS_USER_DOMAIN_NAME=Default",
+		"OS_PROJECT_DOMAIN_NAME=Default",
+		"OS_IDENTITY_API_VERSION=3",
+	)
 
 	for _, part := range keystoneCommands {
-		c.session("--os-username "+part.user+" --os-project-name "+part.project, func(run func(string) (int, string, string)) {
-			_, help, _ := run("quota show --help")
-			other := "new: "
-			if strings.Contains(help, "--network") {
-				other = "old: "
-			}
-			for _, said := range part.story {
-				if strings.HasPrefix(said.line, other) {
-					continue
+		c.session(
+			"--os-username "+part.user+" --os-project-name "+part.project,
+			func(run func(string) (int, string, string)) {
+				_, help, _ := run("quota show --help")
+				other := "new: "
+				if strings.Contains(help, "--network") {
+					other = "old: "
 				}
-				said.line = said.line[strings.Index(said.line, ": ")+1:]
-				if problem := said.differs(run(said.line)); problem != "" {
-					t.Errorf("user %s runs the command openstack %s: %s", part.user, said.line, problem)
+				for _, said := range part.story {
+					if strings.HasPrefix(said.line, other) {
+						continue
+					}
+					said.line = said.line[strings.Index(said.line, ": ")+1:]
+					if problem := said.differs(run(said.line)); problem != "" {
+						t.Errorf("user %s runs the command openstack %s: %s", part.user, said.line, problem)
+					}
 				}
-			}
-		})
+			},
+		)
 	}
 }

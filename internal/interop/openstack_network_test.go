@@ -27,9 +27,13 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	fill := strings.NewReplacer("{dhcp}", agents[0], "{l2}", agents[1])
 
 	commands := c.commands("openstack.network.v2")
-	if !slices.Contains(commands, "network trunk list") { // older clients have the trunk commands in another entry point group
+	if !slices.Contains(
+		commands,
+		"network trunk list",
+	) { // older clients have the trunk commands in another entry point group
 		for _, command := range c.commands("openstack.neutronclient.v2") {
-			if strings.HasPrefix(command, "network trunk ") || strings.HasPrefix(command, "network subport ") {
+			if strings.HasPrefix(command, "network trunk ") ||
+				strings.HasPrefix(command, "network subport ") {
 				commands = append(commands, command)
 			}
 		}
@@ -40,7 +44,10 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	}
 	for _, command := range commands {
 		if !told[command] && !excused(command) {
-			t.Errorf("networkCommands does not use the client's command %q, and inapplicablePrefixes has no reason; want one of both", command)
+			t.Errorf(
+				"networkCommands does not use the client's command %q, and inapplicablePrefixes has no reason; want one of both",
+				command,
+			)
 		}
 	}
 
@@ -55,7 +62,11 @@ func TestOpenStackClient_Networks(t *testing.T) {
 			}
 			line := fill.Replace(said.line)
 			if strings.Contains(line, "{rule}") {
-				line = strings.ReplaceAll(line, "{rule}", s.Rows(`select id::text from security_group_rule where protocol = 'icmp'`)[0])
+				line = strings.ReplaceAll(
+					line,
+					"{rule}",
+					s.Rows(`select id::text from security_group_rule where protocol = 'icmp'`)[0],
+				)
 			}
 			if problem := said.differs(run(line)); problem != "" {
 				t.Errorf("run the command openstack %s: %s", said.line, problem)
@@ -67,7 +78,11 @@ func TestOpenStackClient_Networks(t *testing.T) {
 				continue
 			}
 			if problem := rest.differs(run(line)); problem != "" {
-				t.Errorf("run the command openstack %s for a resource that berth does not support: %s", line, problem)
+				t.Errorf(
+					"run the command openstack %s for a resource that berth does not support: %s",
+					line,
+					problem,
+				)
 			}
 		}
 	})
@@ -82,11 +97,16 @@ func excused(command string) bool {
 	return false
 }
 
-// differs returns how the client's output differs from the expected output of the commandCase, or "" if there is no difference.
+// differs returns how the client's output differs from the expected output of the commandCase, or "" if there
+// is no difference.
 func (s commandCase) differs(code int, stdout, stderr string) string {
 	complaint, fails := strings.CutPrefix(s.want, "error: ")
 	line, among := strings.CutPrefix(s.want, "has: ")
-	got := strings.ReplaceAll(strings.TrimSpace(blanks.ReplaceAllString(identifier.ReplaceAllString(stdout, "#"), "")), "\n", "|")
+	got := strings.ReplaceAll(
+		strings.TrimSpace(blanks.ReplaceAllString(identifier.ReplaceAllString(stdout, "#"), "")),
+		"\n",
+		"|",
+	)
 	switch {
 	case fails && code != 0 && strings.Contains(stderr, complaint), !fails && code == 0 && got == s.want,
 		among && code == 0 && strings.Contains("|"+got+"|", "|"+line+"|"):

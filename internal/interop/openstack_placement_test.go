@@ -17,24 +17,33 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// versionedCommand is a command that runs at the microversions 1.from to 1.until. If `until` is 0, the command runs at the microversions
-// from 1.from up to the newest microversion.
+// versionedCommand is a command that runs at the microversions 1.from to 1.until. If `until` is 0, the
+// command runs at the microversions from 1.from up to the newest microversion.
 type versionedCommand struct {
 	from, until int
 	line        string
-	// `want` is the expected output as JSON, or empty for a command without output. If `want` has the prefix "error: ", the command must
-	// fail with a message that contains the text after the prefix. If `want` has the prefix "has: ", the output must contain a row that
-	// equals the JSON text after the prefix.
+	// `want` is the expected output as JSON, or empty for a command without output. If `want` has the prefix
+	// "error: ", the command must fail with a message that contains the text after the prefix. If `want` has
+	// the prefix "has: ", the output must contain a row that equals the JSON text after the prefix.
 	want string
 }
 
 // newest is the newest microversion of the Placement API.
 const newest = 39
 
-// columns maps a column of the client's output to the first minor microversion at which the client shows the column.
-var columns = map[string]int{"root_provider_uuid": 14, "parent_provider_uuid": 14, "project_id": 12, "user_id": 12, "consumer_type": 38, "traits": 17}
+// columns maps a column of the client's output to the first minor microversion at which the client shows the
+// column.
+var columns = map[string]int{
+	"root_provider_uuid":   14,
+	"parent_provider_uuid": 14,
+	"project_id":           12,
+	"user_id":              12,
+	"consumer_type":        38,
+	"traits":               17,
+}
 
-// placementClient runs the commands at one microversion of the Placement API, with names of objects that no other microversion uses.
+// placementClient runs the commands at one microversion of the Placement API, with names of objects that no
+// other microversion uses.
 type placementClient struct {
 	*testing.T
 	version string // value of the client's option --os-placement-api-version
@@ -44,7 +53,11 @@ type placementClient struct {
 }
 
 func newTelling(t *testing.T, version string) placementClient {
-	n := placementClient{T: t, version: version, minor: 29} // "1" means the newest of the consecutive versions that the client knows
+	n := placementClient{
+		T:       t,
+		version: version,
+		minor:   29,
+	} // "1" means the newest of the consecutive versions that the client knows
 	if _, minor, ok := strings.Cut(version, "."); ok {
 		n.minor, _ = strconv.Atoi(minor)
 	}
@@ -74,7 +87,10 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	turns := versionsOfCommands(placementCommands, commands)
 	for command, at := range turns {
 		if len(at) == 0 {
-			t.Errorf("the table placementCommands does not use the client's command %q, want every command used", command)
+			t.Errorf(
+				"the table placementCommands does not use the client's command %q, want every command used",
+				command,
+			)
 		}
 	}
 
@@ -91,18 +107,23 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	}
 
 	if left := s.Rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
-		t.Errorf("run placementCommands, which delete the objects that they create: got the remaining providers and consumers %v in the database, want none", left)
+		t.Errorf(
+			"run placementCommands, which delete the objects that they create: got the remaining providers and consumers %v in the database, want none",
+			left,
+		)
 	}
 }
 
-// changesState reports whether the command changes objects on which later commands depend. A command that changes objects runs at every
-// microversion of its range; any other command runs only at the microversions that change the command.
+// changesState reports whether the command changes objects on which later commands depend. A command that
+// changes objects runs at every microversion of its range; any other command runs only at the microversions
+// that change the command.
 func (s versionedCommand) changesState() bool {
-	return !strings.HasPrefix(s.want, "error: ") && !strings.Contains(s.line, " list") && !strings.Contains(s.line, " show")
+	return !strings.HasPrefix(s.want, "error: ") && !strings.Contains(s.line, " list") &&
+		!strings.Contains(s.line, " show")
 }
 
-// versionsOfCommands maps each command to the newest microversion, and to the microversions that change the options, the output or the
-// effect of the command.
+// versionsOfCommands maps each command to the newest microversion, and to the microversions that change the
+// options, the output or the effect of the command.
 func versionsOfCommands(story []versionedCommand, commands []string) map[string]map[int]bool {
 	turns := map[string]map[int]bool{}
 	for _, command := range commands {
@@ -135,7 +156,12 @@ func (t placementClient) runCommand(s versionedCommand) {
 		return
 	}
 	if err := t.step(t.names.Replace(s.line), t.names.Replace(s.want)); err != nil {
-		t.Errorf("run at microversion %s the command openstack %s: %v", t.version, t.names.Replace(s.line), err)
+		t.Errorf(
+			"run at microversion %s the command openstack %s: %v",
+			t.version,
+			t.names.Replace(s.line),
+			err,
+		)
 	}
 }
 
@@ -166,7 +192,10 @@ func (t placementClient) step(line, want string) error {
 	t.tidy(wanted)
 	t.tidy(got)
 	if among {
-		if rows, _ := got.([]any); !slices.ContainsFunc(rows, func(r any) bool { return cmp.Equal(wanted, r) }) {
+		if rows, _ := got.([]any); !slices.ContainsFunc(
+			rows,
+			func(r any) bool { return cmp.Equal(wanted, r) },
+		) {
 			return fmt.Errorf("want the row %s in the output, got %s", row, stdout)
 		}
 		return nil
@@ -184,7 +213,8 @@ var inAnyOrder = cmpopts.SortSlices(func(a, b any) bool {
 	return string(x) < string(y)
 })
 
-// tidy removes the columns that the client does not show at the microversion of the placementClient, and sorts comma-separated values.
+// tidy removes the columns that the client does not show at the microversion of the placementClient, and
+// sorts comma-separated values.
 func (t placementClient) tidy(rows any) {
 	switch rows := rows.(type) {
 	case []any:

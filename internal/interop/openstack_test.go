@@ -33,7 +33,11 @@ func clientPython(t *testing.T) string {
 	find.Stderr = &stderr
 	python, err := find.Output()
 	if err != nil {
-		t.Fatalf("start the OpenStack clients: %v; run `make deps` to install the clients\n%s", err, stderr.String())
+		t.Fatalf(
+			"start the OpenStack clients: %v; run `make deps` to install the clients\n%s",
+			err,
+			stderr.String(),
+		)
 	}
 	return strings.TrimSpace(string(python))
 }
@@ -43,7 +47,13 @@ func newClientWith(t *testing.T, variables ...string) *stockClient {
 	t.Helper()
 	var said bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), clientPython(t), "testdata/run_osc.py")
-	cmd.Env = append(variables, "PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(
+		variables,
+		"PATH="+os.Getenv("PATH"),
+		"HOME="+t.TempDir(),
+		"LC_ALL=C.UTF-8",
+		"PYTHONDONTWRITEBYTECODE=1",
+	)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -84,26 +94,36 @@ func (c *stockClient) ask(request, answer any) {
 	}
 }
 
-// commands returns the names of a plug-in's commands. The parameter `group` is the Python entry point group in which the plug-in registers
-// its commands.
+// commands returns the names of a plug-in's commands. The parameter `group` is the Python entry point group
+// in which the plug-in registers its commands.
 func (c *stockClient) commands(group string) (names []string) {
 	c.t.Helper()
 	c.ask(group, &names)
 	if len(names) == 0 {
-		c.t.Fatalf("list the client's commands of the entry point group %s: got none, want at least one", group)
+		c.t.Fatalf(
+			"list the client's commands of the entry point group %s: got none, want at least one",
+			group,
+		)
 	}
 	return names
 }
 
-// session calls f with a function that runs commands of the openstack client with the given global options. In a command, the character ␣
-// stands for a blank inside an argument.
-func (c *stockClient) session(options string, f func(run func(line string) (code int, stdout, stderr string))) {
+// session calls f with a function that runs commands of the openstack client with the given global options.
+// In a command, the character ␣ stands for a blank inside an argument.
+func (c *stockClient) session(
+	options string,
+	f func(run func(line string) (code int, stdout, stderr string)),
+) {
 	c.t.Helper()
 	c.program("openstack", options, f)
 }
 
-// program does the same as session for another program of the client's packages, whose name is the parameter `name`.
-func (c *stockClient) program(name, options string, f func(run func(line string) (code int, stdout, stderr string))) {
+// program does the same as session for another program of the client's packages, whose name is the parameter
+// `name`.
+func (c *stockClient) program(
+	name, options string,
+	f func(run func(line string) (code int, stdout, stderr string)),
+) {
 	c.t.Helper()
 	var begun string
 	c.ask(map[string]any{"program": name, "options": strings.Fields(options)}, &begun)

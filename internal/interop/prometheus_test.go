@@ -27,8 +27,8 @@ var (
 	alertDuration     = regexp.MustCompile(`(?m)^( *for:) \S+$`)
 )
 
-// startPrometheus starts a Prometheus server that scrapes the worker every second. The server uses the alert rules of the repository, but
-// the alerts fire after two seconds instead of minutes.
+// startPrometheus starts a Prometheus server that scrapes the worker every second. The server uses the alert
+// rules of the repository, but the alerts fire after two seconds instead of minutes.
 func startPrometheus(s *servertest.Deployment, w *servertest.Worker) prometheus {
 	s.Helper()
 	dir := s.TempDir()
@@ -36,15 +36,22 @@ func startPrometheus(s *servertest.Deployment, w *servertest.Worker) prometheus 
 	if err != nil {
 		s.Fatal(err)
 	}
-	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yaml]\n"+
-		"scrape_configs:\n  - job_name: berth\n    static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(w.URL, "http://"))
+	config := fmt.Sprintf(
+		"global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yaml]\n"+
+			"scrape_configs:\n  - job_name: berth\n    static_configs: [{targets: [%q]}]\n",
+		strings.TrimPrefix(w.URL, "http://"),
+	)
 	for name, text := range map[string]string{"alerts.yaml": alertDuration.ReplaceAllString(string(rules), "$1 2s"), "prometheus.yml": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			s.Fatal(err)
 		}
 	}
-	process := servertest.StartProgram(s.T, "prometheus", []string{"--config.file=" + filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0"})
+	process := servertest.StartProgram(
+		s.T,
+		"prometheus",
+		[]string{"--config.file=" + filepath.Join(dir, "prometheus.yml"),
+			"--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0"},
+	)
 	p := prometheus{s: s}
 	s.Await("Prometheus listens", func() string {
 		if m := prometheusListens.FindStringSubmatch(process.Output()); m != nil {
@@ -109,8 +116,14 @@ func (p prometheus) awaitResolved(name string) {
 // value returns the result of a query that has one value.
 func (p prometheus) value(query string) (string, error) {
 	var found struct{ Result []struct{ Value [2]any } }
-	if err := p.get("/api/v1/query?query="+url.QueryEscape(query), &found); err != nil || len(found.Result) != 1 {
-		return "", fmt.Errorf("query %s: got %d values, error %w; want one value", query, len(found.Result), err)
+	if err := p.get("/api/v1/query?query="+url.QueryEscape(query), &found); err != nil ||
+		len(found.Result) != 1 {
+		return "", fmt.Errorf(
+			"query %s: got %d values, error %w; want one value",
+			query,
+			len(found.Result),
+			err,
+		)
 	}
 	return fmt.Sprint(found.Result[0].Value[1]), nil
 }
@@ -132,8 +145,9 @@ func runbookCommands(t *testing.T, link string) []string {
 	return nil
 }
 
-// TestAlert_FiresWhenTheControllerIsAwayAndItsRunbookNamesTheCause lets a real Prometheus scrape a worker whose controller breaks every
-// connection. When the alert fires, the test runs the commands of its runbook; when the controller is back, the alert must end.
+// TestAlert_FiresWhenTheControllerIsAwayAndItsRunbookNamesTheCause lets a real Prometheus scrape a worker
+// whose controller breaks every connection. When the alert fires, the test runs the commands of its runbook;
+// when the controller is back, the alert must end.
 func TestAlert_FiresWhenTheControllerIsAwayAndItsRunbookNamesTheCause(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
