@@ -11,7 +11,8 @@ import (
 	"berth/internal/devstack"
 )
 
-// agentTest is the Go test in internal/interop that runs the agents of a Neutron release with a berth of its own.
+// agentTest is the Go test in internal/interop that runs the agents of a Neutron release with a berth of its
+// own.
 const agentTest = "TestNeutronAgents_BringPortsUp"
 
 // runAgents runs agentTest with the agents of the workspace's packages and adds the result.
@@ -22,7 +23,11 @@ func (r testRun) runAgents(test string, found results) error {
 	}
 	progress("%s: run the agents", r.name)
 	command := exec.Command("go", "test", "-count", "1", "-run", "^"+agentTest+"$", "./internal/interop")
-	command.Env = append(os.Environ(), "BERTH_TEST_PROGRAMS="+programs, "BERTH_TEST_NEUTRON_RELEASE="+strings.TrimPrefix(r.packages, "neutron-"))
+	command.Env = append(
+		os.Environ(),
+		"BERTH_TEST_PROGRAMS="+programs,
+		"BERTH_TEST_NEUTRON_RELEASE="+strings.TrimPrefix(r.packages, "neutron-"),
+	)
 	var printed bytes.Buffer
 	command.Stdout, command.Stderr = &printed, &printed
 	failed := devstack.Run(r.cloud.ctx, command)

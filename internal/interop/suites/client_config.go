@@ -13,7 +13,8 @@ import (
 // users are the names of the users of the functional tests. Each user has a project with the same name.
 var users = []string{"demo", "alt_demo"}
 
-// createProjects creates the projects and the users of the functional tests, and the file clouds.yaml with their passwords.
+// createProjects creates the projects and the users of the functional tests, and the file clouds.yaml with
+// their passwords.
 func (c *cloud) createProjects() error {
 	var found struct{ Roles []struct{ ID string } }
 	if err := c.call("GET", c.keystone+"/v3/roles?name=member", nil, &found); err != nil {
@@ -31,7 +32,13 @@ func (c *cloud) createProjects() error {
 		if err := c.call("POST", c.keystone+"/v3/users", object{"user": object{"name": name, "password": password}}, &user); err != nil {
 			return err
 		}
-		role := fmt.Sprintf("%s/v3/projects/%s/users/%s/roles/%s", c.keystone, project.Project.ID, user.User.ID, found.Roles[0].ID)
+		role := fmt.Sprintf(
+			"%s/v3/projects/%s/users/%s/roles/%s",
+			c.keystone,
+			project.Project.ID,
+			user.User.ID,
+			found.Roles[0].ID,
+		)
 		if err := c.call("PUT", role, nil, nil); err != nil {
 			return err
 		}
@@ -49,17 +56,32 @@ var libraries embed.FS
 
 // novaConf returns Nova's configuration file.
 func (c *cloud) novaConf() string {
-	return fmt.Sprintf("[DEFAULT]\nlog_file = %s/nova.log\n[oslo_concurrency]\nlock_path = %s/locks\n[neutron]\nauth_type = password\nauth_url = %s/v3\nusername = admin\npassword = %s\n"+
-		"project_name = admin\nuser_domain_id = default\nproject_domain_id = default\nregion_name = RegionOne\nvalid_interfaces = public\n", c.dir, c.dir, c.keystone, password)
+	return fmt.Sprintf(
+		"[DEFAULT]\nlog_file = %s/nova.log\n[oslo_concurrency]\nlock_path = %s/locks\n[neutron]\nauth_type = password\nauth_url = %s/v3\nusername = admin\npassword = %s\n"+
+			"project_name = admin\nuser_domain_id = default\nproject_domain_id = default\nregion_name = RegionOne\nvalid_interfaces = public\n",
+		c.dir,
+		c.dir,
+		c.keystone,
+		password,
+	)
 }
 
 // userEnv returns the environment variables of an ordinary user.
 func (c *cloud) userEnv() []string {
-	return []string{"OS_AUTH_TYPE=v3password", "OS_AUTH_URL=" + c.keystone + "/v3", "OS_USERNAME=demo", "OS_PASSWORD=" + password, "OS_PROJECT_NAME=demo",
-		"OS_USER_DOMAIN_ID=default", "OS_PROJECT_DOMAIN_ID=default", "OS_REGION_NAME=RegionOne"}
+	return []string{
+		"OS_AUTH_TYPE=v3password",
+		"OS_AUTH_URL=" + c.keystone + "/v3",
+		"OS_USERNAME=demo",
+		"OS_PASSWORD=" + password,
+		"OS_PROJECT_NAME=demo",
+		"OS_USER_DOMAIN_ID=default",
+		"OS_PROJECT_DOMAIN_ID=default",
+		"OS_REGION_NAME=RegionOne",
+	}
 }
 
-// cloudsYAML returns the configuration of openstacksdk and of the openstack client. The functional tests expect clouds with these names.
+// cloudsYAML returns the configuration of openstacksdk and of the openstack client. The functional tests
+// expect clouds with these names.
 func (c *cloud) cloudsYAML() string {
 	text := "clouds:\n"
 	for _, one := range []struct{ cloud, user, scope string }{
@@ -68,8 +90,14 @@ func (c *cloud) cloudsYAML() string {
 		{"devstack-admin", "admin", "project_name: admin, project_domain_id: default"},
 		{"devstack-system-admin", "admin", "system_scope: all"},
 	} {
-		text += fmt.Sprintf("  %s:\n    region_name: RegionOne\n    has_compute: false\n    auth: {auth_url: %s/v3, username: %s, password: %s, user_domain_id: default, %s}\n",
-			one.cloud, c.keystone, one.user, password, one.scope)
+		text += fmt.Sprintf(
+			"  %s:\n    region_name: RegionOne\n    has_compute: false\n    auth: {auth_url: %s/v3, username: %s, password: %s, user_domain_id: default, %s}\n",
+			one.cloud,
+			c.keystone,
+			one.user,
+			password,
+			one.scope,
+		)
 	}
 	return text
 }
@@ -80,7 +108,8 @@ var openstackServer string
 //go:embed openstack_client.py
 var openstackClient string
 
-// startClient starts openstack_server.py, and writes the program openstack, which runs openstack_client.py, into the folder bin.
+// startClient starts openstack_server.py, and writes the program openstack, which runs openstack_client.py,
+// into the folder bin.
 func (c *cloud) startClient() error {
 	bin := filepath.Join(c.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
@@ -106,10 +135,12 @@ func (c *cloud) startClient() error {
 	})
 }
 
-// tempestConf returns Tempest's configuration file. The file switches on the tests of the extensions that berth lists.
+// tempestConf returns Tempest's configuration file. The file switches on the tests of the extensions that
+// berth lists.
 func (c *cloud) tempestConf() string {
 	return strings.NewReplacer("KEYSTONE", c.keystone, "PASSWORD", password, "EXTERNAL", c.external, "DIR", c.dir,
-		"EXTENSIONS", strings.Join(c.extensions, ",")).Replace(`
+		"EXTENSIONS", strings.Join(c.extensions, ",")).
+		Replace(`
 [DEFAULT]
 log_file = DIR/tempest.log
 [oslo_concurrency]

@@ -22,12 +22,35 @@ import (
 // password is the password of Keystone's administrator.
 const password = "secret"
 
-// agents are the agents of the cloud. They send only heartbeats, so that berth schedules networks to the DHCP agents and binds ports.
+// agents are the agents of the cloud. They send only heartbeats, so that berth schedules networks to the DHCP
+// agents and binds ports.
 var agents = []object{
-	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-1", "availability_zone": "nova"},
-	{"agent_type": "DHCP agent", "binary": "neutron-dhcp-agent", "topic": "dhcp_agent", "host": "net-2", "availability_zone": "nova"},
-	{"agent_type": "Open vSwitch agent", "binary": "neutron-openvswitch-agent", "topic": "N/A", "host": "cmp-1"},
-	{"agent_type": "Open vSwitch agent", "binary": "neutron-openvswitch-agent", "topic": "N/A", "host": "cmp-2"},
+	{
+		"agent_type":        "DHCP agent",
+		"binary":            "neutron-dhcp-agent",
+		"topic":             "dhcp_agent",
+		"host":              "net-1",
+		"availability_zone": "nova",
+	},
+	{
+		"agent_type":        "DHCP agent",
+		"binary":            "neutron-dhcp-agent",
+		"topic":             "dhcp_agent",
+		"host":              "net-2",
+		"availability_zone": "nova",
+	},
+	{
+		"agent_type": "Open vSwitch agent",
+		"binary":     "neutron-openvswitch-agent",
+		"topic":      "N/A",
+		"host":       "cmp-1",
+	},
+	{
+		"agent_type": "Open vSwitch agent",
+		"binary":     "neutron-openvswitch-agent",
+		"topic":      "N/A",
+		"host":       "cmp-2",
+	},
 }
 
 // cloud is Keystone, berth with its servers, and the agents.
@@ -45,7 +68,8 @@ type cloud struct {
 	extensions []string
 }
 
-// startCloud starts the servers in the folder dir. The caller stops the cloud, also if startCloud returns an error.
+// startCloud starts the servers in the folder dir. The caller stops the cloud, also if startCloud returns an
+// error.
 func startCloud(ctx context.Context, dir string) (*cloud, error) {
 	c := &cloud{dir: dir, pythons: map[string]python{}}
 	c.ctx, c.fail = context.WithCancelCause(ctx)
@@ -121,8 +145,8 @@ func (c *cloud) await(ready func() bool) error {
 	return nil
 }
 
-// startBerth builds and starts `worker --dev`, which starts PostgreSQL, Temporal and a stub of OpenDaylight. Then startBerth registers
-// berth's APIs in Keystone.
+// startBerth builds and starts `worker --dev`, which starts PostgreSQL, Temporal and a stub of OpenDaylight.
+// Then startBerth registers berth's APIs in Keystone.
 func (c *cloud) startBerth() error {
 	programs, err := devstack.Programs(c.ctx, c.dir)
 	if err != nil {
@@ -134,9 +158,21 @@ func (c *cloud) startBerth() error {
 	}
 	data := filepath.Join(c.dir, "berth")
 	worker := exec.Command(filepath.Join(programs, "worker"), "--dev")
-	worker.Env = append(os.Environ(), "BERTH_DATA="+data, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port), "BERTH_DEV_DATABASE_PORT=0",
-		"BERTH_DEV_TEMPORAL_PORT=0", "BERTH_DEV_UI_PORT=0", "BERTH_DEV_ODL_PORT=0", "BERTH_DEMO=off", "BERTH_AUTH=keystone",
-		"OS_AUTH_URL="+c.keystone+"/v3", "OS_USERNAME=admin", "OS_PASSWORD="+password, "OS_PROJECT_NAME=admin")
+	worker.Env = append(
+		os.Environ(),
+		"BERTH_DATA="+data,
+		fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port),
+		"BERTH_DEV_DATABASE_PORT=0",
+		"BERTH_DEV_TEMPORAL_PORT=0",
+		"BERTH_DEV_UI_PORT=0",
+		"BERTH_DEV_ODL_PORT=0",
+		"BERTH_DEMO=off",
+		"BERTH_AUTH=keystone",
+		"OS_AUTH_URL="+c.keystone+"/v3",
+		"OS_USERNAME=admin",
+		"OS_PASSWORD="+password,
+		"OS_PROJECT_NAME=admin",
+	)
 	if err := c.startServer("worker", worker); err != nil {
 		return err
 	}
@@ -150,13 +186,21 @@ func (c *cloud) startBerth() error {
 	if c.proxy, err = c.startProxy(); err != nil {
 		return err
 	}
-	return errors.Join(c.registerService("network", c.proxy+"/networking"), c.registerService("compute", c.proxy+"/compute"),
-		c.registerService("placement", c.proxy+"/placement"), c.registerService("reservation", c.proxy+"/reservation/v1"),
-		c.call("POST", c.berth+"/placement/resource_providers", object{"name": "cmp-1"}, nil))
+	return errors.Join(
+		c.registerService("network", c.proxy+"/networking"),
+		c.registerService("compute", c.proxy+"/compute"),
+		c.registerService(
+			"placement",
+			c.proxy+"/placement",
+		),
+		c.registerService("reservation", c.proxy+"/reservation/v1"),
+		c.call("POST", c.berth+"/placement/resource_providers", object{"name": "cmp-1"}, nil),
+	)
 }
 
-// stubs are the answers to the requests that the suites send to other services. A class of tests of Tempest deletes the routers of its project
-// before each test. Another class looks for the host to which it binds ports, and the tests of Blazar look for the host that they register.
+// stubs are the answers to the requests that the suites send to other services. A class of tests of Tempest
+// deletes the routers of its project before each test. Another class looks for the host to which it binds
+// ports, and the tests of Blazar look for the host that they register.
 var stubs = map[string]string{
 	"GET /networking/v2.0/routers":     `{"routers": []}`,
 	"GET /compute/os-hypervisors":      hypervisors,
@@ -165,8 +209,8 @@ var stubs = map[string]string{
 
 const hypervisors = `{"hypervisors": [{"id": 1, "hypervisor_hostname": "cmp-1", "state": "up", "status": "enabled"}]}`
 
-// startProxy starts a proxy between the suites and berth, and returns its URL. The proxy itself answers the requests that the variable
-// stubs lists.
+// startProxy starts a proxy between the suites and berth, and returns its URL. The proxy itself answers the
+// requests that the variable stubs lists.
 func (c *cloud) startProxy() (url string, err error) {
 	target, err := neturl.Parse(c.berth)
 	if err != nil {
@@ -194,8 +238,18 @@ func (c *cloud) createExternalNetwork() error {
 		return err
 	}
 	c.external = made.Network.ID
-	return c.call("POST", c.berth+"/networking/v2.0/subnets", object{"subnet": object{"network_id": c.external, "ip_version": 4,
-		"cidr": "172.24.4.0/24", "enable_dhcp": false, "allocation_pools": []object{{"start": "172.24.4.10", "end": "172.24.4.254"}}}}, nil)
+	return c.call(
+		"POST",
+		c.berth+"/networking/v2.0/subnets",
+		object{"subnet": object{
+			"network_id":       c.external,
+			"ip_version":       4,
+			"cidr":             "172.24.4.0/24",
+			"enable_dhcp":      false,
+			"allocation_pools": []object{{"start": "172.24.4.10", "end": "172.24.4.254"}},
+		}},
+		nil,
+	)
 }
 
 func (c *cloud) listExtensions() error {
@@ -207,8 +261,8 @@ func (c *cloud) listExtensions() error {
 	return err
 }
 
-// sendHeartbeats sends the first heartbeat of every agent, and then sends further heartbeats so often that berth always regards the agents
-// as alive.
+// sendHeartbeats sends the first heartbeat of every agent, and then sends further heartbeats so often that
+// berth always regards the agents as alive.
 func (c *cloud) sendHeartbeats() error {
 	send := func() error {
 		for _, agent := range agents {

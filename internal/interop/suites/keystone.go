@@ -20,8 +20,9 @@ var keystoneServer string
 
 type object = map[string]any
 
-// startKeystone creates Keystone's database with one administrator, starts Keystone and requests a token. Keystone hashes passwords with
-// the lowest possible cost and caches database reads, because Tempest creates several users for each class of tests.
+// startKeystone creates Keystone's database with one administrator, starts Keystone and requests a token.
+// Keystone hashes passwords with the lowest possible cost and caches database reads, because Tempest creates
+// several users for each class of tests.
 func (c *cloud) startKeystone() error {
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -32,8 +33,11 @@ func (c *cloud) startKeystone() error {
 	if err := os.MkdirAll(filepath.Join(dir, "keys"), 0o700); err != nil {
 		return err
 	}
-	conf := fmt.Sprintf("[DEFAULT]\nlog_file = %[1]s/log\n[database]\nconnection = sqlite:///%[1]s/database\n"+
-		"[fernet_tokens]\nkey_repository = %[1]s/keys\n[token]\nexpiration = 86400\n[identity]\npassword_hash_rounds = 4\n[cache]\nbackend = dogpile.cache.memory\n", dir)
+	conf := fmt.Sprintf(
+		"[DEFAULT]\nlog_file = %[1]s/log\n[database]\nconnection = sqlite:///%[1]s/database\n"+
+			"[fernet_tokens]\nkey_repository = %[1]s/keys\n[token]\nexpiration = 86400\n[identity]\npassword_hash_rounds = 4\n[cache]\nbackend = dogpile.cache.memory\n",
+		dir,
+	)
 	file := filepath.Join(dir, "keystone.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return err
@@ -49,7 +53,12 @@ func (c *cloud) startKeystone() error {
 		}
 	}
 	server := exec.Command(string(c.pythons["suites"]), "-c", keystoneServer)
-	server.Env = append(os.Environ(), "OS_KEYSTONE_CONFIG_DIR="+dir, "OS_KEYSTONE_CONFIG_FILES=keystone.conf", fmt.Sprintf("PORT=%d", port))
+	server.Env = append(
+		os.Environ(),
+		"OS_KEYSTONE_CONFIG_DIR="+dir,
+		"OS_KEYSTONE_CONFIG_FILES=keystone.conf",
+		fmt.Sprintf("PORT=%d", port),
+	)
 	if err := c.startServer("keystone", server); err != nil {
 		return err
 	}
@@ -60,8 +69,11 @@ func (c *cloud) startKeystone() error {
 func (c *cloud) login() bool {
 	domain := object{"id": "default"}
 	body, _ := json.Marshal(object{"auth": object{
-		"identity": object{"methods": []string{"password"}, "password": object{"user": object{"name": "admin", "domain": domain, "password": password}}},
-		"scope":    object{"project": object{"name": "admin", "domain": domain}},
+		"identity": object{
+			"methods":  []string{"password"},
+			"password": object{"user": object{"name": "admin", "domain": domain, "password": password}},
+		},
+		"scope": object{"project": object{"name": "admin", "domain": domain}},
 	}})
 	answer, err := http.Post(c.keystone+"/v3/auth/tokens", "application/json", bytes.NewReader(body))
 	if err != nil {
@@ -78,8 +90,17 @@ func (c *cloud) registerService(kind, url string) error {
 	if err := c.call("POST", c.keystone+"/v3/services", object{"service": object{"type": kind, "name": "berth"}}, &made); err != nil {
 		return err
 	}
-	return c.call("POST", c.keystone+"/v3/endpoints", object{"endpoint": object{"service_id": made.Service.ID, "interface": "public",
-		"region_id": "RegionOne", "url": url}}, nil)
+	return c.call(
+		"POST",
+		c.keystone+"/v3/endpoints",
+		object{"endpoint": object{
+			"service_id": made.Service.ID,
+			"interface":  "public",
+			"region_id":  "RegionOne",
+			"url":        url,
+		}},
+		nil,
+	)
 }
 
 // call sends a request as the administrator and decodes the answer.

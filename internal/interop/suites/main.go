@@ -1,8 +1,10 @@
-// Suites runs test suites of OpenStack that call berth's APIs: the suites of Tempest and its plugins, and the functional tests of
-// openstacksdk and of the openstack client. It starts berth with all servers that berth needs, a Keystone, and agents that only send
-// heartbeats. All servers listen on free ports of the loopback interface, and all files are in a private folder. The file out_of_scope.txt
-// lists the tests that need a feature that berth does not have. The program prints a table of the results. It exits with the code 1 if a
-// test fails, if a suite skips a test that out_of_scope.txt does not list, or if a line of out_of_scope.txt matches no test.
+// Suites runs test suites of OpenStack that call berth's APIs: the suites of Tempest and its plugins, and the
+// functional tests of openstacksdk and of the openstack client. It starts berth with all servers that berth
+// needs, a Keystone, and agents that only send heartbeats. All servers listen on free ports of the loopback
+// interface, and all files are in a private folder. The file out_of_scope.txt lists the tests that need a
+// feature that berth does not have. The program prints a table of the results. It exits with the code 1 if a
+// test fails, if a suite skips a test that out_of_scope.txt does not list, or if a line of out_of_scope.txt
+// matches no test.
 package main
 
 import (
@@ -61,7 +63,10 @@ func run(ctx context.Context, selected *regexp.Regexp) error {
 	tests = slices.DeleteFunc(tests, func(test string) bool { return !selected.MatchString(test) })
 	found := results{}
 	for _, r := range runs {
-		own := slices.DeleteFunc(slices.Clone(tests), func(test string) bool { return workspaceOf(test) != r.name || exceptions.excludes(test) })
+		own := slices.DeleteFunc(
+			slices.Clone(tests),
+			func(test string) bool { return workspaceOf(test) != r.name || exceptions.excludes(test) },
+		)
 		if err := r.runTests(own, found); err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ func findPython(ctx context.Context, name string) (python, error) {
 	return python(strings.TrimSpace(path.String())), err
 }
 
-// runProgram runs a program of a Python package. The scripts in the folder bin cannot run, because tools/venv.sh has moved the folder.
+// runProgram runs a program of a Python package. The scripts in the folder bin cannot run, because
+// tools/venv.sh has moved the folder.
 const runProgram = `
 import sys
 from importlib.metadata import entry_points
@@ -35,12 +36,15 @@ sys.exit(program.load()())
 
 // command returns the command that runs a program of a Python package.
 func (p python) command(program string, arguments ...string) *exec.Cmd {
-	cmd := exec.Command(string(p), append([]string{"-W", "ignore", "-c", runProgram, program}, arguments...)...)
+	cmd := exec.Command(
+		string(p),
+		append([]string{"-W", "ignore", "-c", runProgram, program}, arguments...)...)
 	cmd.Env = append(os.Environ(), "PYTHONWARNINGS=ignore")
 	return cmd
 }
 
-// output runs a command and returns what it prints to stdout. The error of a failed command contains what it prints to stderr.
+// output runs a command and returns what it prints to stdout. The error of a failed command contains what it
+// prints to stderr.
 func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -9,7 +9,8 @@ import (
 // counts is a row of the table: the numbers of a suite's tests.
 type counts struct{ tests, run, passed, failed, outOfScope int }
 
-// count counts the tests of a suite. Every test that the scope (the list of tests to leave out) does not exclude has a result.
+// count counts the tests of a suite. Every test that the scope (the list of tests to leave out) does not
+// exclude has a result.
 func count(name string, tests []string, s scope, r results) (c counts) {
 	for _, test := range tests {
 		if !strings.HasPrefix(test, name+".") {
@@ -45,13 +46,27 @@ func report(w io.Writer, versions map[string]string, tests []string, s scope, r 
 			fmt.Fprintf(w, "FAILED %s\n%s\n\n", name, strings.TrimSpace(problem))
 		}
 	}
-	fmt.Fprint(w, "| Suite | Version | Tests | Run | Passed | Failed | Out of scope |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(
+		w,
+		"| Suite | Version | Tests | Run | Passed | Failed | Out of scope |\n|---|---|---|---|---|---|---|\n",
+	)
 	for _, suite := range suites {
 		c := count(suite.name, tests, s, r)
 		if c.tests == 0 {
 			continue // the suite has no selected test
 		}
-		fmt.Fprintf(w, "| `%s` | %s %s | %d | %d | %d | %d | %d |\n", suite.name, suite.pkg, versions[suite.name], c.tests, c.run, c.passed, c.failed, c.outOfScope)
+		fmt.Fprintf(
+			w,
+			"| `%s` | %s %s | %d | %d | %d | %d | %d |\n",
+			suite.name,
+			suite.pkg,
+			versions[suite.name],
+			c.tests,
+			c.run,
+			c.passed,
+			c.failed,
+			c.outOfScope,
+		)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d problems, want none", failed)

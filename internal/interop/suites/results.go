@@ -13,8 +13,8 @@ import (
 // results has the problem of each test that has run, or "" if the test has passed.
 type results map[string]string
 
-// outcome matches a line of the output of Tempest or stestr that tells the outcome of a test. About a failed test, Tempest and stestr print
-// many other lines.
+// outcome matches a line of the output of Tempest or stestr that tells the outcome of a test. About a failed
+// test, Tempest and stestr print many other lines.
 var outcome = regexp.MustCompile(`^\{\d+\} .* \.\.\. `)
 
 // printOutcomes prints the outcome of every test as soon as it is known.
@@ -52,8 +52,8 @@ func parseResults(lines []byte, found results) error {
 
 var class = regexp.MustCompile(`^(.*)\.[^.]+$`)
 
-// problem returns the problem of a test, or "" if the test has passed. If the set-up of a test's class has failed, the results have no
-// entry for the test, but an entry with the name of the set-up.
+// problem returns the problem of a test, or "" if the test has passed. If the set-up of a test's class has
+// failed, the results have no entry for the test, but an entry with the name of the set-up.
 func (r results) problem(test string) string {
 	if problem, ok := r[test]; ok {
 		return problem

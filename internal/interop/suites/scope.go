@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// outOfScope lists the tests that need a feature that berth does not have: one regular expression and its reason in each line.
+// outOfScope lists the tests that need a feature that berth does not have: one regular expression and its
+// reason in each line.
 //
 //go:embed out_of_scope.txt
 var outOfScope string

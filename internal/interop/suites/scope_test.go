@@ -34,6 +34,9 @@ func TestOutOfScope_PageShowsEveryLine(t *testing.T) {
 	_, block, _ := strings.Cut(string(page), "<!-- out_of_scope.txt -->\n```text\n")
 	shown, _, _ := strings.Cut(block, "```")
 	if shown != outOfScope {
-		t.Errorf("the block after <!-- out_of_scope.txt --> in docs/compatibility.md differs from out_of_scope.txt; copy the file to the block\ngot:\n%s", shown)
+		t.Errorf(
+			"the block after <!-- out_of_scope.txt --> in docs/compatibility.md differs from out_of_scope.txt; copy the file to the block\ngot:\n%s",
+			shown,
+		)
 	}
 }

@@ -24,10 +24,15 @@ type testRun struct {
 
 func (r testRun) command(program string, arguments ...string) *exec.Cmd {
 	cmd := r.python.command(program, arguments...)
-	// HOME is a folder of this run, because Tempest writes a list of its workspaces into the home folder. PATH begins with the folder bin,
-	// because the functional tests must run the program openstack of this folder.
-	cmd.Env = append(cmd.Env, "HOME="+r.cloud.dir, "PATH="+filepath.Join(r.cloud.dir, "bin")+":"+os.Getenv("PATH"),
-		"OS_CLIENT_CONFIG_FILE="+filepath.Join(r.cloud.dir, "clouds.yaml"))
+	// HOME is a folder of this run, because Tempest writes a list of its workspaces into the home folder.
+	// PATH begins with the folder bin, because the functional tests must run the program openstack of this
+	// folder.
+	cmd.Env = append(
+		cmd.Env,
+		"HOME="+r.cloud.dir,
+		"PATH="+filepath.Join(r.cloud.dir, "bin")+":"+os.Getenv("PATH"),
+		"OS_CLIENT_CONFIG_FILE="+filepath.Join(r.cloud.dir, "clouds.yaml"),
+	)
 	if r.env != nil {
 		cmd.Env = append(cmd.Env, r.env(r.cloud)...)
 	}
@@ -60,7 +65,11 @@ func (r testRun) prepare() error {
 	if folder == r.cloud.dir {
 		top = filepath.Join(folder, r.folder)
 	}
-	conf := fmt.Sprintf("[DEFAULT]\ntest_path=%s\ntop_dir=%s\ngroup_regex=([^\\.]+\\.)+\n", filepath.Join(folder, r.folder), top)
+	conf := fmt.Sprintf(
+		"[DEFAULT]\ntest_path=%s\ntop_dir=%s\ngroup_regex=([^\\.]+\\.)+\n",
+		filepath.Join(folder, r.folder),
+		top,
+	)
 	if err := os.WriteFile(filepath.Join(dir, ".stestr.conf"), []byte(conf), 0o600); err != nil {
 		return err
 	}
@@ -73,7 +82,10 @@ func (r testRun) packageFolder() (string, error) {
 	if strings.HasPrefix(r.folder, "libraries/") {
 		return r.cloud.dir, nil
 	}
-	out, err := output(r.cloud.ctx, exec.Command(string(r.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+	out, err := output(
+		r.cloud.ctx,
+		exec.Command(string(r.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"),
+	)
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -87,7 +99,10 @@ func (r testRun) list() ([]string, error) {
 		command = r.command("tempest", "run", "--list-tests")
 	}
 	out, err := output(r.cloud.ctx, command)
-	tests := slices.DeleteFunc(strings.Fields(string(out)), func(test string) bool { return workspaceOf(test) != r.name })
+	tests := slices.DeleteFunc(
+		strings.Fields(string(out)),
+		func(test string) bool { return workspaceOf(test) != r.name },
+	)
 	return sortTests(tests), err
 }
 
@@ -113,7 +128,8 @@ func (r testRun) runTests(tests []string, found results) error {
 	read, write := io.Pipe()
 	command.Stdout, command.Stderr = write, os.Stderr
 	go printOutcomes(read)
-	// The error is ignored, because the program also exits with an error if only a test has failed; parseResults reads the results below.
+	// The error is ignored, because the program also exits with an error if only a test has failed;
+	// parseResults reads the results below.
 	_ = devstack.Run(ctx, command)
 	_ = write.Close()
 	if err := context.Cause(ctx); err != nil {
