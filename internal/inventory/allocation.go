@@ -13,8 +13,9 @@ type Allocations map[string]map[string]int64
 // Providers returns the UUIDs of the providers, sorted.
 func (a Allocations) Providers() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Expectation is the consumer_generation that a write expects: any, null (the consumer must not exist), or a number. The zero value of
-// Expectation accepts any generation; internal writers and microversions without consumer_generation use the zero value.
+// Expectation is the consumer_generation that a write expects: any, null (the consumer must not exist), or a
+// number. The zero value of Expectation accepts any generation; internal writers and microversions without
+// consumer_generation use the zero value.
 type Expectation struct {
 	isSet      bool
 	generation *int64
@@ -37,26 +38,38 @@ func (e Expectation) ExpectsAbsent() bool { return e.isSet && e.generation == ni
 // Generation returns the expected generation, or nil if no generation is expected.
 func (e Expectation) Generation() *int64 { return e.generation }
 
-// Check compares the expectation with `current`, the consumer's generation (nil if the consumer does not exist). If the expected generation
-// differs from `current`, Check returns a fault of kind ConcurrentUpdate. The texts of the faults that Check returns are the error texts of
-// Placement.
+// Check compares the expectation with `current`, the consumer's generation (nil if the consumer does not
+// exist). If the expected generation differs from `current`, Check returns a fault of kind ConcurrentUpdate.
+// The texts of the faults that Check returns are the error texts of Placement.
 func (e Expectation) Check(current *int64) error {
 	switch {
-	case !e.isSet, e.generation == nil && current == nil, e.generation != nil && current != nil && *e.generation == *current:
+	case !e.isSet,
+		e.generation == nil && current == nil,
+		e.generation != nil && current != nil && *e.generation == *current:
 		return nil
 	case current == nil:
-		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected null but got %d", *e.generation)
+		return Faultf(
+			ConcurrentUpdate,
+			"consumer generation conflict - expected null but got %d",
+			*e.generation,
+		)
 	case e.generation == nil:
 		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected %d but got None", *current)
 	default:
-		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected %d but got %d", *current, *e.generation)
+		return Faultf(
+			ConcurrentUpdate,
+			"consumer generation conflict - expected %d but got %d",
+			*current,
+			*e.generation,
+		)
 	}
 }
 
 // Owner is the project and the user of a consumer.
 type Owner struct{ Project, User string }
 
-// ConsumerWrite replaces all allocations of a consumer. A ConsumerWrite without allocations deletes the consumer.
+// ConsumerWrite replaces all allocations of a consumer. A ConsumerWrite without allocations deletes the
+// consumer.
 type ConsumerWrite struct {
 	Consumer    string // canonical UUID
 	Project     string
@@ -64,7 +77,8 @@ type ConsumerWrite struct {
 	Type        *string // nil: unchanged
 	Expect      Expectation
 	Allocations Allocations
-	Order       []InventoryKey // the allocations in the order in which the client has written them; nil: sorted
+	// the allocations in the order in which the client has written them; nil: sorted
+	Order []InventoryKey
 }
 
 // Keys returns the inventories of the allocations in the order of the write.
@@ -81,8 +95,9 @@ func (w ConsumerWrite) Keys() []InventoryKey {
 	return keys
 }
 
-// ConsumerAllocations holds a consumer and the consumer's allocations. The zero value of ConsumerAllocations means that the consumer does
-// not exist. If a consumer has allocations but no record in the database, Project and User are empty.
+// ConsumerAllocations holds a consumer and the consumer's allocations. The zero value of ConsumerAllocations
+// means that the consumer does not exist. If a consumer has allocations but no record in the database,
+// Project and User are empty.
 type ConsumerAllocations struct {
 	Project             string
 	User                string
@@ -104,9 +119,9 @@ type Capacity struct {
 	UsedByOthers int64 // usage of consumers that the write does not replace
 }
 
-// CheckCapacity returns a fault if all writes together exceed the capacity of an inventory, or if an allocation of one write violates the
-// inventory's min_unit, max_unit or step_size. Before calling CheckCapacity, the caller must have checked that all resource classes of the
-// writes exist.
+// CheckCapacity returns a fault if all writes together exceed the capacity of an inventory, or if an
+// allocation of one write violates the inventory's min_unit, max_unit or step_size. Before calling
+// CheckCapacity, the caller must have checked that all resource classes of the writes exist.
 func CheckCapacity(writes []ConsumerWrite, capacities map[InventoryKey]Capacity) error {
 	after := map[InventoryKey]int64{}
 	for _, w := range writes {
@@ -122,15 +137,29 @@ func CheckCapacity(writes []ConsumerWrite, capacities map[InventoryKey]Capacity)
 	return nil
 }
 
-func checkAmount(key InventoryKey, amount int64, after map[InventoryKey]int64, capacities map[InventoryKey]Capacity) error {
+func checkAmount(
+	key InventoryKey,
+	amount int64,
+	after map[InventoryKey]int64,
+	capacities map[InventoryKey]Capacity,
+) error {
 	capacity, ok := capacities[key]
 	if !ok {
-		return Faultf(Conflict, "Unable to allocate inventory: Inventory for '%s' on resource provider '%s' invalid.",
-			key.Class, key.Provider)
+		return Faultf(
+			Conflict,
+			"Unable to allocate inventory: Inventory for '%s' on resource provider '%s' invalid.",
+			key.Class,
+			key.Provider,
+		)
 	}
 	if !capacity.Inventory.MatchesUnits(amount) {
-		return Faultf(Conflict, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
-			"The requested amount would violate inventory constraints.", key.Class, key.Provider)
+		return Faultf(
+			Conflict,
+			"Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
+				"The requested amount would violate inventory constraints.",
+			key.Class,
+			key.Provider,
+		)
 	}
 	if _, begun := after[key]; !begun {
 		after[key] = capacity.UsedByOthers
@@ -140,8 +169,13 @@ func checkAmount(key InventoryKey, amount int64, after map[InventoryKey]int64, c
 	}
 	after[key] += amount
 	if !capacity.Inventory.FitsCapacity(capacity.UsedBefore, after[key]) {
-		return Faultf(Conflict, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
-			"The requested amount would exceed the capacity.", key.Class, key.Provider)
+		return Faultf(
+			Conflict,
+			"Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
+				"The requested amount would exceed the capacity.",
+			key.Class,
+			key.Provider,
+		)
 	}
 	return nil
 }

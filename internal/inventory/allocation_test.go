@@ -35,7 +35,10 @@ func TestExpectation_ChecksTheConsumerGeneration(t *testing.T) {
 			if err := tc.expect.Check(tc.current); err != nil {
 				var p *inventory.Fault
 				if !errors.As(err, &p) || p.Kind != inventory.ConcurrentUpdate {
-					t.Errorf("check of the consumer generation: got error %v, want a fault of kind ConcurrentUpdate", err)
+					t.Errorf(
+						"check of the consumer generation: got error %v, want a fault of kind ConcurrentUpdate",
+						err,
+					)
 				}
 				got = err.Error()
 			}
@@ -52,11 +55,16 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 	writesOf := func(amounts ...int64) []inventory.ConsumerWrite {
 		var writes []inventory.ConsumerWrite
 		for _, n := range amounts {
-			writes = append(writes, inventory.ConsumerWrite{Allocations: inventory.Allocations{"p": {"VCPU": n}}})
+			writes = append(
+				writes,
+				inventory.ConsumerWrite{Allocations: inventory.Allocations{"p": {"VCPU": n}}},
+			)
 		}
 		return writes
 	}
-	fractional := inventoryWith(func(i *inventory.Inventory) { i.AllocationRatio = 0.55 }) // the capacity is 5.5
+	fractional := inventoryWith(
+		func(i *inventory.Inventory) { i.AllocationRatio = 0.55 },
+	) // the capacity is 5.5
 	for name, tc := range map[string]struct {
 		capacity inventory.Capacity
 		writes   []inventory.ConsumerWrite
@@ -81,10 +89,17 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := inventory.CheckCapacity(tc.writes, map[inventory.InventoryKey]inventory.Capacity{key: tc.capacity})
+			err := inventory.CheckCapacity(
+				tc.writes,
+				map[inventory.InventoryKey]inventory.Capacity{key: tc.capacity},
+			)
 			var p *inventory.Fault
 			if (err == nil) != tc.ok || err != nil && (!errors.As(err, &p) || p.Kind != inventory.Conflict) {
-				t.Errorf("CheckCapacity: got error %v; want success: %t, and in case of failure a fault of kind Conflict", err, tc.ok)
+				t.Errorf(
+					"CheckCapacity: got error %v; want success: %t, and in case of failure a fault of kind Conflict",
+					err,
+					tc.ok,
+				)
 			}
 		})
 	}

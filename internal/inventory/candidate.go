@@ -7,25 +7,28 @@ import (
 	"strings"
 )
 
-// TraitSharesViaAggregate is the trait of sharing providers. A sharing provider can serve every provider tree that has a provider in an
-// aggregate of the sharing provider.
+// TraitSharesViaAggregate is the trait of sharing providers. A sharing provider can serve every provider tree
+// that has a provider in an aggregate of the sharing provider.
 const TraitSharesViaAggregate = "MISC_SHARES_VIA_AGGREGATE"
 
 // CandidateQuery is a request for allocation candidates.
 type CandidateQuery struct {
 	Groups             []Group
-	GroupPolicyIsolate bool       // group_policy=isolate: each group with a suffix gets a different provider
-	SameSubtrees       [][]string // same_subtree: suffixes of groups; one of their providers must be the only one or an ancestor of the rest
-	RootTraits         Rule       // root_required: traits of the root provider
-	Limits             SearchLimits
+	GroupPolicyIsolate bool // group_policy=isolate: each group with a suffix gets a different provider
+	// same_subtree: suffixes of groups; one of their providers must be the only one or an ancestor of the
+	// rest
+	SameSubtrees [][]string
+	RootTraits   Rule // root_required: traits of the root provider
+	Limits       SearchLimits
 
-	SingleProviders bool // at most one provider per tree, and only used providers in the summaries (microversions before 1.29)
+	// at most one provider per tree, and only used providers in the summaries (microversions before 1.29)
+	SingleProviders bool
 	AllClasses      bool // summaries contain all resource classes, not only the requested ones
 	WithTraits      bool // summaries contain traits
 }
 
-// Group is a request group of the query. The request group without a suffix may use several providers of a tree; each request group with a
-// suffix uses exactly one provider.
+// Group is a request group of the query. The request group without a suffix may use several providers of a
+// tree; each request group with a suffix uses exactly one provider.
 type Group struct {
 	Suffix     string
 	Resources  map[string]int64
@@ -65,8 +68,8 @@ func (q CandidateQuery) AggregateNames() []string {
 	return slices.Compact(names)
 }
 
-// Tree contains all resource providers that have the same root provider. A search stores its state in the trees, so two searches must not
-// use the same Tree.
+// Tree contains all resource providers that have the same root provider. A search stores its state in the
+// trees, so two searches must not use the same Tree.
 type Tree struct {
 	Root       *Node
 	Nodes      []*Node
@@ -101,20 +104,21 @@ type NodeInventory struct {
 	allocated int64 // amount that the current partial candidate allocates
 }
 
-// CanAllocate reports whether a candidate could allocate the amount from the inventory if the candidate allocated nothing else from this
-// inventory.
+// CanAllocate reports whether a candidate could allocate the amount from the inventory if the candidate
+// allocated nothing else from this inventory.
 func (r *NodeInventory) CanAllocate(amount int64) bool {
 	return r.Inventory.MatchesUnits(amount) && float64(r.Used+amount) <= r.Inventory.Capacity()
 }
 
-// canAdd reports whether the amount fits in addition to the amount that the current candidate already allocates from the
-// inventory.
+// canAdd reports whether the amount fits in addition to the amount that the current candidate already
+// allocates from the inventory.
 func (r *NodeInventory) canAdd(amount int64) bool {
 	sum := r.allocated + amount
 	return sum <= r.Inventory.MaxUnit && float64(r.Used+sum) <= r.Inventory.Capacity()
 }
 
-// InventoryOf returns the node's inventory of the given resource class, or nil if the node has no inventory of this class.
+// InventoryOf returns the node's inventory of the given resource class, or nil if the node has no inventory
+// of this class.
 func (n *Node) InventoryOf(class string) *NodeInventory {
 	for _, r := range n.Inventories {
 		if r.Class == class {
@@ -124,14 +128,14 @@ func (n *Node) InventoryOf(class string) *NodeInventory {
 	return nil
 }
 
-// isAncestorOf reports whether n is m itself or an ancestor of m. Before isAncestorOf is called, Tree.number must have been called for the
-// trees of both nodes.
+// isAncestorOf reports whether n is m itself or an ancestor of m. Before isAncestorOf is called, Tree.number
+// must have been called for the trees of both nodes.
 func (n *Node) isAncestorOf(m *Node) bool {
 	return n.Tree == m.Tree && n.first <= m.first && m.last <= n.last
 }
 
-// NewTree returns the tree of the given providers. The caller must pass all providers that have the same root provider. The caller of
-// NewTree must have set the field Parent of each node.
+// NewTree returns the tree of the given providers. The caller must pass all providers that have the same root
+// provider. The caller of NewTree must have set the field Parent of each node.
 func NewTree(nodes []*Node) *Tree {
 	t := &Tree{Nodes: nodes}
 	for _, n := range nodes {
@@ -152,7 +156,8 @@ func NewTree(nodes []*Node) *Tree {
 	return t
 }
 
-// number sets the preorder numbers of the nodes, so that isAncestorOf compares numbers instead of following the parents.
+// number sets the preorder numbers of the nodes, so that isAncestorOf compares numbers instead of following
+// the parents.
 func (t *Tree) number() {
 	children := map[*Node][]*Node{}
 	for _, n := range t.Nodes {
@@ -178,8 +183,8 @@ func (t *Tree) number() {
 	}
 }
 
-// Candidate is an allocation candidate: one provider for each slot (a part of the query that one provider must serve), in the order of the
-// search's slots.
+// Candidate is an allocation candidate: one provider for each slot (a part of the query that one provider
+// must serve), in the order of the search's slots.
 type Candidate []*Node
 
 // CandidateAllocation lists the amounts that a candidate allocates from one provider.
@@ -203,8 +208,8 @@ type SearchResult struct {
 	flat    bool
 }
 
-// Allocations returns the amounts that a candidate allocates from each provider. Allocations reuses the memory of the slice `portions` for
-// its result.
+// Allocations returns the amounts that a candidate allocates from each provider. Allocations reuses the
+// memory of the slice `portions` for its result.
 func (f *SearchResult) Allocations(c Candidate, portions []CandidateAllocation) []CandidateAllocation {
 	portions = portions[:0]
 	for i, s := range f.slots {
@@ -234,8 +239,8 @@ func (f *SearchResult) Allocations(c Candidate, portions []CandidateAllocation) 
 	return portions
 }
 
-// Mappings returns, for each request group, the providers that serve the group in a candidate, without duplicates (`mappings`
-// in the API).
+// Mappings returns, for each request group, the providers that serve the group in a candidate, without
+// duplicates (`mappings` in the API).
 func (f *SearchResult) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	return func(yield func(string, []*Node) bool) {
 		for from := 0; from < len(f.slots); {
@@ -257,8 +262,9 @@ func (f *SearchResult) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	}
 }
 
-// SummarizedProviders returns the providers for provider_summaries: all providers of the trees that the candidates use. Before microversion
-// 1.29, SummarizedProviders returns only the providers from which a candidate allocates.
+// SummarizedProviders returns the providers for provider_summaries: all providers of the trees that the
+// candidates use. Before microversion 1.29, SummarizedProviders returns only the providers from which a
+// candidate allocates.
 func (f *SearchResult) SummarizedProviders() []*Node {
 	var nodes []*Node
 	seenTrees, seen := map[*Tree]bool{}, map[*Node]bool{}

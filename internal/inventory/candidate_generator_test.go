@@ -49,8 +49,12 @@ func drawDeployment(t *rapid.T) (d deployment) {
 	for i := range rapid.SampledFrom([]int{2, 3, 1}).Draw(t, "trees") {
 		var nodes []*inventory.Node
 		for j := range rapid.SampledFrom([]int{2, 3, 1}).Draw(t, "nodes") {
-			n := &inventory.Node{ID: int64(100*i + j), UUID: fmt.Sprintf("%d%d", i, j),
-				Traits: subset(t, someTraits, "traits"), Aggregates: subset(t, someAggregates, "aggregates")}
+			n := &inventory.Node{
+				ID:         int64(100*i + j),
+				UUID:       fmt.Sprintf("%d%d", i, j),
+				Traits:     subset(t, someTraits, "traits"),
+				Aggregates: subset(t, someAggregates, "aggregates"),
+			}
 			if j > 0 {
 				n.Parent = nodes[rapid.IntRange(0, j-1).Draw(t, "parent")]
 			}
@@ -62,7 +66,11 @@ func drawDeployment(t *rapid.T) (d deployment) {
 				if total == 0 {
 					continue
 				}
-				r := &inventory.NodeInventory{Class: class, Inventory: inventory.NewInventory(total), Used: rapid.Int64Range(0, 2).Draw(t, "used")}
+				r := &inventory.NodeInventory{
+					Class:     class,
+					Inventory: inventory.NewInventory(total),
+					Used:      rapid.Int64Range(0, 2).Draw(t, "used"),
+				}
 				r.Inventory.MaxUnit = rapid.SampledFrom([]int64{4, 3, 2, 1}).Draw(t, "max")
 				r.Inventory.StepSize = rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "step")
 				r.Inventory.AllocationRatio = rapid.SampledFrom([]float64{1, 1.5, 0.5}).Draw(t, "ratio")
@@ -83,8 +91,12 @@ func drawQuery(t *rapid.T, d deployment) (q inventory.CandidateQuery) {
 		q.RootTraits = drawRule(t, someTraits, "root")
 	}
 	for i, suffix := range subset(t, []string{"", "1", "2", "3"}, "groups") {
-		g := inventory.Group{Suffix: suffix, Resources: map[string]int64{}, Traits: drawRule(t, someTraits, "required"),
-			Aggregates: drawRule(t, someAggregates, "member_of")}
+		g := inventory.Group{
+			Suffix:     suffix,
+			Resources:  map[string]int64{},
+			Traits:     drawRule(t, someTraits, "required"),
+			Aggregates: drawRule(t, someAggregates, "member_of"),
+		}
 		classes := subset(t, someClasses, "asked")
 		if suffix == "" && len(classes) == 0 || i == 0 {
 			classes = append(classes[:0:0], someClasses[rapid.IntRange(0, 1).Draw(t, "class"):]...)
@@ -98,7 +110,9 @@ func drawQuery(t *rapid.T, d deployment) (q inventory.CandidateQuery) {
 		q.Groups = append(q.Groups, g)
 	}
 	if rapid.Bool().Draw(t, "subtree") {
-		q.SameSubtrees = [][]string{[]string{"1", "2", "3"}[:rapid.SampledFrom([]int{3, 2}).Draw(t, "members")]}
+		q.SameSubtrees = [][]string{
+			[]string{"1", "2", "3"}[:rapid.SampledFrom([]int{3, 2}).Draw(t, "members")],
+		}
 	}
 	return q
 }
@@ -109,9 +123,17 @@ func (d deployment) clone() (c deployment) {
 		twins := map[*inventory.Node]*inventory.Node{}
 		var nodes []*inventory.Node
 		for _, n := range t.Nodes {
-			twins[n] = &inventory.Node{ID: n.ID, UUID: n.UUID, Traits: n.Traits, Aggregates: n.Aggregates}
+			twins[n] = &inventory.Node{
+				ID:         n.ID,
+				UUID:       n.UUID,
+				Traits:     n.Traits,
+				Aggregates: n.Aggregates,
+			}
 			for _, r := range n.Inventories {
-				twins[n].Inventories = append(twins[n].Inventories, &inventory.NodeInventory{Class: r.Class, Inventory: r.Inventory, Used: r.Used})
+				twins[n].Inventories = append(
+					twins[n].Inventories,
+					&inventory.NodeInventory{Class: r.Class, Inventory: r.Inventory, Used: r.Used},
+				)
 			}
 			nodes = append(nodes, twins[n])
 		}

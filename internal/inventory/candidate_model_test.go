@@ -13,7 +13,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// bruteForce finds the allocation candidates by trying, for each tree, every assignment of providers to the parts of the query.
+// bruteForce finds the allocation candidates by trying, for each tree, every assignment of providers to the
+// parts of the query.
 func bruteForce(q inventory.CandidateQuery, d deployment) []string {
 	type part struct {
 		g     *inventory.Group
@@ -64,8 +65,8 @@ func bruteForce(q inventory.CandidateQuery, d deployment) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// combination is a choice of providers for a query. isCandidate reports whether the choice is an allocation candidate of the
-// tree `anchor`.
+// combination is a choice of providers for a query. isCandidate reports whether the choice is an allocation
+// candidate of the tree `anchor`.
 type combination struct {
 	q         inventory.CandidateQuery
 	anchor    *inventory.Tree
@@ -114,7 +115,8 @@ func (c combination) isCandidate() bool {
 // canServe reports whether a provider may serve a request group.
 func (c combination) canServe(g *inventory.Group, n *inventory.Node) bool {
 	own := n.Tree == c.anchor
-	shares := slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) && anyHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
+	shares := slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) &&
+		anyHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
 	if !own && !shares || g.InTree != "" && n.Tree.Root.UUID != g.InTree {
 		return false
 	}
@@ -133,7 +135,8 @@ func (c combination) canServe(g *inventory.Group, n *inventory.Node) bool {
 func (c combination) fitsCapacity() bool {
 	for n, classes := range c.allocated {
 		for class, amount := range classes {
-			if r := n.InventoryOf(class); float64(r.Used+amount) > r.Inventory.Capacity() || amount > r.Inventory.MaxUnit {
+			if r := n.InventoryOf(class); float64(r.Used+amount) > r.Inventory.Capacity() ||
+				amount > r.Inventory.MaxUnit {
 				return false
 			}
 		}
@@ -141,8 +144,9 @@ func (c combination) fitsCapacity() bool {
 	return true
 }
 
-// isIsolated checks two conditions of the query. If the query has group_policy=isolate, the groups with a suffix must use different
-// providers. If the query has SingleProviders, the combination must not use two different providers of the same tree.
+// isIsolated checks two conditions of the query. If the query has group_policy=isolate, the groups with a
+// suffix must use different providers. If the query has SingleProviders, the combination must not use two
+// different providers of the same tree.
 func (c combination) isIsolated() bool {
 	alone, byTree := map[*inventory.Node]int{}, map[*inventory.Tree]*inventory.Node{}
 	for g, nodes := range c.groups {
@@ -150,7 +154,8 @@ func (c combination) isIsolated() bool {
 			if g.Suffix != "" {
 				alone[n]++
 			}
-			if other := byTree[n.Tree]; c.q.GroupPolicyIsolate && alone[n] > 1 || c.q.SingleProviders && other != nil && other != n {
+			if other := byTree[n.Tree]; c.q.GroupPolicyIsolate && alone[n] > 1 ||
+				c.q.SingleProviders && other != nil && other != n {
 				return false
 			}
 			byTree[n.Tree] = n
@@ -159,8 +164,8 @@ func (c combination) isIsolated() bool {
 	return true
 }
 
-// hasSubtreeRoots reports whether each same_subtree condition is met: among the providers of the groups that the condition names, one
-// provider must be an ancestor of all the others or be the only provider.
+// hasSubtreeRoots reports whether each same_subtree condition is met: among the providers of the groups that
+// the condition names, one provider must be an ancestor of all the others or be the only provider.
 func (c combination) hasSubtreeRoots() bool {
 	for _, suffixes := range c.q.SameSubtrees {
 		var members []*inventory.Node
@@ -183,7 +188,10 @@ func (c combination) hasSubtreeRoots() bool {
 	return true
 }
 
-func format(groups map[*inventory.Group][]*inventory.Node, allocated map[*inventory.Node]map[string]int64) string {
+func format(
+	groups map[*inventory.Group][]*inventory.Node,
+	allocated map[*inventory.Node]map[string]int64,
+) string {
 	var parts []string
 	for n, classes := range allocated {
 		for class, amount := range classes {
@@ -210,7 +218,10 @@ func runSearch(q inventory.CandidateQuery, d deployment, shortTurns bool) []stri
 		s.ShortenTurns()
 	}
 	s.AddSharingTrees(slices.DeleteFunc(slices.Clone(d.trees), func(t *inventory.Tree) bool {
-		return !slices.ContainsFunc(t.Nodes, func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) })
+		return !slices.ContainsFunc(
+			t.Nodes,
+			func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) },
+		)
 	}))
 	for _, t := range d.trees {
 		s.SearchTree(t)
@@ -257,16 +268,27 @@ func checkSearch(t *rapid.T) {
 	q.Limits.DepthFirst = rapid.Bool().Draw(t, "depth first")
 	q.Limits.Seed = rapid.Uint64Range(0, 2).Draw(t, "seed")
 	if d := cmp.Diff(append([]string{}, want...), runSearch(q, d, rapid.Bool().Draw(t, "short turns"))); d != "" {
-		t.Fatalf("candidates of the search differ from the candidates of brute force (-brute force +search):\n%s", d)
+		t.Fatalf(
+			"candidates of the search differ from the candidates of brute force (-brute force +search):\n%s",
+			d,
+		)
 	}
 	q.Limits.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
 	got := runSearch(q, d, false)
 	if len(got) != min(len(want), q.Limits.Candidates) {
-		t.Fatalf("search with a limit: found %d of %d candidates, want %d", len(got), len(want), min(len(want), q.Limits.Candidates))
+		t.Fatalf(
+			"search with a limit: found %d of %d candidates, want %d",
+			len(got),
+			len(want),
+			min(len(want), q.Limits.Candidates),
+		)
 	}
 	for _, c := range got {
 		if !slices.Contains(want, c) {
-			t.Fatalf("search with a limit: found the candidate %s, want only candidates that brute force also finds", c)
+			t.Fatalf(
+				"search with a limit: found the candidate %s, want only candidates that brute force also finds",
+				c,
+			)
 		}
 	}
 }

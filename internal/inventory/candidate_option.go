@@ -46,7 +46,8 @@ func (s *Search) newWalk(t *Tree) *walk {
 	return w
 }
 
-// addOption adds a provider to the options of a choice if the provider is suitable and has enough free capacity.
+// addOption adds a provider to the options of a choice if the provider is suitable and has enough free
+// capacity.
 func (s *Search) addOption(c *choice, n *Node, t *Tree) {
 	sl := &s.slots[c.slot]
 	from := len(c.inventories)
@@ -65,13 +66,15 @@ func (s *Search) addOption(c *choice, n *Node, t *Tree) {
 	c.options = append(c.options, option{node: n, from: int32(from)})
 }
 
-// isSuitable reports whether a provider may serve a request group in a tree. isSuitable expects a provider that is in the tree or is a
-// sharing provider that serves the tree. If the group has no suffix, an aggregate of the root provider counts as an aggregate of the whole
-// tree. The required traits of this group are checked later, because all chosen providers together must have them.
+// isSuitable reports whether a provider may serve a request group in a tree. isSuitable expects a provider
+// that is in the tree or is a sharing provider that serves the tree. If the group has no suffix, an aggregate
+// of the root provider counts as an aggregate of the whole tree. The required traits of this group are
+// checked later, because all chosen providers together must have them.
 func isSuitable(g *Group, n *Node, t *Tree) bool {
 	switch {
 	case g.Suffix != "":
-		return (g.InTree == "" || g.InTree == n.Tree.Root.UUID) && g.Traits.MetBy(n.Traits) && g.Aggregates.MetBy(n.Aggregates)
+		return (g.InTree == "" || g.InTree == n.Tree.Root.UUID) && g.Traits.MetBy(n.Traits) &&
+			g.Aggregates.MetBy(n.Aggregates)
 	case g.InTree != "" && (n.Tree != t || g.InTree != t.Root.UUID), overlap(g.Traits.Forbidden, n.Traits):
 		return false
 	case n.Tree == t:
@@ -81,15 +84,18 @@ func isSuitable(g *Group, n *Node, t *Tree) bool {
 	}
 }
 
-// hasEnough checks every resource class that several slots request, and reports whether the tree and its sharing providers together have
-// enough of the class.
+// hasEnough checks every resource class that several slots request, and reports whether the tree and its
+// sharing providers together have enough of the class.
 func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 	for class, amount := range s.contested {
 		available := 0.0
 		for _, nodes := range [2][]*Node{t.Nodes, sharing} {
 			for _, n := range nodes {
 				if r := n.InventoryOf(class); r != nil {
-					available += max(0, min(math.Trunc(r.Inventory.Capacity())-float64(r.Used), float64(r.Inventory.MaxUnit)))
+					available += max(
+						0,
+						min(math.Trunc(r.Inventory.Capacity())-float64(r.Used), float64(r.Inventory.MaxUnit)),
+					)
 				}
 			}
 		}
@@ -100,8 +106,8 @@ func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 	return true
 }
 
-// hasEnoughProviders reports whether the number of suitable providers is at least the number of groups that need different providers
-// (group_policy=isolate).
+// hasEnoughProviders reports whether the number of suitable providers is at least the number of groups that
+// need different providers (group_policy=isolate).
 func (s *Search) hasEnoughProviders(w *walk) bool {
 	if !s.query.GroupPolicyIsolate {
 		return true
@@ -123,8 +129,9 @@ func (s *Search) hasEnoughProviders(w *walk) bool {
 	return nodes >= groups
 }
 
-// shuffleOptions reorders the options of a walk within one tree; the order of the trees comes from the database. The order of the options
-// depends only on the seed of the query and on the root provider of the tree.
+// shuffleOptions reorders the options of a walk within one tree; the order of the trees comes from the
+// database. The order of the options depends only on the seed of the query and on the root provider of the
+// tree.
 func (s *Search) shuffleOptions(w *walk, t *Tree) {
 	r := rand.New(rand.NewPCG(s.query.Limits.Seed, uint64(t.Root.ID)))
 	for i := range w.choices {

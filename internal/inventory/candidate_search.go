@@ -7,34 +7,37 @@ import (
 	"slices"
 )
 
-// SearchLimits limit the time and memory of a search. When a search reaches one of its limits, the search returns the candidates that it
-// has found so far. The value zero of a limit means the default limit.
+// SearchLimits limit the time and memory of a search. When a search reaches one of its limits, the search
+// returns the candidates that it has found so far. The value zero of a limit means the default limit.
 type SearchLimits struct {
-	Candidates int    // maximum number of candidates
-	Choices    int    // maximum number of providers in all candidates together; the size of the response grows with it
-	Steps      int    // maximum number of providers that are tried
-	DepthFirst bool   // finish the search in a tree before the next tree; otherwise the trees take turns
-	Seed       uint64 // seed for a random order of the trees, and of the providers in each tree; 0: keep the order
+	Candidates int // maximum number of candidates
+	// maximum number of providers in all candidates together; the size of the response grows with it
+	Choices    int
+	Steps      int  // maximum number of providers that are tried
+	DepthFirst bool // finish the search in a tree before the next tree; otherwise the trees take turns
+	// seed for a random order of the trees, and of the providers in each tree; 0: keep the order
+	Seed uint64
 }
 
-// Default limits. They are high: a candidate with three resource classes has only three choices, and a search needs about ten steps to find
-// one such candidate.
+// Default limits. They are high: a candidate with three resource classes has only three choices, and a search
+// needs about ten steps to find one such candidate.
 const (
 	maxChoices = 1 << 18
 	maxSteps   = 1 << 22
 )
 
-// The search in a tree runs in turns, each with a limited number of steps; firstTurn is the number of steps of the first turn. A tree that
-// needs more steps than one turn waits until all other trees have had a turn. If all waiting trees have had a turn and the search has found
-// no candidate in this round, the number of steps per turn doubles. Because turns are short, a tree without candidates delays the search in
-// the other trees only a little.
+// The search in a tree runs in turns, each with a limited number of steps; firstTurn is the number of steps
+// of the first turn. A tree that needs more steps than one turn waits until all other trees have had a turn.
+// If all waiting trees have had a turn and the search has found no candidate in this round, the number of
+// steps per turn doubles. Because turns are short, a tree without candidates delays the search in the other
+// trees only a little.
 const (
 	firstTurn     = 1 << 8
 	firstLongTurn = 1 << 16 // for a depth-first search
 )
 
-// A slot is a part of the query that one provider must serve: one resource class of the group without a suffix, or all resource classes of
-// a group with a suffix.
+// A slot is a part of the query that one provider must serve: one resource class of the group without a
+// suffix, or all resource classes of a group with a suffix.
 type slot struct {
 	group    int
 	suffix   string
@@ -43,10 +46,11 @@ type slot struct {
 	subtrees []int // indexes of the same_subtree conditions that name the slot's group
 }
 
-// Search finds allocation candidates in provider trees; the caller passes one tree after the other to the Search. A Search keeps at most
-// one walk (a backtracking search that can be interrupted) for each unfinished tree, and respects the limits of the query. The caller of
-// Search calls AddSharingTrees, then SearchTree for every tree, then Continue until Continue returns false. When Finished returns true, the
-// caller need not call SearchTree and Continue any more.
+// Search finds allocation candidates in provider trees; the caller passes one tree after the other to the
+// Search. A Search keeps at most one walk (a backtracking search that can be interrupted) for each unfinished
+// tree, and respects the limits of the query. The caller of Search calls AddSharingTrees, then SearchTree for
+// every tree, then Continue until Continue returns false. When Finished returns true, the caller need not
+// call SearchTree and Continue any more.
 type Search struct {
 	query              CandidateQuery
 	slots              []slot
@@ -70,11 +74,18 @@ type Search struct {
 	spare       *walk
 }
 
-// NewSearch returns a search for a query. The field InTree of each group in the query must be empty or the UUID of a root provider.
+// NewSearch returns a search for a query. The field InTree of each group in the query must be empty or the
+// UUID of a root provider.
 func NewSearch(q CandidateQuery) *Search {
-	s := &Search{query: q, sharingByAggregate: map[string][]*Node{}, known: map[string]bool{}, turn: firstTurn,
-		limit: valueOr(q.Limits.Candidates, math.MaxInt), choices: valueOr(q.Limits.Choices, maxChoices),
-		steps: valueOr(q.Limits.Steps, maxSteps)}
+	s := &Search{
+		query:              q,
+		sharingByAggregate: map[string][]*Node{},
+		known:              map[string]bool{},
+		turn:               firstTurn,
+		limit:              valueOr(q.Limits.Candidates, math.MaxInt),
+		choices:            valueOr(q.Limits.Choices, maxChoices),
+		steps:              valueOr(q.Limits.Steps, maxSteps),
+	}
 	if q.Limits.DepthFirst {
 		s.turn = firstLongTurn
 	}
@@ -124,7 +135,8 @@ func (s *Search) joinSubtrees() {
 	}
 }
 
-// findContested finds the resource classes that several slots of the query request, and the total amount of each.
+// findContested finds the resource classes that several slots of the query request, and the total amount of
+// each.
 func (s *Search) findContested() {
 	count := map[string]int{}
 	s.contested = map[string]float64{}
@@ -137,8 +149,8 @@ func (s *Search) findContested() {
 	maps.DeleteFunc(s.contested, func(class string, _ float64) bool { return count[class] == 1 })
 }
 
-// AddSharingTrees registers the trees that contain sharing providers. The caller must also call SearchTree for the trees that it passes to
-// AddSharingTrees.
+// AddSharingTrees registers the trees that contain sharing providers. The caller must also call SearchTree
+// for the trees that it passes to AddSharingTrees.
 func (s *Search) AddSharingTrees(trees []*Tree) {
 	for _, t := range trees {
 		s.numberTree(t)
@@ -184,7 +196,8 @@ func (s *Search) Finished() bool {
 	return len(s.found) >= s.limit || s.choices < len(s.slots) || s.steps <= 0
 }
 
-// SearchTree starts the search in a tree and runs the first turn of this search, unless the tree cannot have a candidate.
+// SearchTree starts the search in a tree and runs the first turn of this search, unless the tree cannot have
+// a candidate.
 func (s *Search) SearchTree(t *Tree) {
 	if s.Finished() || !s.query.RootTraits.MetBy(t.Root.Traits) {
 		return
@@ -201,8 +214,8 @@ func (s *Search) SearchTree(t *Tree) {
 	s.spare = w
 }
 
-// Continue gives the next turn to the tree that has waited longest. Continue returns false if no tree waits for a turn or if the search has
-// reached a limit.
+// Continue gives the next turn to the tree that has waited longest. Continue returns false if no tree waits
+// for a turn or if the search has reached a limit.
 func (s *Search) Continue() bool {
 	if len(s.waiting) == 0 || s.Finished() {
 		return false
@@ -223,9 +236,9 @@ func (s *Search) Continue() bool {
 	return true
 }
 
-// runTurn continues a walk for one turn, a limited number of steps. The turn of a walk ends when the steps of the turn are used up. Unless
-// the search is depth first, the turn also ends when the walk finds a new candidate. runTurn reports whether the walk may find more
-// candidates.
+// runTurn continues a walk for one turn, a limited number of steps. The turn of a walk ends when the steps of
+// the turn are used up. Unless the search is depth first, the turn also ends when the walk finds a new
+// candidate. runTurn reports whether the walk may find more candidates.
 func (s *Search) runTurn(w *walk) bool {
 	s.resume(w)
 	defer s.suspend(w)
@@ -244,9 +257,9 @@ func (s *Search) runTurn(w *walk) bool {
 	return true
 }
 
-// addCandidate adds the current candidate of a walk to the result. addCandidate returns false if the walk of another tree has already found
-// the same candidate, which is possible only if all providers of the candidate are sharing providers. Within one tree, a walk never finds
-// the same candidate twice.
+// addCandidate adds the current candidate of a walk to the result. addCandidate returns false if the walk of
+// another tree has already found the same candidate, which is possible only if all providers of the candidate
+// are sharing providers. Within one tree, a walk never finds the same candidate twice.
 func (s *Search) addCandidate(w *walk) bool {
 	c := make(Candidate, len(s.slots))
 	shared := true
@@ -271,5 +284,10 @@ func (s *Search) addCandidate(w *walk) bool {
 
 // Result returns the allocation candidates found so far.
 func (s *Search) Result() *SearchResult {
-	return &SearchResult{Candidates: s.found, Bounded: s.choices < len(s.slots) || s.steps <= 0, slots: s.slots, flat: s.query.SingleProviders}
+	return &SearchResult{
+		Candidates: s.found,
+		Bounded:    s.choices < len(s.slots) || s.steps <= 0,
+		slots:      s.slots,
+		flat:       s.query.SingleProviders,
+	}
 }

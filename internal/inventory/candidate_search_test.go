@@ -7,28 +7,45 @@ import (
 	"berth/internal/inventory"
 )
 
-// wideTree returns the provider tree of a host with the given number of child providers ("cards"). Each of the child providers has
-// `functions` units of VGPU.
+// wideTree returns the provider tree of a host with the given number of child providers ("cards"). Each of
+// the child providers has `functions` units of VGPU.
 func wideTree(cards int, functions int64) *inventory.Tree {
-	root := &inventory.Node{UUID: "host", Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(1000)}}}
+	root := &inventory.Node{
+		UUID:        "host",
+		Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(1000)}},
+	}
 	nodes := []*inventory.Node{root}
 	for i := range cards {
-		nodes = append(nodes, &inventory.Node{ID: int64(i + 1), UUID: fmt.Sprint("card", i), Parent: root,
-			Inventories: []*inventory.NodeInventory{{Class: "VGPU", Inventory: inventory.NewInventory(functions)}}})
+		nodes = append(nodes, &inventory.Node{
+			ID:     int64(i + 1),
+			UUID:   fmt.Sprint("card", i),
+			Parent: root,
+			Inventories: []*inventory.NodeInventory{
+				{Class: "VGPU", Inventory: inventory.NewInventory(functions)},
+			},
+		})
 	}
 	return inventory.NewTree(nodes)
 }
 
-// groupsOf returns a query with the given number of groups, each of which requests one unit of the resource class.
+// groupsOf returns a query with the given number of groups, each of which requests one unit of the resource
+// class.
 func groupsOf(groups int, class string) (q inventory.CandidateQuery) {
 	for i := range groups {
-		q.Groups = append(q.Groups, inventory.Group{Suffix: fmt.Sprint(i), Resources: map[string]int64{class: 1}})
+		q.Groups = append(
+			q.Groups,
+			inventory.Group{Suffix: fmt.Sprint(i), Resources: map[string]int64{class: 1}},
+		)
 	}
 	return q
 }
 
 // runWithinLimits runs a search until its end and checks that the search respects its limits.
-func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*inventory.Tree) *inventory.SearchResult {
+func runWithinLimits(
+	t *testing.T,
+	q inventory.CandidateQuery,
+	trees ...*inventory.Tree,
+) *inventory.SearchResult {
 	t.Helper()
 	q.Limits.Choices, q.Limits.Steps = 10_000, 100_000
 	s := inventory.NewSearch(q)
@@ -41,10 +58,15 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 	for _, c := range found.Candidates {
 		choices += len(c)
 	}
-	// The search checks Limits.Steps before each choice of a provider. One choice can take several steps, so the search may exceed the limit.
+	// The search checks Limits.Steps before each choice of a provider. One choice can take several steps, so
+	// the search may exceed the limit.
 	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
-		t.Errorf("search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits",
-			choices, q.Limits.Choices, over)
+		t.Errorf(
+			"search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits",
+			choices,
+			q.Limits.Choices,
+			over,
+		)
 	}
 	return found
 }
@@ -54,8 +76,10 @@ func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 	t.Parallel()
 	related := groupsOf(40, "VGPU")
 	related.SameSubtrees = [][]string{{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}}
-	traits := inventory.CandidateQuery{Groups: []inventory.Group{{Resources: map[string]int64{"VGPU": 1, "VCPU": 1},
-		Traits: inventory.Rule{Required: [][]string{{"CUSTOM_MISSING"}}}}}}
+	traits := inventory.CandidateQuery{
+		Groups: []inventory.Group{{Resources: map[string]int64{"VGPU": 1, "VCPU": 1},
+			Traits: inventory.Rule{Required: [][]string{{"CUSTOM_MISSING"}}}}},
+	}
 	isolated := groupsOf(40, "VGPU")
 	isolated.GroupPolicyIsolate = true
 	isolated.Groups[39].Resources["VCPU"] = 1 // no card has VCPU: no candidate
@@ -79,7 +103,11 @@ func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if found := runWithinLimits(t, tc.query, tc.tree); (len(found.Candidates) > 0) != tc.hasCandidates {
-				t.Errorf("expensive query: found %d candidates, want some (true) or none (false): %t", len(found.Candidates), tc.hasCandidates)
+				t.Errorf(
+					"expensive query: found %d candidates, want some (true) or none (false): %t",
+					len(found.Candidates),
+					tc.hasCandidates,
+				)
 			}
 		})
 	}
@@ -91,7 +119,8 @@ func TestSearch_TreesWithoutCandidatesDoNotStarveOthers(t *testing.T) {
 	for _, g := range q.Groups {
 		g.Resources["VGPU"] = 2
 	}
-	impossible := func() *inventory.Tree { return wideTree(20, 3) } // enough units in total, but one card too few
+	// enough units in total, but one card too few
+	impossible := func() *inventory.Tree { return wideTree(20, 3) }
 	var trees []*inventory.Tree
 	for range 50 {
 		trees = append(trees, impossible())
@@ -100,14 +129,18 @@ func TestSearch_TreesWithoutCandidatesDoNotStarveOthers(t *testing.T) {
 	for _, depthFirst := range []bool{false, true} {
 		q.Limits.DepthFirst = depthFirst
 		if found := runWithinLimits(t, q, trees...); len(found.Candidates) != 1 {
-			t.Errorf("search (depth first: %v) of impossible trees and one possible tree: found %d candidates, want 1",
-				depthFirst, len(found.Candidates))
+			t.Errorf(
+				"search (depth first: %v) of impossible trees and one possible tree: found %d candidates, want 1",
+				depthFirst,
+				len(found.Candidates),
+			)
 		}
 		trees = []*inventory.Tree{impossible(), wideTree(1, 42)}
 	}
 }
 
-// Unless the search is depth first, each tree contributes one candidate before any tree contributes a second candidate.
+// Unless the search is depth first, each tree contributes one candidate before any tree contributes a second
+// candidate.
 func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 	t.Parallel()
 	for depthFirst, want := range map[bool]int{false: 4, true: 1} {
@@ -124,8 +157,13 @@ func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 			trees[c[0].Tree] = true
 		}
 		if len(trees) != want || len(s.Result().Candidates) != 4 {
-			t.Errorf("search (depth first: %v) with a limit of 4 candidates: found %d in %d trees, want 4 in %d trees",
-				depthFirst, len(s.Result().Candidates), len(trees), want)
+			t.Errorf(
+				"search (depth first: %v) with a limit of 4 candidates: found %d in %d trees, want 4 in %d trees",
+				depthFirst,
+				len(s.Result().Candidates),
+				len(trees),
+				want,
+			)
 		}
 	}
 }
@@ -137,7 +175,10 @@ func TestSearch_TreesWithoutCandidatesTakeFewSteps(t *testing.T) {
 		g.Resources["VGPU"] = 2
 	}
 	if found := runWithinLimits(t, q, wideTree(20, 3), wideTree(2, 42)); len(found.Candidates) < 100 {
-		t.Errorf("search of one tree without and one tree with candidates: found %d candidates, want at least 100", len(found.Candidates))
+		t.Errorf(
+			"search of one tree without and one tree with candidates: found %d candidates, want at least 100",
+			len(found.Candidates),
+		)
 	}
 }
 
@@ -149,8 +190,11 @@ func TestSearch_FindsAllCandidatesOfAWideTree(t *testing.T) {
 			q := groupsOf(2, "VGPU")
 			q.Limits.DepthFirst = depthFirst
 			if found := runWithinLimits(t, q, wideTree(60, 1)); len(found.Candidates) != 60*59 {
-				t.Errorf("search of a tree with 60 cards for two units on different cards: found %d candidates, want %d",
-					len(found.Candidates), 60*59)
+				t.Errorf(
+					"search of a tree with 60 cards for two units on different cards: found %d candidates, want %d",
+					len(found.Candidates),
+					60*59,
+				)
 			}
 		})
 	}

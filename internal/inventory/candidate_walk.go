@@ -2,11 +2,12 @@ package inventory
 
 import "slices"
 
-// walk iterates over the candidates of one tree by backtracking, and can stop at any step. The nodes of the tree record which providers a
-// walk has chosen, but only during the walk's turn; see resume and suspend.
+// walk iterates over the candidates of one tree by backtracking, and can stop at any step. The nodes of the
+// tree record which providers a walk has chosen, but only during the walk's turn; see resume and suspend.
 type walk struct {
-	choices    []choice
-	picks      []int // chosen option by choice; valid for choices before depth, and for the choice at depth if isChosen
+	choices []choice
+	// chosen option by choice; valid for choices before depth, and for the choice at depth if isChosen
+	picks      []int
 	depth      int
 	isChosen   bool
 	lastSpread int // index of the last choice for the group without a suffix; -1: none
@@ -19,14 +20,15 @@ type choice struct {
 	inventories []*NodeInventory // inventories of all options
 }
 
-// option is a provider that is suitable for a slot. The inventories of an option start at the index `from` of the slice choice.inventories.
+// option is a provider that is suitable for a slot. The inventories of an option start at the index `from` of
+// the slice choice.inventories.
 type option struct {
 	node *Node
 	from int32
 }
 
-// inventoriesOf returns the inventories of an option's provider that serve a slot: one inventory for each element of slot.needs, in the
-// order of slot.needs.
+// inventoriesOf returns the inventories of an option's provider that serve a slot: one inventory for each
+// element of slot.needs, in the order of slot.needs.
 func (c *choice) inventoriesOf(o option, s *slot) []*NodeInventory {
 	return c.inventories[o.from:][:len(s.needs)]
 }
@@ -40,8 +42,8 @@ const (
 	interrupted                  // the steps of the walk's turn are used up
 )
 
-// advance continues the walk until the walk reaches its next candidate. If the search has at most minSteps steps left, advance stops before
-// the walk has reached a candidate.
+// advance continues the walk until the walk reaches its next candidate. If the search has at most minSteps
+// steps left, advance stops before the walk has reached a candidate.
 func (s *Search) advance(w *walk, minSteps int) walkState {
 	for {
 		if w.isChosen {
@@ -70,12 +72,13 @@ func (s *Search) advance(w *walk, minSteps int) walkState {
 	}
 }
 
-// choose selects the current option of the walk and returns true. If the current option conflicts with the options chosen before, choose
-// returns false.
+// choose selects the current option of the walk and returns true. If the current option conflicts with the
+// options chosen before, choose returns false.
 func (s *Search) choose(w *walk) bool {
 	c := &w.choices[w.depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[w.depth]]
-	if s.query.GroupPolicyIsolate && !sl.isSpread && o.node.isolatedChoices > 0 || s.query.SingleProviders && o.node.Tree.choices > o.node.choices {
+	if s.query.GroupPolicyIsolate && !sl.isSpread && o.node.isolatedChoices > 0 ||
+		s.query.SingleProviders && o.node.Tree.choices > o.node.choices {
 		return false
 	}
 	for i, r := range c.inventoriesOf(o, sl) {
@@ -91,8 +94,8 @@ func (s *Search) choose(w *walk) bool {
 	return true
 }
 
-// record adds the amounts of the option that the walk has chosen at the given depth to the option's provider if `sign` is 1, and subtracts
-// these amounts if `sign` is -1.
+// record adds the amounts of the option that the walk has chosen at the given depth to the option's provider
+// if `sign` is 1, and subtracts these amounts if `sign` is -1.
 func (s *Search) record(w *walk, depth, sign int) {
 	c := &w.choices[depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[depth]]
@@ -144,8 +147,8 @@ func (s *Search) suspend(w *walk) {
 	}
 }
 
-// hasRequiredTraits reports whether the providers that are chosen for the group without a suffix together have all traits that this group
-// requires.
+// hasRequiredTraits reports whether the providers that are chosen for the group without a suffix together
+// have all traits that this group requires.
 func (s *Search) hasRequiredTraits() bool {
 	for _, alternatives := range s.unsuffixedTraits.Required {
 		s.steps--
@@ -165,8 +168,8 @@ func (s *Search) anyChosenHas(alternatives []string) bool {
 	return false
 }
 
-// canSatisfySubtrees reports whether, for each same_subtree condition of the slot, the providers chosen so far meet the condition or a
-// later choice can still meet it.
+// canSatisfySubtrees reports whether, for each same_subtree condition of the slot, the providers chosen so
+// far meet the condition or a later choice can still meet it.
 func (s *Search) canSatisfySubtrees(w *walk, sl *slot) bool {
 	for _, i := range sl.subtrees {
 		if s.steps -= len(s.subtrees[i]); !s.canHaveCommonAncestor(w, s.subtrees[i]) {

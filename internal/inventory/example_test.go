@@ -6,8 +6,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// In the example, a client sends the consumer generation that the client has read before. Check rejects a write if another writer has
-// changed the consumer's generation since the client read the generation.
+// In the example, a client sends the consumer generation that the client has read before. Check rejects a
+// write if another writer has changed the consumer's generation since the client read the generation.
 func Example_consumerGeneration() {
 	current := int64(2)
 	fmt.Println(inventory.ExpectGeneration(2).Check(&current))
@@ -19,7 +19,8 @@ func Example_consumerGeneration() {
 	// <nil>
 }
 
-// In the example, each of two writes fits the capacity of the inventory, but both writes together exceed the capacity.
+// In the example, each of two writes fits the capacity of the inventory, but both writes together exceed the
+// capacity.
 func Example_capacity() {
 	key := inventory.InventoryKey{Provider: "cmp-1", Class: "VCPU"}
 	capacities := map[inventory.InventoryKey]inventory.Capacity{key: {Inventory: inventory.NewInventory(8)}}

@@ -10,14 +10,14 @@ type Explanation struct {
 	Trees, Providers int  // numbers of examined trees and providers
 	Cut              bool // the explanation did not examine all trees
 	Slots            []SlotExplanation
-	// Combination contains the filters on whole trees, in the order in which they apply. The numbers of Combination add up: a tree that one
-	// filter removes does not reach the next filter.
+	// Combination contains the filters on whole trees, in the order in which they apply. The numbers of
+	// Combination add up: a tree that one filter removes does not reach the next filter.
 	Combination    []Removal
 	CandidateTrees int // trees with a candidate
 }
 
-// SlotExplanation explains the choice of providers for one part of the query that one provider must serve: a resource class of the group
-// without a suffix, or all resource classes of a group with a suffix.
+// SlotExplanation explains the choice of providers for one part of the query that one provider must serve: a
+// resource class of the group without a suffix, or all resource classes of a group with a suffix.
 type SlotExplanation struct {
 	Suffix           string
 	Resources        []ResourceAmount
@@ -25,8 +25,8 @@ type SlotExplanation struct {
 	Providers, Trees int       // numbers of providers and trees that no filter has removed
 }
 
-// Removal counts the providers and trees that a filter removed. A filter on providers removes a tree if it removes the last provider that
-// could serve the tree.
+// Removal counts the providers and trees that a filter removed. A filter on providers removes a tree if it
+// removes the last provider that could serve the tree.
 type Removal struct {
 	Filter           string
 	Providers, Trees int
@@ -56,7 +56,15 @@ const (
 	filterUndecided    = "undecided"
 )
 
-var treeFilters = []string{filterRootRequired, filterGroups, filterRequired, filterGroupPolicy, filterSameSubtree, filterTogether, filterUndecided}
+var treeFilters = []string{
+	filterRootRequired,
+	filterGroups,
+	filterRequired,
+	filterGroupPolicy,
+	filterSameSubtree,
+	filterTogether,
+	filterUndecided,
+}
 
 // Explainer explains a candidate query. The caller passes one tree after the other to AddTree.
 type Explainer struct {
@@ -68,15 +76,21 @@ type Explainer struct {
 	steps   int     // remaining steps of all searches
 }
 
-// explainedSteps is the maximum number of providers that all searches of an explanation try. A tree for which no steps are left is
-// counted as undecided.
+// explainedSteps is the maximum number of providers that all searches of an explanation try. A tree for which
+// no steps are left is counted as undecided.
 const explainedSteps = 1 << 20
 
-// NewExplainer returns an Explainer of a query. The field InTree of each group must be empty or the UUID of a root provider. The parameter
-// `sharing` contains the trees with sharing providers, which the caller must also pass to AddTree.
+// NewExplainer returns an Explainer of a query. The field InTree of each group must be empty or the UUID of a
+// root provider. The parameter `sharing` contains the trees with sharing providers, which the caller must
+// also pass to AddTree.
 func NewExplainer(q CandidateQuery, sharing []*Tree) *Explainer {
 	q.Limits = SearchLimits{Candidates: 1}
-	x := &Explainer{query: q, search: NewSearch(q), sharing: sharing, steps: explainedSteps}
+	x := &Explainer{
+		query:   q,
+		search:  NewSearch(q),
+		sharing: sharing,
+		steps:   explainedSteps,
+	}
 	x.search.AddSharingTrees(sharing)
 	for _, s := range x.search.slots {
 		e := SlotExplanation{Suffix: s.suffix, Resources: s.needs}
@@ -128,8 +142,9 @@ func (s SlotExplanation) name() string {
 	return name
 }
 
-// filterSlot applies the filters of a slot to the providers of a tree and to the providers of other trees that share their resources with
-// the tree. filterSlot counts each provider only in its own tree. filterSlot reports whether a provider is left.
+// filterSlot applies the filters of a slot to the providers of a tree and to the providers of other trees
+// that share their resources with the tree. filterSlot counts each provider only in its own tree. filterSlot
+// reports whether a provider is left.
 func (x *Explainer) filterSlot(i int, t *Tree, sharing []*Node) bool {
 	slot, e := &x.search.slots[i], &x.Slots[i]
 	left := slices.Concat(t.Nodes, sharing)
@@ -162,7 +177,8 @@ func (x *Explainer) filterSlot(i int, t *Tree, sharing []*Node) bool {
 	return true
 }
 
-// refusal returns the filter that leaves a tree without a candidate, with the reason. If the tree has a candidate, refusal returns "".
+// refusal returns the filter that leaves a tree without a candidate, with the reason. If the tree has a
+// candidate, refusal returns "".
 func (x *Explainer) refusal(t *Tree, unserved string) (filter, reason string) {
 	if reason := ruleReason(x.query.RootTraits, t.Root.Traits); reason != "" {
 		return filterRootRequired, "the root provider " + reason
@@ -196,11 +212,16 @@ func (x *Explainer) refusal(t *Tree, unserved string) (filter, reason string) {
 	return filterTogether, "each group finds providers, but all groups together need too much, or traits that no choice of providers has"
 }
 
-// missingTraits returns why the providers that can serve the group without a suffix do not have its required traits together.
+// missingTraits returns why the providers that can serve the group without a suffix do not have its required
+// traits together.
 func (x *Explainer) missingTraits() string {
 	for _, alternatives := range x.search.unsuffixedTraits.Required {
-		if len(x.spread) > 0 && !slices.ContainsFunc(x.spread, func(n *Node) bool { return overlap(alternatives, n.Traits) }) {
-			return "no provider that can serve the group without a suffix has " + strings.Join(alternatives, " or ")
+		if len(x.spread) > 0 &&
+			!slices.ContainsFunc(x.spread, func(n *Node) bool { return overlap(alternatives, n.Traits) }) {
+			return "no provider that can serve the group without a suffix has " + strings.Join(
+				alternatives,
+				" or ",
+			)
 		}
 	}
 	return ""

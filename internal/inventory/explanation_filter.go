@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// slotFilters are the filters on providers, in the order in which an explanation applies them. Each filter returns why the provider n cannot
-// serve the slot in the tree t, or "". Together the filters are the same condition as Search.addOption.
+// slotFilters are the filters on providers, in the order in which an explanation applies them. Each filter
+// returns why the provider n cannot serve the slot in the tree t, or "". Together the filters are the same
+// condition as Search.addOption.
 var slotFilters = []struct {
 	name   string
 	refuse func(g *Group, sl *slot, n *Node, t *Tree) string
@@ -44,17 +45,29 @@ func missingCapacity(_ *Group, sl *slot, n *Node, _ *Tree) string {
 		capacity := math.Trunc(r.Inventory.Capacity())
 		switch {
 		case !r.Inventory.MatchesUnits(need.Amount):
-			return fmt.Sprintf("%d of %s does not match min_unit %d, max_unit %d and step_size %d", need.Amount, need.Class, r.Inventory.MinUnit,
-				r.Inventory.MaxUnit, r.Inventory.StepSize)
+			return fmt.Sprintf(
+				"%d of %s does not match min_unit %d, max_unit %d and step_size %d",
+				need.Amount,
+				need.Class,
+				r.Inventory.MinUnit,
+				r.Inventory.MaxUnit,
+				r.Inventory.StepSize,
+			)
 		case !r.CanAllocate(need.Amount):
-			return fmt.Sprintf("has %.0f of %.0f %s free, and %d is requested", max(0, capacity-float64(r.Used)), capacity, need.Class, need.Amount)
+			return fmt.Sprintf(
+				"has %.0f of %.0f %s free, and %d is requested",
+				max(0, capacity-float64(r.Used)),
+				capacity,
+				need.Class,
+				need.Amount,
+			)
 		}
 	}
 	return ""
 }
 
-// missingTrait checks only groups with a suffix. It ignores the group without a suffix, because the providers of this group need the
-// required traits only collectively: no single provider can lack a trait.
+// missingTrait checks only groups with a suffix. It ignores the group without a suffix, because the providers
+// of this group need the required traits only collectively: no single provider can lack a trait.
 func missingTrait(g *Group, sl *slot, n *Node, _ *Tree) string {
 	if sl.isSpread {
 		return ""
@@ -66,9 +79,9 @@ func forbiddenTrait(g *Group, _ *slot, n *Node, _ *Tree) string {
 	return ruleReason(Rule{Forbidden: g.Traits.Forbidden}, n.Traits)
 }
 
-// wrongAggregates compares the provider's aggregates with the required and forbidden aggregates of the group. For the group without a
-// suffix, a provider of the tree also has the aggregates of the tree's root provider, and a sharing provider of another tree is refused if
-// the root provider of tree t has a forbidden aggregate.
+// wrongAggregates compares the provider's aggregates with the required and forbidden aggregates of the group.
+// For the group without a suffix, a provider of the tree also has the aggregates of the tree's root provider,
+// and a sharing provider of another tree is refused if the root provider of tree t has a forbidden aggregate.
 func wrongAggregates(g *Group, sl *slot, n *Node, t *Tree) string {
 	switch {
 	case !sl.isSpread:
@@ -82,7 +95,8 @@ func wrongAggregates(g *Group, sl *slot, n *Node, t *Tree) string {
 	return ruleReason(Rule{Forbidden: g.Aggregates.Forbidden}, t.Root.Aggregates)
 }
 
-// ruleReason says why the union of the given sets does not meet a rule. If it meets the rule, ruleReason returns "".
+// ruleReason says why the union of the given sets does not meet a rule. If it meets the rule, ruleReason
+// returns "".
 func ruleReason(r Rule, there ...[]string) string {
 	if r.MetBy(there...) {
 		return ""

@@ -21,15 +21,18 @@ func explain(q inventory.CandidateQuery, d deployment) inventory.Explanation {
 
 func (d deployment) sharingTrees() (sharing []*inventory.Tree) {
 	for _, t := range d.trees {
-		if slices.ContainsFunc(t.Nodes, func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) }) {
+		if slices.ContainsFunc(
+			t.Nodes,
+			func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) },
+		) {
 			sharing = append(sharing, t)
 		}
 	}
 	return sharing
 }
 
-// For any deployment and query, an explanation finds a candidate in the same trees as the search, and the numbers in the
-// explanation add up.
+// For any deployment and query, an explanation finds a candidate in the same trees as the search, and the
+// numbers in the explanation add up.
 func TestExplainer_AgreesWithTheSearch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,19 +59,36 @@ func TestExplainer_AgreesWithTheSearch(t *testing.T) {
 				t.Errorf("trees that are not decided: got %d, want none in a small deployment", r.Trees)
 			}
 		}
-		if e.CandidateTrees != want || e.Trees != len(d.trees) || e.CandidateTrees+removed != e.Trees || e.Providers != len(d.nodes) {
-			t.Errorf("explanation of %+v: got %+v, want %d of %d trees with a candidate", q, e, want, len(d.trees))
+		if e.CandidateTrees != want || e.Trees != len(d.trees) || e.CandidateTrees+removed != e.Trees ||
+			e.Providers != len(d.nodes) {
+			t.Errorf(
+				"explanation of %+v: got %+v, want %d of %d trees with a candidate",
+				q,
+				e,
+				want,
+				len(d.trees),
+			)
 		}
 		for _, s := range e.Slots {
 			providers := s.Providers
 			for _, r := range s.Removals {
 				providers += r.Providers
 				if len(r.Examples) != min(r.Providers, 3) {
-					t.Errorf("examples of the filter %s: got %v, want at most 3 of %d", r.Filter, r.Examples, r.Providers)
+					t.Errorf(
+						"examples of the filter %s: got %v, want at most 3 of %d",
+						r.Filter,
+						r.Examples,
+						r.Providers,
+					)
 				}
 			}
 			if providers != len(d.nodes) {
-				t.Errorf("providers that the filters of a slot remove or leave: got %d of %+v, want %d", providers, s, len(d.nodes))
+				t.Errorf(
+					"providers that the filters of a slot remove or leave: got %d of %+v, want %d",
+					providers,
+					s,
+					len(d.nodes),
+				)
 			}
 		}
 	})
@@ -76,28 +96,82 @@ func TestExplainer_AgreesWithTheSearch(t *testing.T) {
 
 // host returns the tree of a host with 8 VCPUs; `used` is the number of used VCPUs.
 func host(id string, used int64, traits, aggregates []string) *inventory.Tree {
-	return inventory.NewTree([]*inventory.Node{{UUID: id, Traits: traits, Aggregates: aggregates,
-		Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(8), Used: used}}}})
+	return inventory.NewTree([]*inventory.Node{{
+		UUID:       id,
+		Traits:     traits,
+		Aggregates: aggregates,
+		Inventories: []*inventory.NodeInventory{
+			{Class: "VCPU", Inventory: inventory.NewInventory(8), Used: used},
+		},
+	}})
 }
 
 func TestExplainer_NamesTheFilterAndTheReason(t *testing.T) {
 	t.Parallel()
-	d := deployment{trees: []*inventory.Tree{host("full", 6, []string{"T"}, nil), host("plain", 0, nil, nil), host("forbidden", 0, []string{"T", "F"}, nil),
-		host("elsewhere", 0, []string{"T"}, []string{"B"}), host("good", 0, []string{"T"}, []string{"A"})}}
-	q := inventory.CandidateQuery{Groups: []inventory.Group{{Suffix: "1", Resources: map[string]int64{"VCPU": 4},
-		Traits: inventory.Rule{Required: [][]string{{"T"}}, Forbidden: []string{"F"}}, Aggregates: inventory.Rule{Required: [][]string{{"A", "C"}}}}}}
-	one := func(filter, id, reason string) inventory.Removal {
-		return inventory.Removal{Filter: filter, Providers: 1, Trees: 1, Examples: []inventory.RemovalExample{{UUID: id, Reason: reason}}}
+	d := deployment{
+		trees: []*inventory.Tree{
+			host("full", 6, []string{"T"}, nil),
+			host("plain", 0, nil, nil),
+			host("forbidden", 0, []string{"T", "F"}, nil),
+			host(
+				"elsewhere",
+				0,
+				[]string{"T"},
+				[]string{"B"},
+			),
+			host("good", 0, []string{"T"}, []string{"A"}),
+		},
 	}
-	want := inventory.SlotExplanation{Suffix: "1", Resources: []inventory.ResourceAmount{{Class: "VCPU", Amount: 4}}, Providers: 1, Trees: 1,
-		Removals: []inventory.Removal{{Filter: "in_tree"}, {Filter: "inventory"}, one("capacity", "full", "has 2 of 8 VCPU free, and 4 is requested"),
-			one("required", "plain", "does not have T"), one("forbidden", "forbidden", "has the forbidden F"), one("member_of", "elsewhere", "does not have A or C")}}
+	q := inventory.CandidateQuery{
+		Groups: []inventory.Group{{
+			Suffix:    "1",
+			Resources: map[string]int64{"VCPU": 4},
+			Traits: inventory.Rule{
+				Required:  [][]string{{"T"}},
+				Forbidden: []string{"F"},
+			},
+			Aggregates: inventory.Rule{Required: [][]string{{"A", "C"}}},
+		}},
+	}
+	one := func(filter, id, reason string) inventory.Removal {
+		return inventory.Removal{
+			Filter:    filter,
+			Providers: 1,
+			Trees:     1,
+			Examples:  []inventory.RemovalExample{{UUID: id, Reason: reason}},
+		}
+	}
+	want := inventory.SlotExplanation{
+		Suffix:    "1",
+		Resources: []inventory.ResourceAmount{{Class: "VCPU", Amount: 4}},
+		Providers: 1,
+		Trees:     1,
+		Removals: []inventory.Removal{
+			{Filter: "in_tree"},
+			{Filter: "inventory"},
+			one("capacity", "full", "has 2 of 8 VCPU free, and 4 is requested"),
+			one(
+				"required",
+				"plain",
+				"does not have T",
+			),
+			one("forbidden", "forbidden", "has the forbidden F"),
+			one("member_of", "elsewhere", "does not have A or C"),
+		},
+	}
 	e := explain(q, d)
 	if d := cmp.Diff([]inventory.SlotExplanation{want}, e.Slots); d != "" || e.CandidateTrees != 1 {
-		t.Errorf("explanation of a query for which one host is left: got %d trees with a candidate, want 1; filters (-want +got):\n%s", e.CandidateTrees, d)
+		t.Errorf(
+			"explanation of a query for which one host is left: got %d trees with a candidate, want 1; filters (-want +got):\n%s",
+			e.CandidateTrees,
+			d,
+		)
 	}
 	if got := removedTrees(e); got["groups"] != 4 || len(got) != 1 {
-		t.Errorf("trees that the filters on trees remove: got %v, want 4 trees without a provider for the group", got)
+		t.Errorf(
+			"trees that the filters on trees remove: got %v, want 4 trees without a provider for the group",
+			got,
+		)
 	}
 }
 
@@ -120,7 +194,14 @@ func TestExplainer_FiltersOnWholeTrees(t *testing.T) {
 	cards.GroupPolicyIsolate = true
 	cards.SameSubtrees = [][]string{{"0", "1"}}
 	spread := func(traits ...string) inventory.CandidateQuery {
-		return inventory.CandidateQuery{Groups: []inventory.Group{{Resources: map[string]int64{"VCPU": 1}, Traits: inventory.Rule{Required: [][]string{traits}}}}}
+		return inventory.CandidateQuery{
+			Groups: []inventory.Group{
+				{
+					Resources: map[string]int64{"VCPU": 1},
+					Traits:    inventory.Rule{Required: [][]string{traits}},
+				},
+			},
+		}
 	}
 	root := spread("T")
 	root.RootTraits.Required = [][]string{{"R"}}

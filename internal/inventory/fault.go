@@ -2,25 +2,27 @@ package inventory
 
 import "fmt"
 
-// Kind is the kind of a fault. The kind determines the HTTP status and the error code of the API's response. If a step of a lease gets
-// the fault, the kind also determines how the step continues.
+// Kind is the kind of a fault. The kind determines the HTTP status and the error code of the API's response.
+// If a step of a lease gets the fault, the kind also determines how the step continues.
 type Kind int
 
 // The kinds of faults.
 const (
-	Invalid          Kind = iota // the request is not valid
-	UnknownClass                 // a resource class in the request does not exist
-	UnknownProvider              // a provider in the request does not exist; the response has its own error code
-	Missing                      // the object in the URL does not exist
-	Conflict                     // capacity, unit constraints or usage forbid the request
-	ConcurrentUpdate             // another writer changed the generation: read again and retry
-	InventoryInUse               // a class with allocations would be removed
-	DuplicateName                // the name or UUID of a provider is in use
-	ProviderInUse                // a provider with allocations would be deleted
-	HasChildren                  // a provider with children would be deleted
+	Invalid      Kind = iota // the request is not valid
+	UnknownClass             // a resource class in the request does not exist
+	// a provider in the request does not exist; the response has its own error code
+	UnknownProvider
+	Missing          // the object in the URL does not exist
+	Conflict         // capacity, unit constraints or usage forbid the request
+	ConcurrentUpdate // another writer changed the generation: read again and retry
+	InventoryInUse   // a class with allocations would be removed
+	DuplicateName    // the name or UUID of a provider is in use
+	ProviderInUse    // a provider with allocations would be deleted
+	HasChildren      // a provider with children would be deleted
 )
 
-// Fault is the error of a request that a rule of package inventory rejects. The message of a Fault is the text that the API client gets.
+// Fault is the error of a request that a rule of package inventory rejects. The message of a Fault is the
+// text that the API client gets.
 type Fault struct {
 	Kind    Kind
 	Message string

@@ -2,8 +2,8 @@ package inventory
 
 import "time"
 
-// GenerationChange is an entry of the generation history. A GenerationChange records how one write changed the generation of a consumer, of
-// a provider, or of both.
+// GenerationChange is an entry of the generation history. A GenerationChange records how one write changed
+// the generation of a consumer, of a provider, or of both.
 type GenerationChange struct {
 	ID       int64     // increases with every change of the same consumer or provider
 	At       time.Time // zero until the change is written to the database
@@ -13,8 +13,8 @@ type GenerationChange struct {
 	Provider *GenerationShift
 }
 
-// GenerationShift is a change of a generation. From is nil if the change created the consumer or provider. To is nil if the change deleted
-// the consumer or provider.
+// GenerationShift is a change of a generation. From is nil if the change created the consumer or provider. To
+// is nil if the change deleted the consumer or provider.
 type GenerationShift struct {
 	UUID     string
 	From, To *int64

@@ -38,8 +38,8 @@ type ProviderChange struct {
 	Move   bool    // a provider with a parent may get another parent, or none (microversion 1.37)
 }
 
-// CheckMove returns a fault if the request must not change the provider's parent from the UUID `current` to the UUID `wanted`. An empty
-// UUID stands for no parent.
+// CheckMove returns a fault if the request must not change the provider's parent from the UUID `current` to
+// the UUID `wanted`. An empty UUID stands for no parent.
 func CheckMove(current, wanted string, move bool) error {
 	switch {
 	case move, current == "", current == wanted:

@@ -5,9 +5,11 @@ import (
 	"slices"
 )
 
-// Reshape replaces the inventories of providers and the allocations of consumers in one transaction (POST /reshaper).
+// Reshape replaces the inventories of providers and the allocations of consumers in one transaction (POST
+// /reshaper).
 type Reshape struct {
-	Inventories map[string]ProviderInventories // by provider UUID; each with the expected generation of the provider
+	// by provider UUID; each with the expected generation of the provider
+	Inventories map[string]ProviderInventories
 	Writes      []ConsumerWrite
 }
 

@@ -2,8 +2,8 @@ package inventory
 
 import "slices"
 
-// Rule is a condition on a set of traits or aggregates. A set meets the rule if the set contains at least one name of each list in
-// Required, and no name of Forbidden.
+// Rule is a condition on a set of traits or aggregates. A set meets the rule if the set contains at least one
+// name of each list in Required, and no name of Forbidden.
 type Rule struct {
 	Required  [][]string
 	Forbidden []string
