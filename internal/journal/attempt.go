@@ -5,9 +5,10 @@ import (
 	"net/http"
 )
 
-// Attempt is one attempt to send a journal entry to the controller. An attempt is usually a single request. If an earlier attempt may have
-// been applied, the attempt reads the controller's object first. After the update of a pool, one more request creates the members of the
-// pool again, because the controller drops them when it updates the pool.
+// Attempt is one attempt to send a journal entry to the controller. An attempt is usually a single request.
+// If an earlier attempt may have been applied, the attempt reads the controller's object first. After the
+// update of a pool, one more request creates the members of the pool again, because the controller drops them
+// when it updates the pool.
 //
 //	a := journal.BeginAttempt(claim, journal.DefaultMaxFailures)
 //
@@ -38,8 +39,8 @@ const (
 	stepNested // create the nested objects, which the controller has dropped with the update
 )
 
-// BeginAttempt begins an attempt to send a claimed entry. If an earlier attempt may have been applied, the first request reads the
-// controller's object. After maxFailures failures the entry becomes failed.
+// BeginAttempt begins an attempt to send a claimed entry. If an earlier attempt may have been applied, the
+// first request reads the controller's object. After maxFailures failures the entry becomes failed.
 func BeginAttempt(t ClaimResult, maxFailures int) *Attempt {
 	a := &Attempt{entry: t.Entry, nested: t.Nested, maxFailures: maxFailures}
 	if t.MaybeApplied {
@@ -50,7 +51,8 @@ func BeginAttempt(t ClaimResult, maxFailures int) *Attempt {
 	return a
 }
 
-// NextRequest returns the next request of the attempt. `more` is false when the outcome is known and there is no request.
+// NextRequest returns the next request of the attempt. `more` is false when the outcome is known and there is
+// no request.
 func (a *Attempt) NextRequest() (r Request, more bool) { return a.next, a.step != stepEnded }
 
 // Outcome returns the outcome of the attempt. The outcome is valid when NextRequest has returned no request.
@@ -91,12 +93,15 @@ func (a *Attempt) endUpdate(o Outcome) {
 	a.end(o)
 }
 
-// handleNested handles the response to the creation of the nested objects. If the controller answers 409, the nested objects exist already,
-// so the attempt has succeeded. After any other failure, the next attempt reads the object and creates the nested objects again.
+// handleNested handles the response to the creation of the nested objects. If the controller answers 409, the
+// nested objects exist already, so the attempt has succeeded. After any other failure, the next attempt reads
+// the object and creates the nested objects again.
 func (a *Attempt) handleNested(got Response) {
 	e := a.entry
 	e.Operation = Update
-	e.Object.Type = ListKey(NestedType(e.Object.Type)) // the controller returns the objects in the envelope of a list
+	e.Object.Type = ListKey(
+		NestedType(e.Object.Type),
+	) // the controller returns the objects in the envelope of a list
 	o := Evaluate(e, got, a.maxFailures)
 	if got.Failure == "" && got.Status == http.StatusConflict {
 		o = Outcome{Kind: OutcomeDone}
@@ -111,7 +116,13 @@ func (a *Attempt) handleRead(got Response) {
 	case AlreadyApplied(a.entry, got):
 		a.endUpdate(Outcome{Kind: OutcomeDone})
 	case missing && a.readAfterExists:
-		a.end(rejected(a.entry, "the controller answers 409 to the create and 404 to the read of the object", a.maxFailures))
+		a.end(
+			rejected(
+				a.entry,
+				"the controller answers 409 to the create and 404 to the read of the object",
+				a.maxFailures,
+			),
+		)
 	case missing:
 		a.enter(stepWrite)
 	case got.Failure != "" || got.Status != http.StatusOK || isForeign(a.entry, got.Body):
@@ -123,8 +134,8 @@ func (a *Attempt) handleRead(got Response) {
 	}
 }
 
-// unreadOutcome returns the outcome of an attempt that could not read the controller's object. After such an attempt, berth still does not
-// know whether an earlier attempt was applied.
+// unreadOutcome returns the outcome of an attempt that could not read the controller's object. After such an
+// attempt, berth still does not know whether an earlier attempt was applied.
 func unreadOutcome(e Entry, got Response, maxFailures int) Outcome {
 	e.Operation = Update // evaluate the response as that of a request for an existing object
 	o, expected := expectedFailure(e, got, maxFailures)
@@ -136,8 +147,12 @@ func unreadOutcome(e Entry, got Response, maxFailures int) Outcome {
 }
 
 func (a *Attempt) enter(s step) {
-	request := map[step]func(Entry) (Request, error){stepRead: ReadRequest, stepWrite: WriteRequest, stepReplace: ReplaceRequest,
-		stepNested: func(e Entry) (Request, error) { return nestedRequest(e, a.nested) }}[s]
+	request := map[step]func(Entry) (Request, error){
+		stepRead:    ReadRequest,
+		stepWrite:   WriteRequest,
+		stepReplace: ReplaceRequest,
+		stepNested:  func(e Entry) (Request, error) { return nestedRequest(e, a.nested) },
+	}[s]
 	next, err := request(a.entry)
 	if err != nil {
 		a.end(UnsendableOutcome(err))
@@ -148,8 +163,9 @@ func (a *Attempt) enter(s step) {
 
 func (a *Attempt) end(o Outcome) { a.step, a.outcome = stepEnded, o }
 
-// AlreadyApplied reports whether the response to ReadRequest shows that the entry is already applied. An entry is applied if the controller
-// has the object as the entry describes it or, for a delete, does not have the object.
+// AlreadyApplied reports whether the response to ReadRequest shows that the entry is already applied. An
+// entry is applied if the controller has the object as the entry describes it or, for a delete, does not have
+// the object.
 func AlreadyApplied(e Entry, got Response) bool {
 	switch {
 	case got.Failure != "":

@@ -14,7 +14,13 @@ func reply(code int, body string) Response { return Response{Status: code, Body:
 func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	t.Parallel()
 	const data = `{"id":"id1","name":"web","status":"DOWN"}`
-	same, other := reply(200, `{"port":{"id":"id1","name":"web","extra":1}}`), reply(200, `{"port":{"id":"id1","name":"old"}}`)
+	same, other := reply(
+		200,
+		`{"port":{"id":"id1","name":"web","extra":1}}`,
+	), reply(
+		200,
+		`{"port":{"id":"id1","name":"old"}}`,
+	)
 	reset := Response{Failure: ConnectionReset}
 	for _, tt := range []struct {
 		name    string
@@ -55,12 +61,24 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			sent, o := runAttempt(t, ClaimResult{Entry: entry(tt.op, "port", data), MaybeApplied: tt.repeat}, tt.answers)
+			sent, o := runAttempt(
+				t,
+				ClaimResult{Entry: entry(tt.op, "port", data), MaybeApplied: tt.repeat},
+				tt.answers,
+			)
 			if d := cmp.Diff(tt.sent, sent); d != "" {
-				t.Errorf("run an attempt with these responses: methods of its requests differ (-want +got):\n%s", d)
+				t.Errorf(
+					"run an attempt with these responses: methods of its requests differ (-want +got):\n%s",
+					d,
+				)
 			}
 			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
-				t.Errorf("run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t", o, tt.want, tt.unsure)
+				t.Errorf(
+					"run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t",
+					o,
+					tt.want,
+					tt.unsure,
+				)
 			}
 		})
 	}
@@ -70,8 +88,16 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 func TestAttempt_CreatesTheMembersOfAPoolAgain(t *testing.T) {
 	t.Parallel()
 	const data = `{"id":"id1","name":"web","members":[]}`
-	members := []Change{{Object: Ref{Type: "member", ID: "m"}, Data: json.RawMessage(`{"id":"m","pool_id":"id1"}`)}}
-	pool, old := reply(200, `{"pool":{"id":"id1","name":"web","members":[]}}`), reply(200, `{"pool":{"id":"id1","name":"old"}}`)
+	members := []Change{
+		{Object: Ref{Type: "member", ID: "m"}, Data: json.RawMessage(`{"id":"m","pool_id":"id1"}`)},
+	}
+	pool, old := reply(
+		200,
+		`{"pool":{"id":"id1","name":"web","members":[]}}`,
+	), reply(
+		200,
+		`{"pool":{"id":"id1","name":"old"}}`,
+	)
 	made := reply(201, `{"members":[{"id":"m"}]}`)
 	for _, tt := range []struct {
 		name    string
@@ -97,12 +123,24 @@ func TestAttempt_CreatesTheMembersOfAPoolAgain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			sent, o := runAttempt(t, ClaimResult{Entry: entry(tt.op, "pool", data), MaybeApplied: tt.repeat, Nested: tt.nested}, tt.answers)
+			sent, o := runAttempt(
+				t,
+				ClaimResult{Entry: entry(tt.op, "pool", data), MaybeApplied: tt.repeat, Nested: tt.nested},
+				tt.answers,
+			)
 			if d := cmp.Diff(tt.sent, sent); d != "" {
-				t.Errorf("run an attempt with these responses: methods of its requests differ (-want +got):\n%s", d)
+				t.Errorf(
+					"run an attempt with these responses: methods of its requests differ (-want +got):\n%s",
+					d,
+				)
 			}
 			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
-				t.Errorf("run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t", o, tt.want, tt.unsure)
+				t.Errorf(
+					"run an attempt with these responses: got outcome %+v, want kind %s and MaybeApplied %t",
+					o,
+					tt.want,
+					tt.unsure,
+				)
 			}
 		})
 	}
@@ -113,23 +151,46 @@ func TestRequest_OfAPoolHasNoMembers(t *testing.T) {
 	e := entry(Update, "pool", `{"id":"id1","name":"web","members":[{"id":"other"}]}`)
 	r, err := WriteRequest(e)
 	if err != nil || strings.Contains(string(r.Body), "members") {
-		t.Errorf("request for the update of a pool: got %s %s %s, error %v; want a body without members", r.Method, r.Path, r.Body, err)
+		t.Errorf(
+			"request for the update of a pool: got %s %s %s, error %v; want a body without members",
+			r.Method,
+			r.Path,
+			r.Body,
+			err,
+		)
 	}
-	r, err = nestedRequest(e, []Change{{Object: Ref{Type: "member", ID: "m"}, Data: json.RawMessage(`{"id":"m","pool_id":"id1","weight":3}`)}})
-	want := Request{Method: "POST", Path: "/lbaas/pools/id1/members", Body: json.RawMessage(`{"members":[{"id":"m","pool_id":"id1","weight":3}]}`)}
+	r, err = nestedRequest(
+		e,
+		[]Change{
+			{
+				Object: Ref{Type: "member", ID: "m"},
+				Data:   json.RawMessage(`{"id":"m","pool_id":"id1","weight":3}`),
+			},
+		},
+	)
+	want := Request{
+		Method: "POST",
+		Path:   "/lbaas/pools/id1/members",
+		Body:   json.RawMessage(`{"members":[{"id":"m","pool_id":"id1","weight":3}]}`),
+	}
 	if d := cmp.Diff(want, r); err != nil || d != "" {
 		t.Errorf("request for the members of a pool: got error %v; request (-want +got):\n%s", err, d)
 	}
 }
 
-// runAttempt runs an attempt with the given responses, and returns the methods of its requests and its outcome.
+// runAttempt runs an attempt with the given responses, and returns the methods of its requests and its
+// outcome.
 func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods string, o Outcome) {
 	t.Helper()
 	a := BeginAttempt(claim, DefaultMaxFailures)
 	var sent []string
 	for r, more := a.NextRequest(); more; r, more = a.NextRequest() {
 		if len(sent) == len(answers) {
-			t.Fatalf("run an attempt with these responses: it sends a further request %s %s, want none", r.Method, r.Path)
+			t.Fatalf(
+				"run an attempt with these responses: it sends a further request %s %s, want none",
+				r.Method,
+				r.Path,
+			)
 		}
 		a.HandleResponse(answers[len(sent)])
 		sent = append(sent, r.Method)
@@ -137,8 +198,8 @@ func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods st
 	return strings.Join(sent, " "), a.Outcome()
 }
 
-// FuzzAttempt checks that an attempt ends after a few requests, whatever the controller answers, with an outcome that the journal can
-// store.
+// FuzzAttempt checks that an attempt ends after a few requests, whatever the controller answers, with an
+// outcome that the journal can store.
 func FuzzAttempt(f *testing.F) {
 	f.Add(409, []byte(`{"port":{"id":"id1"}}`), 200, "", uint8(0))
 	f.Add(0, []byte{0xff, 0}, 404, "reset", uint8(1))
@@ -146,10 +207,19 @@ func FuzzAttempt(f *testing.F) {
 	f.Add(200, []byte(`{"port":{"security_groups":[[[[`), 500, "timeout", uint8(5))
 	f.Fuzz(func(t *testing.T, first int, body []byte, second int, trouble string, how uint8) {
 		op := []Operation{Create, Update, Delete}[how%3]
-		e := Entry{Seq: int64(how), Attempt: int(how), Object: Ref{Type: "port", ID: "id1"}, Operation: op,
-			Data: json.RawMessage(`{"id":"id1","a":1,"security_groups":["x"],"n":null}`)}
+		e := Entry{
+			Seq:       int64(how),
+			Attempt:   int(how),
+			Object:    Ref{Type: "port", ID: "id1"},
+			Operation: op,
+			Data:      json.RawMessage(`{"id":"id1","a":1,"security_groups":["x"],"n":null}`),
+		}
 		a := BeginAttempt(ClaimResult{Entry: e, MaybeApplied: how%2 == 0}, DefaultMaxFailures)
-		answers := []Response{{Status: first, Body: body}, {Status: second, Body: body}, {Failure: TransportFailure(trouble), Status: first, Detail: string(body)}}
+		answers := []Response{
+			{Status: first, Body: body},
+			{Status: second, Body: body},
+			{Failure: TransportFailure(trouble), Status: first, Detail: string(body)},
+		}
 		requests := 0
 		for _, more := a.NextRequest(); more; _, more = a.NextRequest() {
 			if requests == 4 {
@@ -162,13 +232,23 @@ func FuzzAttempt(f *testing.F) {
 		switch o.Kind {
 		case OutcomeDone, OutcomeRetry, OutcomeRejected, OutcomeFailed:
 		default:
-			t.Fatalf("run an attempt with random responses: got an outcome of kind %q, want done, again, refused or given-up", o.Kind)
+			t.Fatalf(
+				"run an attempt with random responses: got an outcome of kind %q, want done, again, refused or given-up",
+				o.Kind,
+			)
 		}
-		if o.Kind != OutcomeDone && (o.RetryAfter <= 0 && o.Kind != OutcomeFailed || o.Reason == "") || o.RetryAfter > maxRetryAfter {
-			t.Errorf("run an attempt with random responses: got outcome %+v, want a reason and a bounded back-off unless its kind is done", o)
+		if o.Kind != OutcomeDone && (o.RetryAfter <= 0 && o.Kind != OutcomeFailed || o.Reason == "") ||
+			o.RetryAfter > maxRetryAfter {
+			t.Errorf(
+				"run an attempt with random responses: got outcome %+v, want a reason and a bounded back-off unless its kind is done",
+				o,
+			)
 		}
 		if !utf8.ValidString(o.Reason) || strings.ContainsRune(o.Reason, 0) || len(o.Reason) > 1000 {
-			t.Errorf("run an attempt with random responses: got the reason %q, want at most 1,000 bytes of valid UTF-8 without NUL", o.Reason)
+			t.Errorf(
+				"run an attempt with random responses: got the reason %q, want at most 1,000 bytes of valid UTF-8 without NUL",
+				o.Reason,
+			)
 		}
 	})
 }

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// associationType describes a type of association of a BGPVPN. The controller has no collection of associations: it has the lists of
-// networks and routers of each BGPVPN. networking-odl therefore mirrors the change of an association as an update of the BGPVPN.
+// associationType describes a type of association of a BGPVPN. The controller has no collection of
+// associations: it has the lists of networks and routers of each BGPVPN. networking-odl therefore mirrors the
+// change of an association as an update of the BGPVPN.
 type associationType struct {
 	typ       string // networking-odl's name of the type
 	attribute string // attribute with the ID of the associated object
@@ -21,8 +22,8 @@ var associationTypes = []associationType{
 
 const bgpvpnType = "bgpvpn"
 
-// IsAssociation reports whether the type is a type of association of a BGPVPN. The journal has no entries of such a type: the change of
-// an association is an update of the BGPVPN.
+// IsAssociation reports whether the type is a type of association of a BGPVPN. The journal has no entries of
+// such a type: the change of an association is an update of the BGPVPN.
 func IsAssociation(typ string) bool { return slices.Contains(AssociationTypes(bgpvpnType), typ) }
 
 // AssociationTypes returns the types of associations that objects of the type `typ` can have.
@@ -73,8 +74,9 @@ func (a Association) RemoveFrom(vpn json.RawMessage) (json.RawMessage, error) {
 	return a.change(vpn, func(ids []any) []any { return ids })
 }
 
-// change returns the data of the BGPVPN after the function f has changed the BGPVPN's list of associated IDs. f gets
-// the list without the ID of this association's network or router, so that the list never contains this ID twice.
+// change returns the data of the BGPVPN after the function f has changed the BGPVPN's list of associated IDs.
+// f gets the list without the ID of this association's network or router, so that the list never contains
+// this ID twice.
 func (a Association) change(vpn json.RawMessage, f func(ids []any) []any) (json.RawMessage, error) {
 	o, err := decodeObject(vpn)
 	if err != nil {
@@ -85,8 +87,8 @@ func (a Association) change(vpn json.RawMessage, f func(ids []any) []any) (json.
 	return json.Marshal(o)
 }
 
-// KeepAssociations returns the data of an updated object. If the object is a BGPVPN and its new data leave out a list of associated
-// objects, the list stays as it was before.
+// KeepAssociations returns the data of an updated object. If the object is a BGPVPN and its new data leave
+// out a list of associated objects, the list stays as it was before.
 func KeepAssociations(typ string, before, after json.RawMessage) (json.RawMessage, error) {
 	if typ != bgpvpnType {
 		return after, nil

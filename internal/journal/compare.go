@@ -13,10 +13,11 @@ import (
 	"berth/internal/text"
 )
 
-// SameObject reports whether the controller has the object that berth has sent; both arguments include the JSON envelope.
-// SameObject compares only the sent attributes, because the controller adds attributes, omits null and empty ones, formats UUIDs
-// with dashes, returns numbers as decimal strings, and returns lists in another order. An attribute that the controller does not
-// return is ignored if both objects have the same revision_number. A wrong result false is harmless: the entry is sent again.
+// SameObject reports whether the controller has the object that berth has sent; both arguments include the
+// JSON envelope. SameObject compares only the sent attributes, because the controller adds attributes, omits
+// null and empty ones, formats UUIDs with dashes, returns numbers as decimal strings, and returns lists in
+// another order. An attribute that the controller does not return is ignored if both objects have the same
+// revision_number. A wrong result false is harmless: the entry is sent again.
 func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
@@ -33,13 +34,18 @@ func SameObject(sent, got json.RawMessage) bool {
 			return false
 		}
 		revision := mine["revision_number"]
-		return sameObject(mine, theirs, revision != nil && sameValue(revision, theirs["revision_number"], false))
+		return sameObject(
+			mine,
+			theirs,
+			revision != nil && sameValue(revision, theirs["revision_number"], false),
+		)
 	}
 	return false
 }
 
-// sameObject reports whether an object at the controller has the sent attributes. If `dropped` is set, sameObject ignores
-// sent attributes that the controller does not return, but the controller must return at least one sent attribute.
+// sameObject reports whether an object at the controller has the sent attributes. If `dropped` is set,
+// sameObject ignores sent attributes that the controller does not return, but the controller must return at
+// least one sent attribute.
 func sameObject(sent, got object, dropped bool) bool {
 	compared := len(sent) == 0
 	for name, value := range sent {
@@ -80,7 +86,8 @@ func sameValue(sent, got any, dropped bool) bool {
 	}
 }
 
-// sameList reports whether two lists have the same elements. Their order does not matter, because the controller stores sets.
+// sameList reports whether two lists have the same elements. Their order does not matter, because the
+// controller stores sets.
 func sameList(sent, got []any, dropped bool) bool {
 	if len(sent) != len(got) {
 		return false
@@ -109,7 +116,8 @@ func isEmpty(v any) bool {
 	}
 }
 
-// maxDigits limits the length of numbers that are compared by their value, because a number with a large exponent is expensive to expand.
+// maxDigits limits the length of numbers that are compared by their value, because a number with a large
+// exponent is expensive to expand.
 const maxDigits = 40
 
 // decimal matches the numbers that the controller returns as strings.

@@ -43,7 +43,12 @@ func TestSameObject_ComparesOnlySentAttributes(t *testing.T) {
 			t.Parallel()
 			got := SameObject(json.RawMessage(`{"port":`+tt.sent+`}`), json.RawMessage(`{"port":`+tt.got+`}`))
 			if got != tt.want {
-				t.Errorf("SameObject: got %t for the sent object %s and the controller's object %s, want the opposite", got, tt.sent, tt.got)
+				t.Errorf(
+					"SameObject: got %t for the sent object %s and the controller's object %s, want the opposite",
+					got,
+					tt.sent,
+					tt.got,
+				)
 			}
 		})
 	}

@@ -28,9 +28,18 @@ func TestDifferingAttributes_OnlyThoseThatAnUpdateCorrects(t *testing.T) {
 	} {
 		t.Run(tt.typ+" "+tt.shall, func(t *testing.T) {
 			t.Parallel()
-			got, err := json.Marshal(append([]string{}, DifferingAttributes(tt.typ, json.RawMessage(tt.shall), json.RawMessage(tt.has))...))
+			got, err := json.Marshal(
+				append(
+					[]string{},
+					DifferingAttributes(tt.typ, json.RawMessage(tt.shall), json.RawMessage(tt.has))...),
+			)
 			if err != nil || string(got) != tt.want {
-				t.Errorf("DifferingAttributes for the controller's object %s: got %s, want %s", tt.has, got, tt.want)
+				t.Errorf(
+					"DifferingAttributes for the controller's object %s: got %s, want %s",
+					tt.has,
+					got,
+					tt.want,
+				)
 			}
 		})
 	}

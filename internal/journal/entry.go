@@ -1,5 +1,6 @@
-// Package journal holds the rules of the journal for OpenDaylight: the life cycle of an entry, its dependencies, the request that sends
-// the entry to the controller, and the outcome of an attempt to send it. All functions are pure: they do no I/O and read no clock.
+// Package journal holds the rules of the journal for OpenDaylight: the life cycle of an entry, its
+// dependencies, the request that sends the entry to the controller, and the outcome of an attempt to send it.
+// All functions are pure: they do no I/O and read no clock.
 package journal
 
 import (
@@ -20,9 +21,9 @@ const (
 // State is the state of a journal entry.
 type State string
 
-// The states of a journal entry. A pending entry becomes processing when a process claims it in order to send it, and completed when the
-// controller has the change. After an expected failure the entry becomes pending again. After too many other failures the entry becomes
-// failed.
+// The states of a journal entry. A pending entry becomes processing when a process claims it in order to send
+// it, and completed when the controller has the change. After an expected failure the entry becomes pending
+// again. After too many other failures the entry becomes failed.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"
@@ -36,13 +37,17 @@ type Ref struct {
 	ID   string
 }
 
-// Change is the creation, update or deletion of an object. The transaction that changes the object also records the change in the journal.
+// Change is the creation, update or deletion of an object. The transaction that changes the object also
+// records the change in the journal.
 type Change struct {
 	Object    Ref
 	Operation Operation
 	Data      json.RawMessage // the complete object, not filtered; for a delete its last state
-	Parents   []Ref           // objects that must be at the controller first: a create or update waits for their entries, and their delete waits for this entry
-	Mentioned []Ref           // other objects that this one mentions, now or before: their delete waits for this entry
+	// objects that must be at the controller first: a create or update waits for their entries, and their
+	// delete waits for this entry
+	Parents []Ref
+	// other objects that this one mentions, now or before: their delete waits for this entry
+	Mentioned []Ref
 	Project   string
 	Name      string // name of the object, for human readers
 }
@@ -83,8 +88,11 @@ type ClaimResult struct {
 	Wait         time.Duration // remaining back-off after the last attempt
 	MaybeApplied bool          // the controller may have applied an earlier attempt
 	Pause        *Pause        // the journal is paused, so the entry was not claimed; nil: not paused
-	Nested       []Change      // objects of the NestedType that the controller must have after an update of the entry's object
-	SinceLast    time.Duration // time from the end of the previous attempt until the claim; from the entry's creation if there was no attempt
+	// objects of the NestedType that the controller must have after an update of the entry's object
+	Nested []Change
+	// time from the end of the previous attempt until the claim; from the entry's creation if there was no
+	// attempt
+	SinceLast time.Duration
 }
 
 // OperatorDecision is an operator's decision about an entry.

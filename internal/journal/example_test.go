@@ -7,8 +7,8 @@ import (
 	"berth/internal/journal"
 )
 
-// The controller already has an object with the ID of a create. The attempt reads the controller's object, sees that it differs, and
-// replaces it.
+// The controller already has an object with the ID of a create. The attempt reads the controller's object,
+// sees that it differs, and replaces it.
 func ExampleAttempt() {
 	entry := journal.Entry{
 		Seq:       1,
@@ -38,10 +38,14 @@ func ExampleAttempt() {
 	// done completed
 }
 
-// An entry is retried without limit while the controller is overloaded (503). An entry that the controller rejects fails after five
-// unexpected responses.
+// An entry is retried without limit while the controller is overloaded (503). An entry that the controller
+// rejects fails after five unexpected responses.
 func Example_outcomeOfAResponse() {
-	entry := journal.Entry{Operation: journal.Create, Object: journal.Ref{Type: "port", ID: "p1"}, Failures: 4}
+	entry := journal.Entry{
+		Operation: journal.Create,
+		Object:    journal.Ref{Type: "port", ID: "p1"},
+		Failures:  4,
+	}
 	for _, status := range []int{201, 503, 400} {
 		outcome := journal.Evaluate(entry, journal.Response{Status: status}, journal.DefaultMaxFailures)
 		fmt.Println(status, outcome.Kind, outcome.State())

@@ -37,8 +37,8 @@ func shapePort(o object, _ Operation) error {
 	return nil
 }
 
-// shapeVIFDetails removes the VIF details that are null or objects, such as bound_drivers. The controller answers 500 to a detail that is
-// an object, and forgets all details if one of them is null.
+// shapeVIFDetails removes the VIF details that are null or objects, such as bound_drivers. The controller
+// answers 500 to a detail that is an object, and forgets all details if one of them is null.
 func shapeVIFDetails(o object) {
 	details, ok := o["binding:vif_details"].(object)
 	if !ok {
@@ -53,8 +53,24 @@ func shapeVIFDetails(o object) {
 
 // protocolNumbers maps names of IP protocols that the controller does not know to their numbers.
 var protocolNumbers = map[string]string{
-	"ah": "51", "dccp": "33", "egp": "8", "esp": "50", "gre": "47", "igmp": "2", "ipip": "4", "ipv6-encap": "41", "ipv6-frag": "44",
-	"ipv6-nonxt": "59", "ipv6-opts": "60", "ipv6-route": "43", "ospf": "89", "pgm": "113", "rsvp": "46", "sctp": "132", "udplite": "136", "vrrp": "112",
+	"ah":         "51",
+	"dccp":       "33",
+	"egp":        "8",
+	"esp":        "50",
+	"gre":        "47",
+	"igmp":       "2",
+	"ipip":       "4",
+	"ipv6-encap": "41",
+	"ipv6-frag":  "44",
+	"ipv6-nonxt": "59",
+	"ipv6-opts":  "60",
+	"ipv6-route": "43",
+	"ospf":       "89",
+	"pgm":        "113",
+	"rsvp":       "46",
+	"sctp":       "132",
+	"udplite":    "136",
+	"vrrp":       "112",
 }
 
 // shapeRule converts the protocol of a security group rule to the name or number that the controller expects.

@@ -56,7 +56,14 @@ func TestReferences_OfEachType(t *testing.T) {
 			t.Parallel()
 			needs, names, err := References(tt.typ, []byte(tt.data))
 			if err != nil || refList(needs) != tt.needs || refList(names) != tt.names {
-				t.Errorf("References: got needs %q and mentions %q (error %v), want %q and %q", refList(needs), refList(names), err, tt.needs, tt.names)
+				t.Errorf(
+					"References: got needs %q and mentions %q (error %v), want %q and %q",
+					refList(needs),
+					refList(names),
+					err,
+					tt.needs,
+					tt.names,
+				)
 			}
 		})
 	}
@@ -67,7 +74,11 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 	for i, k := range objectTypes {
 		for _, l := range k.needs {
 			if at := slices.Index(Types(), l.typ); at < 0 || at >= i && l.typ != k.typ {
-				t.Errorf("order of the types: %s needs %s, which must come before it but does not", k.typ, l.typ)
+				t.Errorf(
+					"order of the types: %s needs %s, which must come before it but does not",
+					k.typ,
+					l.typ,
+				)
 			}
 		}
 		for _, l := range k.mentions {
@@ -80,26 +91,58 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 
 func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	t.Parallel()
-	before, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":"p","router_id":"r"}`)}.WithReferences(nil)
+	before, err := Change{
+		Object: Ref{"floatingip", "f"},
+		Data:   []byte(`{"floating_network_id":"n","port_id":"p","router_id":"r"}`),
+	}.WithReferences(
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.WithReferences(&before)
+	after, err := Change{
+		Object: Ref{"floatingip", "f"},
+		Data:   []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`),
+	}.WithReferences(
+		&before,
+	)
 
 	if err != nil || refList(after.Parents) != "network n" || refList(after.Mentioned) != "port p, router r" {
-		t.Errorf("references after an update that removes the port and the router: got parents %q and former parents %q (error %v), want network n as the parent, port p and router r as former parents", refList(after.Parents), refList(after.Mentioned), err)
+		t.Errorf(
+			"references after an update that removes the port and the router: got parents %q and former parents %q (error %v), want network n as the parent, port p and router r as former parents",
+			refList(after.Parents),
+			refList(after.Mentioned),
+			err,
+		)
 	}
 }
 
 func TestWriteRequest_PathOfEachType(t *testing.T) {
 	t.Parallel()
-	collections := map[string]string{"network": "networks", "subnet": "subnets", "port": "ports", "router": "routers", "floatingip": "floatingips",
-		"security_group": "security-groups", "security_group_rule": "security-group-rules", "policy": "qos/policies", "trunk": "trunks",
-		"l2_gateway": "l2-gateways", "l2gateway_connection": "l2gateway-connections", "flowclassifier": "sfc/flowclassifiers",
-		"portpair": "sfc/portpairs", "portpairgroup": "sfc/portpairgroups", "portchain": "sfc/portchains", "bgpvpn": "bgpvpns",
-		"loadbalancer": "lbaas/loadbalancers", "listener": "lbaas/listeners", "pool": "lbaas/pools", "member": "lbaas/pools/pool%2F1/members",
-		"healthmonitor": "lbaas/healthmonitors"}
+	collections := map[string]string{
+		"network":              "networks",
+		"subnet":               "subnets",
+		"port":                 "ports",
+		"router":               "routers",
+		"floatingip":           "floatingips",
+		"security_group":       "security-groups",
+		"security_group_rule":  "security-group-rules",
+		"policy":               "qos/policies",
+		"trunk":                "trunks",
+		"l2_gateway":           "l2-gateways",
+		"l2gateway_connection": "l2gateway-connections",
+		"flowclassifier":       "sfc/flowclassifiers",
+		"portpair":             "sfc/portpairs",
+		"portpairgroup":        "sfc/portpairgroups",
+		"portchain":            "sfc/portchains",
+		"bgpvpn":               "bgpvpns",
+		"loadbalancer":         "lbaas/loadbalancers",
+		"listener":             "lbaas/listeners",
+		"pool":                 "lbaas/pools",
+		"member":               "lbaas/pools/pool%2F1/members",
+		"healthmonitor":        "lbaas/healthmonitors",
+	}
 	types := Types()
 	slices.Sort(types)
 	var want []string
@@ -115,10 +158,23 @@ func TestWriteRequest_PathOfEachType(t *testing.T) {
 				continue
 			}
 			if err != nil || r.Method+" "+r.Path != path {
-				t.Errorf("WriteRequest to %s a %s: got %s %s (error %v), want %s", op, typ, r.Method, r.Path, err, path)
+				t.Errorf(
+					"WriteRequest to %s a %s: got %s %s (error %v), want %s",
+					op,
+					typ,
+					r.Method,
+					r.Path,
+					err,
+					path,
+				)
 			}
 			if _, envelope := decoded(t, string(orEmpty(r.Body)))[typ]; envelope == (op == Delete) {
-				t.Errorf("WriteRequest to %s a %s: got body %s, want the object in its JSON envelope, or no body for a delete", op, typ, r.Body)
+				t.Errorf(
+					"WriteRequest to %s a %s: got body %s, want the object in its JSON envelope, or no body for a delete",
+					op,
+					typ,
+					r.Body,
+				)
 			}
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Pause means that an administrator has stopped the journal: no entry is sent until an administrator resumes it.
+// Pause means that an administrator has stopped the journal: no entry is sent until an administrator resumes
+// it.
 type Pause struct {
 	At     time.Time
 	Actor  string
@@ -14,5 +15,10 @@ type Pause struct {
 
 // Sentence describes the pause in one line.
 func (p Pause) Sentence() string {
-	return fmt.Sprintf("the journal is paused by %s since %s: %s", p.Actor, p.At.UTC().Format(time.RFC3339), p.Reason)
+	return fmt.Sprintf(
+		"the journal is paused by %s since %s: %s",
+		p.Actor,
+		p.At.UTC().Format(time.RFC3339),
+		p.Reason,
+	)
 }

@@ -9,8 +9,8 @@ type RecoveryInput struct {
 	HasLaterEntry bool            // a later entry of the same object waits for the failed entry
 }
 
-// RecoveryAction is the decision of a recovery about a failed entry: finish the entry without another request, or send it again with
-// this operation and data.
+// RecoveryAction is the decision of a recovery about a failed entry: finish the entry without another
+// request, or send it again with this operation and data.
 type RecoveryAction struct {
 	Finish    bool
 	Operation Operation
@@ -18,8 +18,9 @@ type RecoveryAction struct {
 	Reason    string // for human readers
 }
 
-// DecideRecovery decides what happens to a failed entry by comparing the controller's object with berth's object. If a later entry of the
-// same object exists, the failed entry keeps its own data, because the later entry will send the newer data.
+// DecideRecovery decides what happens to a failed entry by comparing the controller's object with berth's
+// object. If a later entry of the same object exists, the failed entry keeps its own data, because the later
+// entry will send the newer data.
 func DecideRecovery(e Entry, o RecoveryInput) RecoveryAction {
 	atController, inDatabase := o.Actual != nil, o.Desired != nil
 	data := e.Data
@@ -27,7 +28,12 @@ func DecideRecovery(e Entry, o RecoveryInput) RecoveryAction {
 		data = o.Desired
 	}
 	finish := func(reason string) RecoveryAction {
-		return RecoveryAction{Finish: true, Operation: e.Operation, Data: e.Data, Reason: reason}
+		return RecoveryAction{
+			Finish:    true,
+			Operation: e.Operation,
+			Data:      e.Data,
+			Reason:    reason,
+		}
 	}
 	resend := func(op Operation, reason string) RecoveryAction {
 		return RecoveryAction{Operation: op, Data: data, Reason: reason}
@@ -46,7 +52,11 @@ func DecideRecovery(e Entry, o RecoveryInput) RecoveryAction {
 	case !inDatabase && o.HasLaterEntry:
 		return finish("it was deleted; a later entry deletes it at the controller")
 	case !inDatabase:
-		return RecoveryAction{Operation: Delete, Data: e.Data, Reason: "it was deleted in the database, but the controller still has it"}
+		return RecoveryAction{
+			Operation: Delete,
+			Data:      e.Data,
+			Reason:    "it was deleted in the database, but the controller still has it",
+		}
 	case len(DifferingAttributes(e.Object.Type, data, o.Actual)) == 0:
 		return finish("the controller has the current object")
 	default:

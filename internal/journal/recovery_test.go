@@ -41,19 +41,30 @@ func TestDecideRecovery_ByControllerAndDatabase(t *testing.T) {
 		{Delete, "", "", false, true, "", ""},
 		{Delete, "", fresh, false, true, "", ""},
 	} {
-		t.Run(fmt.Sprintf("%s, controller %q, database %q, later entry %t", tt.op, tt.has, tt.shall, tt.later), func(t *testing.T) {
-			t.Parallel()
-			o := RecoveryInput{HasLaterEntry: tt.later}
-			if tt.has != "" {
-				o.Actual = json.RawMessage(tt.has)
-			}
-			if tt.shall != "" {
-				o.Desired = json.RawMessage(tt.shall)
-			}
-			got := DecideRecovery(entry(tt.op, "network", old), o)
-			if got.Finish != tt.finish || got.Reason == "" || !tt.finish && (string(got.Operation) != tt.sends || string(got.Data) != tt.data) {
-				t.Errorf("DecideRecovery: got %+v with data %s, want Finish %t, operation %q and data %s", got, got.Data, tt.finish, tt.sends, tt.data)
-			}
-		})
+		t.Run(
+			fmt.Sprintf("%s, controller %q, database %q, later entry %t", tt.op, tt.has, tt.shall, tt.later),
+			func(t *testing.T) {
+				t.Parallel()
+				o := RecoveryInput{HasLaterEntry: tt.later}
+				if tt.has != "" {
+					o.Actual = json.RawMessage(tt.has)
+				}
+				if tt.shall != "" {
+					o.Desired = json.RawMessage(tt.shall)
+				}
+				got := DecideRecovery(entry(tt.op, "network", old), o)
+				if got.Finish != tt.finish || got.Reason == "" ||
+					!tt.finish && (string(got.Operation) != tt.sends || string(got.Data) != tt.data) {
+					t.Errorf(
+						"DecideRecovery: got %+v with data %s, want Finish %t, operation %q and data %s",
+						got,
+						got.Data,
+						tt.finish,
+						tt.sends,
+						tt.data,
+					)
+				}
+			},
+		)
 	}
 }

@@ -20,8 +20,8 @@ type Request struct {
 // object is a decoded JSON object. Numbers in an object are of type json.Number and keep all their digits.
 type object = map[string]any
 
-// WriteRequest returns the request that makes the entry's change at the controller. WriteRequest returns an error if the request cannot be
-// created.
+// WriteRequest returns the request that makes the entry's change at the controller. WriteRequest returns an
+// error if the request cannot be created.
 func WriteRequest(e Entry) (Request, error) {
 	k, list, err := collectionOf(e)
 	if err != nil {
@@ -152,10 +152,10 @@ func copyAlias(o object, from, to string) {
 // projectNamespace is the namespace of the UUIDs that stand for project IDs which are not UUIDs.
 var projectNamespace = uuid.MustParse("6f7d2c0e-5a1b-4c53-9b5e-2f8c3d1a7e40")
 
-// shapeProjects replaces each project ID that is not a UUID by a UUID that depends only on the project ID, in the whole
-// object. Without Keystone a project ID can be any text, and the controller answers 500 to a tenant that is not a UUID.
-// berth's rows keep the project ID, so before a comparison with the controller's object, berth replaces the ID in the row's
-// object in the same way.
+// shapeProjects replaces each project ID that is not a UUID by a UUID that depends only on the project ID, in
+// the whole object. Without Keystone a project ID can be any text, and the controller answers 500 to a tenant
+// that is not a UUID. berth's rows keep the project ID, so before a comparison with the controller's object,
+// berth replaces the ID in the row's object in the same way.
 func shapeProjects(v any) {
 	switch v := v.(type) {
 	case []any:

@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// TransportFailure is the reason why a request to the controller got no HTTP response. TransportFailure is empty if the request got a
-// response.
+// TransportFailure is the reason why a request to the controller got no HTTP response. TransportFailure is
+// empty if the request got a response.
 type TransportFailure string
 
 // Failures of the transport between berth and the controller.
 const (
-	Unreachable     TransportFailure = "unreachable" // no connection: nothing was sent
-	TLSFailure      TransportFailure = "tls"         // no trusted TLS connection: nothing was sent
-	Timeout         TransportFailure = "timeout"     // sent, but no response arrived in time
-	ConnectionReset TransportFailure = "reset"       // sent, but the connection broke before the response was complete
-	CircuitOpen     TransportFailure = "open"        // not sent: the circuit breaker is open
-	Busy            TransportFailure = "busy"        // not sent: too many requests are in flight
-	InvalidRequest  TransportFailure = "unusable"    // the request could not be created
+	Unreachable TransportFailure = "unreachable" // no connection: nothing was sent
+	TLSFailure  TransportFailure = "tls"         // no trusted TLS connection: nothing was sent
+	Timeout     TransportFailure = "timeout"     // sent, but no response arrived in time
+	// sent, but the connection broke before the response was complete
+	ConnectionReset TransportFailure = "reset"
+	CircuitOpen     TransportFailure = "open"     // not sent: the circuit breaker is open
+	Busy            TransportFailure = "busy"     // not sent: too many requests are in flight
+	InvalidRequest  TransportFailure = "unusable" // the request could not be created
 )
 
 // Response is the controller's response to a request, or the reason why there is no response.
@@ -30,7 +31,8 @@ type Response struct {
 	Failure    TransportFailure
 	Detail     string        // the transport's error text
 	RetryAfter time.Duration // the Retry-After header of the controller or of a proxy
-	// AcceptsOthers means that the controller works: it has accepted another write since the previous attempt at the entry.
+	// AcceptsOthers means that the controller works: it has accepted another write since the previous attempt
+	// at the entry.
 	AcceptsOthers bool
 }
 
@@ -48,15 +50,15 @@ const (
 // missingDependency is the HTTP status that OpenDaylight defines for an object whose parent it does not know.
 const missingDependency = 442
 
-// acceptsOthersSuffix is the end of the reason of an outcome that counts as a failure of the entry only because the controller has
-// accepted other writes.
+// acceptsOthersSuffix is the end of the reason of an outcome that counts as a failure of the entry only
+// because the controller has accepted other writes.
 const acceptsOthersSuffix = "; the controller accepts other writes"
 
-// Evaluate returns the outcome of the response to the entry's request. The entry is retried without limit after a failure that
-// is not the entry's fault: no connection, wrong credentials, overload, an error of the controller, or a response from a proxy.
-// Any other rejection counts as a failure of the entry itself. If the controller accepts other writes, an error of the
-// controller, a timeout and a broken connection also count as failures of the entry. After maxFailures failures the entry
-// becomes failed.
+// Evaluate returns the outcome of the response to the entry's request. The entry is retried without limit
+// after a failure that is not the entry's fault: no connection, wrong credentials, overload, an error of the
+// controller, or a response from a proxy. Any other rejection counts as a failure of the entry itself. If the
+// controller accepts other writes, an error of the controller, a timeout and a broken connection also count
+// as failures of the entry. After maxFailures failures the entry becomes failed.
 func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	if o, expected := expectedFailure(e, a, maxFailures); expected {
 		return o
@@ -67,25 +69,34 @@ func Evaluate(e Entry, a Response, maxFailures int) Outcome {
 	case e.Operation == Delete && (a.Status == http.StatusNotFound || isUnknownMember(e, a)):
 		return Outcome{Kind: OutcomeDone}
 	case a.Status == http.StatusConflict && e.Operation == Create:
-		return Outcome{Kind: OutcomeExists, MaybeApplied: true, RetryAfter: backoff(e, firstBackoff, e.Attempt),
-			Reason: "the controller already has an object with this ID"}
+		return Outcome{
+			Kind:         OutcomeExists,
+			MaybeApplied: true,
+			RetryAfter:   backoff(e, firstBackoff, e.Attempt),
+			Reason:       "the controller already has an object with this ID",
+		}
 	default:
 		return rejected(e, quoteResponse(a), maxFailures)
 	}
 }
 
-// isUnknownMember reports whether the controller refuses to delete a member because its pool does not have the member. For members, the
-// controller answers 400, and not 404.
+// isUnknownMember reports whether the controller refuses to delete a member because its pool does not have
+// the member. For members, the controller answers 400, and not 404.
 func isUnknownMember(e Entry, a Response) bool {
-	return byType[e.Object.Type].parent != "" && a.Status == http.StatusBadRequest && strings.Contains(string(a.Body), "UUID does not exist")
+	return byType[e.Object.Type].parent != "" && a.Status == http.StatusBadRequest &&
+		strings.Contains(string(a.Body), "UUID does not exist")
 }
 
 // UnsendableOutcome returns the outcome of an entry for which no request can be created.
 func UnsendableOutcome(err error) Outcome { return Outcome{Kind: OutcomeFailed, Reason: err.Error()} }
 
-// expectedFailure recognises failures and responses that are not a rejection of the entry itself, and returns their outcome.
+// expectedFailure recognises failures and responses that are not a rejection of the entry itself, and returns
+// their outcome.
 func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
-	o := Outcome{Kind: OutcomeRetry, RetryAfter: max(backoff(e, firstBackoff, e.Attempt), min(a.RetryAfter, maxRetryAfter))}
+	o := Outcome{
+		Kind:       OutcomeRetry,
+		RetryAfter: max(backoff(e, firstBackoff, e.Attempt), min(a.RetryAfter, maxRetryAfter)),
+	}
 	switch {
 	case a.Failure == InvalidRequest:
 		return rejected(e, quoteFailure(a), maxFailures), true
@@ -93,7 +104,8 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 		o.Reason = quoteFailure(a)
 		o.MaybeApplied = a.Failure == Timeout || a.Failure == ConnectionReset
 		o.ControllerDown = true
-		if o.MaybeApplied && a.AcceptsOthers { // the controller accepts other writes, so only this request hangs or breaks
+		if o.MaybeApplied &&
+			a.AcceptsOthers { // the controller accepts other writes, so only this request hangs or breaks
 			o = rejected(e, o.Reason+acceptsOthersSuffix, maxFailures)
 			o.MaybeApplied = true
 		}
@@ -113,7 +125,10 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 		o.Reason = "the response is not from the controller: " + quoteResponse(a)
 		o.MaybeApplied = true
 		return o, true
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusUnauthorized,
+		http.StatusForbidden,
+		http.StatusTooManyRequests,
+		http.StatusServiceUnavailable:
 		return o, true
 	case http.StatusRequestTimeout:
 		o.MaybeApplied = true
@@ -129,8 +144,8 @@ func expectedFailure(e Entry, a Response, maxFailures int) (Outcome, bool) {
 	return o, true
 }
 
-// isControllerError reports whether the response is an error of the controller without a Retry-After header, so berth
-// does not know when the error will end.
+// isControllerError reports whether the response is an error of the controller without a Retry-After header,
+// so berth does not know when the error will end.
 func isControllerError(a Response) bool {
 	return a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
 }
@@ -139,8 +154,8 @@ func isSuccess(a Response) bool {
 	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
 }
 
-// isForeign reports whether a response with a success status is not from the controller, but from a proxy or a login page. The controller
-// itself returns the object in its JSON envelope, or no body.
+// isForeign reports whether a response with a success status is not from the controller, but from a proxy or
+// a login page. The controller itself returns the object in its JSON envelope, or no body.
 func isForeign(e Entry, body []byte) bool {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return false
@@ -154,7 +169,11 @@ func rejected(e Entry, reason string, maxFailures int) Outcome {
 	if e.Failures+1 >= maxFailures {
 		return Outcome{Kind: OutcomeFailed, Reason: reason}
 	}
-	return Outcome{Kind: OutcomeRejected, RetryAfter: backoff(e, rejectedBackoff, e.Failures+1), Reason: reason}
+	return Outcome{
+		Kind:       OutcomeRejected,
+		RetryAfter: backoff(e, rejectedBackoff, e.Failures+1),
+		Reason:     reason,
+	}
 }
 
 // maxQuote is the maximum number of characters of a response that an error text quotes.
@@ -176,8 +195,9 @@ func quoteResponse(a Response) string {
 	return s
 }
 
-// backoff returns the pause before the next attempt. The pause doubles with every attempt. The pause differs by up to a quarter between
-// entries, so that entries that failed at the same time are not retried at the same time.
+// backoff returns the pause before the next attempt. The pause doubles with every attempt. The pause differs
+// by up to a quarter between entries, so that entries that failed at the same time are not retried at the
+// same time.
 func backoff(e Entry, first time.Duration, attempt int) time.Duration {
 	p := min(first<<min(max(attempt-1, 0), 20), maxBackoff)
 	spread := uint64(e.Seq)*0x9e3779b97f4a7c15 + uint64(attempt)*0xbf58476d1ce4e5b9

@@ -62,10 +62,19 @@ func TestEvaluate_OutcomeByResponse(t *testing.T) {
 				t.Parallel()
 				got := Evaluate(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer, DefaultMaxFailures)
 				if got.Kind != tt.want || got.MaybeApplied != tt.unsure {
-					t.Errorf("Evaluate: got outcome %+v, want kind %s and MaybeApplied %t", got, tt.want, tt.unsure)
+					t.Errorf(
+						"Evaluate: got outcome %+v, want kind %s and MaybeApplied %t",
+						got,
+						tt.want,
+						tt.unsure,
+					)
 				}
 				if (got.Kind == OutcomeDone) != (got.Reason == "") {
-					t.Errorf("Evaluate: got outcome %s with reason %q, want a reason, or none if the kind is done", got.Kind, got.Reason)
+					t.Errorf(
+						"Evaluate: got outcome %s with reason %q, want a reason, or none if the kind is done",
+						got.Kind,
+						got.Reason,
+					)
 				}
 				if got.Kind != OutcomeDone && got.RetryAfter <= 0 {
 					t.Errorf("Evaluate: got outcome %s without a back-off, want one", got.Kind)
@@ -102,9 +111,17 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 		for _, code := range []int{200, 201, 204} {
 			t.Run(fmt.Sprintf("%s %d %q", tt.op, code, tt.body), func(t *testing.T) {
 				t.Parallel()
-				o := Evaluate(entry(tt.op, "port", `{}`), Response{Status: code, Body: []byte(tt.body)}, DefaultMaxFailures)
+				o := Evaluate(
+					entry(tt.op, "port", `{}`),
+					Response{Status: code, Body: []byte(tt.body)},
+					DefaultMaxFailures,
+				)
 				if o.Kind != tt.want || o.MaybeApplied != (tt.want == OutcomeRetry) {
-					t.Errorf("Evaluate: got outcome %+v, want kind %s, and MaybeApplied only for the kind `again`", o, tt.want)
+					t.Errorf(
+						"Evaluate: got outcome %+v, want kind %s, and MaybeApplied only for the kind `again`",
+						o,
+						tt.want,
+					)
 				}
 			})
 		}
@@ -120,17 +137,32 @@ func TestEvaluate_EntryFailsAfterMaxFailures(t *testing.T) {
 			for e.Failures < limit-1 {
 				o := Evaluate(e, Response{Status: http.StatusBadRequest}, limit)
 				if o.Kind != OutcomeRejected || o.State() != Pending || !o.CountsAsFailure() {
-					t.Fatalf("evaluate unexpected response number %d of %d: got outcome %+v, want pending and counted as a failure", e.Failures+1, limit, o)
+					t.Fatalf(
+						"evaluate unexpected response number %d of %d: got outcome %+v, want pending and counted as a failure",
+						e.Failures+1,
+						limit,
+						o,
+					)
 				}
 				e.Failures++
 			}
 			for _, last := range []Response{status(400), {Status: 500, AcceptsOthers: true}} {
-				if o := Evaluate(e, last, limit); o.Kind != OutcomeFailed || o.State() != Failed || !o.CountsAsFailure() {
-					t.Errorf("evaluate response %+v after %d failures: got outcome %+v, want failed", last, e.Failures, o)
+				if o := Evaluate(e, last, limit); o.Kind != OutcomeFailed || o.State() != Failed ||
+					!o.CountsAsFailure() {
+					t.Errorf(
+						"evaluate response %+v after %d failures: got outcome %+v, want failed",
+						last,
+						e.Failures,
+						o,
+					)
 				}
 			}
-			if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}, limit); o.Kind != OutcomeRetry || o.CountsAsFailure() {
-				t.Errorf("evaluate a response with status 503: got outcome %+v, want a retry that does not count as a failure", o)
+			if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}, limit); o.Kind != OutcomeRetry ||
+				o.CountsAsFailure() {
+				t.Errorf(
+					"evaluate a response with status 503: got outcome %+v, want a retry that does not count as a failure",
+					o,
+				)
 			}
 		})
 	}
@@ -139,8 +171,8 @@ func TestEvaluate_EntryFailsAfterMaxFailures(t *testing.T) {
 	}
 }
 
-// An error of the controller, a time-out or a broken connection counts as a failure of the entry only if the controller accepts other
-// writes. If it does not accept other writes, the whole controller is down.
+// An error of the controller, a time-out or a broken connection counts as a failure of the entry only if the
+// controller accepts other writes. If it does not accept other writes, the whole controller is down.
 func TestEvaluate_ControllerErrorCountsIfOtherWritesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -169,9 +201,18 @@ func TestEvaluate_ControllerErrorCountsIfOtherWritesAreAccepted(t *testing.T) {
 				t.Parallel()
 				for attempt := 1; attempt < 100; attempt *= 3 {
 					o := Evaluate(Entry{Operation: op, Attempt: attempt}, tt.answer, DefaultMaxFailures)
-					if o.CountsAsFailure() != tt.counts || o.ControllerDown != tt.down || o.MaybeApplied != tt.unsure || o.State() != Pending || o.RetryAfter <= 0 {
-						t.Errorf("evaluate at attempt %d: got outcome %+v, want pending, counted %t, ControllerDown %t, MaybeApplied %t",
-							attempt, o, tt.counts, tt.down, tt.unsure)
+					if o.CountsAsFailure() != tt.counts || o.ControllerDown != tt.down ||
+						o.MaybeApplied != tt.unsure ||
+						o.State() != Pending ||
+						o.RetryAfter <= 0 {
+						t.Errorf(
+							"evaluate at attempt %d: got outcome %+v, want pending, counted %t, ControllerDown %t, MaybeApplied %t",
+							attempt,
+							o,
+							tt.counts,
+							tt.down,
+							tt.unsure,
+						)
 					}
 				}
 			})
@@ -186,7 +227,11 @@ func TestEvaluate_RespectsRetryAfterUpToALimit(t *testing.T) {
 			t.Run(fmt.Sprintf("%d %s", code, tt.asked), func(t *testing.T) {
 				t.Parallel()
 				if o := Evaluate(Entry{Attempt: 1}, Response{Status: code, RetryAfter: tt.asked}, DefaultMaxFailures); o.RetryAfter != tt.want {
-					t.Errorf("evaluate a response with a Retry-After header: got back-off %s, want %s", o.RetryAfter, tt.want)
+					t.Errorf(
+						"evaluate a response with a Retry-After header: got back-off %s, want %s",
+						o.RetryAfter,
+						tt.want,
+					)
 				}
 			})
 		}
@@ -200,7 +245,14 @@ func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 		for attempt := range 2000 {
 			p := backoff(Entry{Seq: seq}, firstBackoff, attempt)
 			if p < firstBackoff*3/4 || p > maxBackoff {
-				t.Fatalf("back-off of entry %d after attempt %d: got %s, want from %s to %s", seq, attempt, p, firstBackoff*3/4, maxBackoff)
+				t.Fatalf(
+					"back-off of entry %d after attempt %d: got %s, want from %s to %s",
+					seq,
+					attempt,
+					p,
+					firstBackoff*3/4,
+					maxBackoff,
+				)
 			}
 			if attempt == 7 {
 				seen[p] = true
@@ -211,7 +263,11 @@ func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 		t.Errorf("back-off of 100 entries: got only %d different values, want at least 90", len(seen))
 	}
 	if a, b := backoff(Entry{Seq: 1}, firstBackoff, 1), backoff(Entry{Seq: 1}, firstBackoff, 5); b < 8*a {
-		t.Errorf("back-off of an entry: got %s after attempt 1 and %s after attempt 5, want at least eight times as long", a, b)
+		t.Errorf(
+			"back-off of an entry: got %s after attempt 1 and %s after attempt 5, want at least eight times as long",
+			a,
+			b,
+		)
 	}
 }
 
@@ -220,8 +276,12 @@ func TestEvaluate_ReasonIsOnePrintableLine(t *testing.T) {
 	body := "bad\x00\n\tthing \xff" + strings.Repeat("x", 5000)
 	for _, a := range []Response{{Status: 400, Body: []byte(body)}, {Failure: ConnectionReset, Detail: body}} {
 		reason := Evaluate(Entry{}, a, DefaultMaxFailures).Reason
-		if len(reason) > 300 || !utf8.ValidString(reason) || strings.ContainsAny(reason, "\x00\n\t") || !strings.Contains(reason, "thing ?xx") {
-			t.Errorf("evaluate a response with a long binary text: got the reason %q, want one printable line of at most 300 bytes", reason)
+		if len(reason) > 300 || !utf8.ValidString(reason) || strings.ContainsAny(reason, "\x00\n\t") ||
+			!strings.Contains(reason, "thing ?xx") {
+			t.Errorf(
+				"evaluate a response with a long binary text: got the reason %q, want one printable line of at most 300 bytes",
+				reason,
+			)
 		}
 	}
 }
@@ -245,7 +305,15 @@ func TestEvaluate_DeleteOfAnUnknownMemberIsDone(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if o := Evaluate(entry(tt.op, tt.typ, `{"pool_id":"p"}`), tt.answer, DefaultMaxFailures); o.Kind != tt.want {
-				t.Errorf("evaluate the answer %d %q to the %s of a %s: got %+v, want %s", tt.answer.Status, tt.answer.Body, tt.op, tt.typ, o, tt.want)
+				t.Errorf(
+					"evaluate the answer %d %q to the %s of a %s: got %+v, want %s",
+					tt.answer.Status,
+					tt.answer.Body,
+					tt.op,
+					tt.typ,
+					o,
+					tt.want,
+				)
 			}
 		})
 	}

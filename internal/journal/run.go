@@ -27,7 +27,8 @@ type Run struct {
 // RepairKind is the kind of run that repairs the findings of an audit.
 const RepairKind = "repair"
 
-// RunKinds lists the kinds of runs: full sync, recovery, audit and repair. The ID of a run's workflow is odl/KIND.
+// RunKinds lists the kinds of runs: full sync, recovery, audit and repair. The ID of a run's workflow is
+// odl/KIND.
 var RunKinds = []string{"full-sync", "recovery", "audit", RepairKind}
 
 // RunState is the state of a full sync, recovery, audit or repair.

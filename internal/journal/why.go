@@ -15,7 +15,8 @@ func Summary(e Entry) string {
 	return fmt.Sprintf("%s %s %s", e.Operation, e.Object.Type, name)
 }
 
-// Sentence describes in one line the state of an entry, and what the entry waits for. pause is nil if the journal is not paused.
+// Sentence describes in one line the state of an entry, and what the entry waits for. pause is nil if the
+// journal is not paused.
 func Sentence(e Entry, blockers []Blocker, pause *Pause) string {
 	switch {
 	case pause == nil || e.State == Completed || e.State == Failed:
@@ -46,7 +47,8 @@ func stateSentence(e Entry, blockers []Blocker) string {
 	}
 }
 
-// senderSuffix returns a text that names the workflow that sends the entry, if this is the workflow of another entry.
+// senderSuffix returns a text that names the workflow that sends the entry, if this is the workflow of
+// another entry.
 func senderSuffix(e Entry) string {
 	if e.SentBy == nil {
 		return ""
@@ -54,8 +56,8 @@ func senderSuffix(e Entry) string {
 	return fmt.Sprintf("; sent by the workflow journal/%d", *e.SentBy)
 }
 
-// describeBlockers describes the first failed blocker, because an operator has to act on it. If no blocker has failed,
-// describeBlockers describes the oldest blocker.
+// describeBlockers describes the first failed blocker, because an operator has to act on it. If no blocker
+// has failed, describeBlockers describes the oldest blocker.
 func describeBlockers(blockers []Blocker) string {
 	b := blockers[0]
 	for _, other := range blockers {
@@ -64,7 +66,14 @@ func describeBlockers(blockers []Blocker) string {
 			break
 		}
 	}
-	s := fmt.Sprintf("entry %d (%s %s %s), which is %s", b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State)
+	s := fmt.Sprintf(
+		"entry %d (%s %s %s), which is %s",
+		b.Seq,
+		b.Operation,
+		b.Object.Type,
+		b.Object.ID,
+		b.State,
+	)
 	if more := len(blockers) - 1; more > 0 {
 		s += fmt.Sprintf(", and %d more", more)
 	}
@@ -84,8 +93,9 @@ type Waiting struct {
 	Since time.Time
 }
 
-// WaitingFor lists the parties that an entry waits for: an administrator if the entry has failed, otherwise the entry's blockers, or the
-// controller if the entry has no blockers. While the journal is paused, an entry without blockers waits for an administrator.
+// WaitingFor lists the parties that an entry waits for: an administrator if the entry has failed, otherwise
+// the entry's blockers, or the controller if the entry has no blockers. While the journal is paused, an entry
+// without blockers waits for an administrator.
 func WaitingFor(e Entry, blockers []Blocker, pause *Pause) []Waiting {
 	since := e.CreatedAt
 	if e.TakenAt != nil {

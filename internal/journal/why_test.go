@@ -10,7 +10,12 @@ import (
 func TestSentence_OfEachState(t *testing.T) {
 	t.Parallel()
 	by := func(seq int64, s State) Blocker {
-		return Blocker{Seq: seq, Object: Ref{Type: "network", ID: "n"}, Operation: Create, State: s}
+		return Blocker{
+			Seq:       seq,
+			Object:    Ref{Type: "network", ID: "n"},
+			Operation: Create,
+			State:     s,
+		}
 	}
 	other := int64(7)
 	for want, tt := range map[string]struct {
@@ -69,7 +74,15 @@ func TestSentence_WhilePausedSaysWhoPausedSinceWhenAndWhy(t *testing.T) {
 	t.Parallel()
 	p := &Pause{At: time.Unix(100, 0), Actor: "ann", Reason: "upgrade"}
 	const paused = "the journal is paused by ann since 1970-01-01T00:01:40Z: upgrade"
-	blocked := []Blocker{{Seq: 3, Object: Ref{Type: "network", ID: "n"}, Operation: Create, State: Pending, Since: time.Unix(1, 0)}}
+	blocked := []Blocker{
+		{
+			Seq:       3,
+			Object:    Ref{Type: "network", ID: "n"},
+			Operation: Create,
+			State:     Pending,
+			Since:     time.Unix(1, 0),
+		},
+	}
 	for _, tt := range []struct {
 		name  string
 		e     Entry
