@@ -16,13 +16,20 @@ const (
 )
 
 // partyNames are the names of the parties in sentences.
-var partyNames = map[string]string{PartyNova: "Nova", PartyNeutron: "Neutron", PartyKeystone: "Keystone", PartyPlacement: "Placement", PartyCloud: "Nova or Neutron"}
+var partyNames = map[string]string{
+	PartyNova:      "Nova",
+	PartyNeutron:   "Neutron",
+	PartyKeystone:  "Keystone",
+	PartyPlacement: "Placement",
+	PartyCloud:     "Nova or Neutron",
+}
 
-// PartyName returns the name of a party for sentences. For an unknown party, PartyName returns the parameter unchanged.
+// PartyName returns the name of a party for sentences. For an unknown party, PartyName returns the parameter
+// unchanged.
 func PartyName(party string) string { return cmp.Or(partyNames[party], party) }
 
-// CallError is the error of a call that berth made for a reservation. CallError says which party berth called and with which call, so that
-// the explanation of a lease can name them.
+// CallError is the error of a call that berth made for a reservation. CallError says which party berth called
+// and with which call, so that the explanation of a lease can name them.
 type CallError struct {
 	Party string // one of the constants PartyNova, PartyNeutron, …
 	Call  string // method and path, or what the call does
@@ -53,8 +60,9 @@ const (
 	clearRetryDelay = time.Minute
 )
 
-// RetryDelay returns the delay after a failed attempt. The parameter `attempts` is the number of attempts that have failed in a row. The
-// delay doubles with each attempt. The maximum is larger for a lease in ERROR, because no user waits for the next step of this lease.
+// RetryDelay returns the delay after a failed attempt. The parameter `attempts` is the number of attempts
+// that have failed in a row. The delay doubles with each attempt. The maximum is larger for a lease in ERROR,
+// because no user waits for the next step of this lease.
 func RetryDelay(status Status, attempts int) time.Duration {
 	longest := stepRetryDelay
 	if status == Error {
@@ -67,7 +75,8 @@ func RetryDelay(status Status, attempts int) time.Duration {
 	return min(delay, longest)
 }
 
-// Sentence describes the failure: which party failed, with which call, since when, how often, and when the next attempt is.
+// Sentence describes the failure: which party failed, with which call, since when, how often, and when the
+// next attempt is.
 func (f CallFailure) Sentence(now time.Time) string {
 	next := ""
 	switch {
@@ -77,7 +86,15 @@ func (f CallFailure) Sentence(now time.Time) string {
 	default:
 		next = ", the next attempt is running"
 	}
-	return fmt.Sprintf("%s has failed since %s: %s (%s%s): %s", PartyName(f.Party), formatTime(f.Since), f.Call, countOf(f.Attempts, "attempt"), next, f.Error)
+	return fmt.Sprintf(
+		"%s has failed since %s: %s (%s%s): %s",
+		PartyName(f.Party),
+		formatTime(f.Since),
+		f.Call,
+		countOf(f.Attempts, "attempt"),
+		next,
+		f.Error,
+	)
 }
 
 // FailedCalls returns the failed calls of the lease's reservations.

@@ -1,7 +1,7 @@
 package lease
 
-// CloudReservation is a reservation together with the data that package cloud needs to change Nova and Neutron: the project, and the hosts,
-// floating IPs or the network segment of the reservation.
+// CloudReservation is a reservation together with the data that package cloud needs to change Nova and
+// Neutron: the project, and the hosts, floating IPs or the network segment of the reservation.
 type CloudReservation struct {
 	Reservation
 	Project      string

@@ -13,7 +13,8 @@ type HostBooking struct {
 	Stuck    bool // the reservation failed to release the host, so the end of the booking is unknown
 }
 
-// StartingAt returns the draft with all dates of the draft shifted by the same duration, so that the lease starts at the given time.
+// StartingAt returns the draft with all dates of the draft shifted by the same duration, so that the lease
+// starts at the given time.
 func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 	by := start.Sub(s.Start)
 	d.Start, d.End = RequestedDate{At: start}, RequestedDate{At: s.End.Add(by)}
@@ -24,11 +25,19 @@ func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 	return d
 }
 
-// EarliestStart returns the earliest time at which a lease can start so that every reservation of the draft gets its hosts for the duration
-// of the schedule. The time that EarliestStart returns is not before the start of the schedule and not after `latest`. EarliestStart
-// chooses hosts by the same rules as the creation of a lease does. EarliestStart tries only the start of the schedule and each later time
-// at which a host becomes free. Before each start except the first, EarliestStart calls `proceed`, and returns its error.
-func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []HostBooking, proceed func(next time.Time) error) (time.Time, error) {
+// EarliestStart returns the earliest time at which a lease can start so that every reservation of the draft
+// gets its hosts for the duration of the schedule. The time that EarliestStart returns is not before the
+// start of the schedule and not after `latest`. EarliestStart chooses hosts by the same rules as the creation
+// of a lease does. EarliestStart tries only the start of the schedule and each later time at which a host
+// becomes free. Before each start except the first, EarliestStart calls `proceed`, and returns its error.
+func EarliestStart(
+	d Draft,
+	s Schedule,
+	latest time.Time,
+	hosts []Host,
+	busy []HostBooking,
+	proceed func(next time.Time) error,
+) (time.Time, error) {
 	starts := []time.Time{s.Start}
 	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]HostBooking{}
 	for _, b := range busy {
@@ -40,7 +49,8 @@ func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []H
 	}
 	for _, all := range byHost {
 		slices.SortFunc(all, func(a, b HostBooking) int { return a.To.Compare(b.To) })
-		for i := len(all) - 2; i >= 0; i-- { // bookings can overlap, because several instances can use a host at the same time
+		// bookings can overlap, because several instances can use a host at the same time
+		for i := len(all) - 2; i >= 0; i-- {
 			all[i].From = earlierOf(all[i].From, all[i+1].From)
 		}
 	}
@@ -58,11 +68,20 @@ func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []H
 				return time.Time{}, err
 			}
 		}
-		if allFit(d.Reservations, matching, booked, takenHosts(byHost, start, start.Add(s.End.Sub(s.Start)))) {
+		if allFit(
+			d.Reservations,
+			matching,
+			booked,
+			takenHosts(byHost, start, start.Add(s.End.Sub(s.Start))),
+		) {
 			return start, nil
 		}
 	}
-	return time.Time{}, Faultf(NotEnoughHosts, "Not enough hosts available at any start until %s", latest.UTC().Format(time.RFC3339))
+	return time.Time{}, Faultf(
+		NotEnoughHosts,
+		"Not enough hosts available at any start until %s",
+		latest.UTC().Format(time.RFC3339),
+	)
 }
 
 func earlierOf(a, b time.Time) time.Time {
@@ -72,9 +91,13 @@ func earlierOf(a, b time.Time) time.Time {
 	return b
 }
 
-// matchingHosts returns, for each reservation, the hosts that meet the requirements of the reservation. If a reservation has ended but
-// failed to release its host, matchingHosts treats this host as not reservable.
-func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]HostCandidate, error) {
+// matchingHosts returns, for each reservation, the hosts that meet the requirements of the reservation. If a
+// reservation has ended but failed to release its host, matchingHosts treats this host as not reservable.
+func matchingHosts(
+	reservations []ReservationDraft,
+	hosts []Host,
+	stuck map[int64]bool,
+) ([][]HostCandidate, error) {
 	all := make([]HostCandidate, len(hosts))
 	for i, h := range hosts {
 		h.Reservable = h.Reservable && !stuck[h.ID]
@@ -93,8 +116,9 @@ func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int6
 	return each, nil
 }
 
-// takenHosts returns, for each host, whether the host is reserved at any time between `from` and `to`. The bookings of each host must be in
-// ascending order of their starts and also of their ends, because takenHosts makes only one binary search per host.
+// takenHosts returns, for each host, whether the host is reserved at any time between `from` and `to`. The
+// bookings of each host must be in ascending order of their starts and also of their ends, because takenHosts
+// makes only one binary search per host.
 func takenHosts(byHost map[int64][]HostBooking, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
 	for host, all := range byHost {
@@ -109,8 +133,8 @@ func takenHosts(byHost map[int64][]HostBooking, from, to time.Time) map[int64]bo
 	return taken
 }
 
-// allFit reports whether every reservation of the draft gets enough free hosts, if each host is given to at most one of the
-// reservations.
+// allFit reports whether every reservation of the draft gets enough free hosts, if each host is given to at
+// most one of the reservations.
 func allFit(reservations []ReservationDraft, matching [][]HostCandidate, booked, taken map[int64]bool) bool {
 	booked = maps.Clone(booked)
 	for i, r := range reservations {

@@ -9,7 +9,8 @@ import (
 	"berth/internal/lease"
 )
 
-// A workflow asks Next which step of the lease is due, performs the step between BeginStep and FinishStep, and asks Next again.
+// A workflow asks Next which step of the lease is due, performs the step between BeginStep and FinishStep,
+// and asks Next again.
 func Example_nextStep() {
 	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	schedule := lease.Schedule{Start: start, End: start.Add(time.Hour)}

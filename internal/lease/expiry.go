@@ -7,19 +7,22 @@ import (
 	"time"
 )
 
-// hasStuckBlocker reports whether another lease holds a host that the lease needs, and it is unknown for how long.
+// hasStuckBlocker reports whether another lease holds a host that the lease needs, and it is unknown for how
+// long.
 func (l Lease) hasStuckBlocker() bool {
 	return slices.ContainsFunc(l.Blockers, func(b Blocker) bool { return b.Stuck })
 }
 
-// Expire returns a PENDING lease that could not start before its end, because other leases still held its hosts: the start has failed, so
-// the lease, its start_lease and end_lease events and its reservations are in ERROR. Nothing has to be cleared in Nova and Neutron, because
-// the lease has never started. Expire returns ErrTransition if the lease is not PENDING, if its end has not been reached, or if no stuck
-// lease (see Blocker.Stuck) blocks it.
+// Expire returns a PENDING lease that could not start before its end, because other leases still held its
+// hosts: the start has failed, so the lease, its start_lease and end_lease events and its reservations are in
+// ERROR. Nothing has to be cleared in Nova and Neutron, because the lease has never started. Expire returns
+// ErrTransition if the lease is not PENDING, if its end has not been reached, or if no stuck lease (see
+// Blocker.Stuck) blocks it.
 func Expire(l Lease, now time.Time) (Lease, error) {
 	l = l.clone()
 	start, end := l.event(StartLease), l.event(EndLease)
-	if l.DeleteRequested || l.Status != Pending || start == nil || end == nil || !l.hasStuckBlocker() || now.Before(end.At) {
+	if l.DeleteRequested || l.Status != Pending || start == nil || end == nil || !l.hasStuckBlocker() ||
+		now.Before(end.At) {
 		return l, transitionError(l, StepExpire)
 	}
 	var reasons []string
@@ -34,7 +37,10 @@ func Expire(l Lease, now time.Time) (Lease, error) {
 	start.Status, end.Status = EventFailed, EventFailed
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
-		r.Status, r.LastError = ReservationError, "the lease could not start before its end, because "+strings.Join(reasons, " and ")
+		r.Status, r.LastError = ReservationError, "the lease could not start before its end, because "+strings.Join(
+			reasons,
+			" and ",
+		)
 		r.Hosts, r.Slots, r.Addresses, r.ResourceIDs = nil, nil, nil, nil
 	}
 	l.Status = Error

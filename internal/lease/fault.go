@@ -18,25 +18,27 @@ const (
 	MalformedParameter    Kind = "malformed parameter"
 	MalformedRequirements Kind = "malformed requirements"
 	UnsupportedType       Kind = "unsupported resource type"
-	NotAuthorized         Kind = "not authorized" // before_end_date is outside of the lease, or a new lease is too long
-	UnknownReservation    Kind = "unknown reservation"
-	UnknownHost           Kind = "unknown host"
-	AmbiguousHost         Kind = "ambiguous host"
-	NotEnoughHosts        Kind = "not enough hosts"
-	NotEnoughAddresses    Kind = "not enough floating IPs"
-	UnknownNetwork        Kind = "unknown network"
-	UnknownFlavor         Kind = "unknown flavor"
-	AddressInUse          Kind = "floating IP in use"
-	CannotUpdate          Kind = "cannot update"
-	InvalidStatus         Kind = "invalid status"
-	HostInUse             Kind = "host in use"
-	NotEnoughResources    Kind = "not enough network segments or devices"
-	ResourceInUse         Kind = "network segment or device in use"
-	SearchTooLong         Kind = "search too long"
-	QuotaExceeded         Kind = "quota exceeded"
+	// before_end_date is outside of the lease, or a new lease is too long
+	NotAuthorized      Kind = "not authorized"
+	UnknownReservation Kind = "unknown reservation"
+	UnknownHost        Kind = "unknown host"
+	AmbiguousHost      Kind = "ambiguous host"
+	NotEnoughHosts     Kind = "not enough hosts"
+	NotEnoughAddresses Kind = "not enough floating IPs"
+	UnknownNetwork     Kind = "unknown network"
+	UnknownFlavor      Kind = "unknown flavor"
+	AddressInUse       Kind = "floating IP in use"
+	CannotUpdate       Kind = "cannot update"
+	InvalidStatus      Kind = "invalid status"
+	HostInUse          Kind = "host in use"
+	NotEnoughResources Kind = "not enough network segments or devices"
+	ResourceInUse      Kind = "network segment or device in use"
+	SearchTooLong      Kind = "search too long"
+	QuotaExceeded      Kind = "quota exceeded"
 )
 
-// Fault is the error of a rejected request, which has changed nothing. The message of a Fault is the text that the API client gets.
+// Fault is the error of a rejected request, which has changed nothing. The message of a Fault is the text
+// that the API client gets.
 type Fault struct {
 	Kind    Kind
 	Message string

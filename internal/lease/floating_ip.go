@@ -20,7 +20,8 @@ type ReservableFloatingIP struct {
 	UpdatedAt  *time.Time
 }
 
-// FloatingIPCandidate is a floating IP, with the information whether the floating IP is free in the time window of a reservation.
+// FloatingIPCandidate is a floating IP, with the information whether the floating IP is free in the time
+// window of a reservation.
 type FloatingIPCandidate struct {
 	ReservableFloatingIP
 	Booked bool // another reservation has it, in the window or at another time
@@ -35,7 +36,12 @@ func (floatingIPType) Check(d ReservationDraft) error {
 		return err
 	}
 	if len(d.Required) > d.Amount {
-		return Faultf(InvalidInput, "%d floating IPs are required, which is more than the amount %d.", len(d.Required), d.Amount)
+		return Faultf(
+			InvalidInput,
+			"%d floating IPs are required, which is more than the amount %d.",
+			len(d.Required),
+			d.Amount,
+		)
 	}
 	for i, a := range d.Required {
 		if slices.Contains(d.Required[:i], a) {
@@ -45,8 +51,9 @@ func (floatingIPType) Check(d ReservationDraft) error {
 	return nil
 }
 
-// CheckChange rejects a change of the network, and a change of the list of required addresses other than emptying the list. If the
-// reservation is not pending any more, CheckChange also rejects a smaller number of addresses.
+// CheckChange rejects a change of the network, and a change of the list of required addresses other than
+// emptying the list. If the reservation is not pending any more, CheckChange also rejects a smaller number of
+// addresses.
 func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	switch {
 	case is.Network != was.Network:
@@ -59,22 +66,33 @@ func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	return nil
 }
 
-// AllocationOrder returns the indexes of the reservations in the order in which they get their resources: reservations that require certain
-// floating IPs come first, so that no other reservation of the lease gets one of these floating IPs.
+// AllocationOrder returns the indexes of the reservations in the order in which they get their resources:
+// reservations that require certain floating IPs come first, so that no other reservation of the lease gets
+// one of these floating IPs.
 func AllocationOrder(all []Reservation) (order []int) {
 	for i := range all {
 		order = append(order, i)
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(min(1, len(all[j].Required)), min(1, len(all[i].Required))) })
+	slices.SortStableFunc(
+		order,
+		func(i, j int) int { return cmp.Compare(min(1, len(all[j].Required)), min(1, len(all[i].Required))) },
+	)
 	return order
 }
 
-// PickFloatingIPs chooses the given number of addresses, including all required addresses. PickFloatingIPs prefers addresses that have no
-// reservation at any time.
-func PickFloatingIPs(candidates []FloatingIPCandidate, amount int, required []netip.Addr) ([]uuid.UUID, error) {
+// PickFloatingIPs chooses the given number of addresses, including all required addresses. PickFloatingIPs
+// prefers addresses that have no reservation at any time.
+func PickFloatingIPs(
+	candidates []FloatingIPCandidate,
+	amount int,
+	required []netip.Addr,
+) ([]uuid.UUID, error) {
 	var picked []uuid.UUID
 	for _, ip := range required {
-		i := slices.IndexFunc(candidates, func(c FloatingIPCandidate) bool { return c.IP == ip && c.Reservable && c.Free })
+		i := slices.IndexFunc(
+			candidates,
+			func(c FloatingIPCandidate) bool { return c.IP == ip && c.Reservable && c.Free },
+		)
 		if i < 0 {
 			return nil, Faultf(NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", ip)
 		}
@@ -82,7 +100,8 @@ func PickFloatingIPs(candidates []FloatingIPCandidate, amount int, required []ne
 	}
 	for _, booked := range []bool{false, true} {
 		for _, c := range candidates {
-			if len(picked) < amount && c.Reservable && c.Free && c.Booked == booked && !slices.Contains(picked, c.ID) {
+			if len(picked) < amount && c.Reservable && c.Free && c.Booked == booked &&
+				!slices.Contains(picked, c.ID) {
 				picked = append(picked, c.ID)
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// HostResourceClass is a resource class in Placement. Every registered host has an inventory of the class HostResourceClass with a total of
-// one.
+// HostResourceClass is a resource class in Placement. Every registered host has an inventory of the class
+// HostResourceClass with a total of one.
 const HostResourceClass = "CUSTOM_PHYSICAL_HOST"
 
 // Host is a hypervisor that can be reserved.
@@ -37,8 +37,8 @@ type Host struct {
 	Quarantine        *Quarantine // nil: no lease has failed to release the host
 }
 
-// Quarantine says which lease has failed to release a host. New reservations do not get the host, and pending reservations move to other
-// hosts if possible, until the lease has released the host.
+// Quarantine says which lease has failed to release a host. New reservations do not get the host, and pending
+// reservations move to other hosts if possible, until the lease has released the host.
 type Quarantine struct {
 	Lease   uuid.UUID
 	Name    string
@@ -48,7 +48,12 @@ type Quarantine struct {
 
 // Sentence says which lease holds the host since when, and which call fails.
 func (q Quarantine) Sentence(now time.Time) string {
-	sentence := fmt.Sprintf("lease %s (%s) ended at %s and has not released the host", q.Name, q.Lease, formatTime(q.Since))
+	sentence := fmt.Sprintf(
+		"lease %s (%s) ended at %s and has not released the host",
+		q.Name,
+		q.Lease,
+		formatTime(q.Since),
+	)
 	if q.Failure != nil {
 		sentence += ": " + q.Failure.Sentence(now)
 	}
@@ -59,11 +64,24 @@ func (q Quarantine) Sentence(now time.Time) string {
 func NestedProviderName(hostname string) string { return "blazar_" + hostname }
 
 // baseProperties are the properties that every host has; the value of a base property may be null.
-var baseProperties = []string{"id", "hypervisor_hostname", "service_name", "hypervisor_type", "hypervisor_version",
-	"vcpus", "memory_mb", "local_gb", "cpu_info", "availability_zone", "reservable", "status", "trust_id"}
+var baseProperties = []string{
+	"id",
+	"hypervisor_hostname",
+	"service_name",
+	"hypervisor_type",
+	"hypervisor_version",
+	"vcpus",
+	"memory_mb",
+	"local_gb",
+	"cpu_info",
+	"availability_zone",
+	"reservable",
+	"status",
+	"trust_id",
+}
 
-// Properties returns the host's properties, with which requirements are compared. If a capability of the host has the name of a base
-// property, the result contains the base property and not the capability.
+// Properties returns the host's properties, with which requirements are compared. If a capability of the host
+// has the name of a base property, the result contains the base property and not the capability.
 func (h Host) Properties() map[string]string {
 	all := maps.Clone(h.Capabilities)
 	if all == nil {
@@ -105,12 +123,15 @@ func HostRequirements(hypervisor, resource string) ([]Requirement, error) {
 	return append(a, b...), err
 }
 
-// MatchCandidates returns the candidates that meet all requirements. If a requirement names a property that no host has, MatchCandidates
-// returns a fault, because the name is probably misspelt.
+// MatchCandidates returns the candidates that meet all requirements. If a requirement names a property that
+// no host has, MatchCandidates returns a fault, because the name is probably misspelt.
 func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]HostCandidate, error) {
 	for _, r := range requirements {
 		known := slices.Contains(baseProperties, r.Key) ||
-			slices.ContainsFunc(candidates, func(c HostCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok })
+			slices.ContainsFunc(
+				candidates,
+				func(c HostCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok },
+			)
 		if !known {
 			return nil, Faultf(MalformedRequirements, "No host has the property %q.", r.Key)
 		}
@@ -125,9 +146,10 @@ func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]
 	return matching, nil
 }
 
-// PickHosts chooses at least `least` and at most `most` hosts. If at least `least` hosts have no reservation at any time, PickHosts chooses
-// only from these hosts. Otherwise PickHosts first chooses hosts that have other reservations but are free in the time window. PickHosts
-// chooses a host that a lease has not released in time only if too few other hosts are free.
+// PickHosts chooses at least `least` and at most `most` hosts. If at least `least` hosts have no reservation
+// at any time, PickHosts chooses only from these hosts. Otherwise PickHosts first chooses hosts that have
+// other reservations but are free in the time window. PickHosts chooses a host that a lease has not released
+// in time only if too few other hosts are free.
 func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 	var unreserved, free, late []int64
 	for _, c := range candidates {
@@ -170,14 +192,21 @@ func (hostType) Check(r ReservationDraft) error {
 func checkRange(r ReservationDraft) error {
 	switch {
 	case r.Min < 1 || r.Max < 1 || r.Min > maxHosts || r.Max > maxHosts:
-		return Faultf(MalformedParameter, "Malformed parameter min or max: %d-%d. Both must be from 1 to %d.", r.Min, r.Max, maxHosts)
+		return Faultf(
+			MalformedParameter,
+			"Malformed parameter min or max: %d-%d. Both must be from 1 to %d.",
+			r.Min,
+			r.Max,
+			maxHosts,
+		)
 	case r.Max < r.Min:
 		return Faultf(InvalidInput, "Invalid range: max %d is less than min %d.", r.Max, r.Min)
 	}
 	return nil
 }
 
-// CheckChange allows every change, because the store checks whether a change would take hosts from an active reservation.
+// CheckChange allows every change, because the store checks whether a change would take hosts from an active
+// reservation.
 func (hostType) CheckChange(Reservation, ReservationDraft) error { return nil }
 
 const maxHosts = 1_000_000
@@ -187,14 +216,18 @@ func CheckCapabilities(capabilities map[string]string) error {
 	return checkCapabilities(capabilities, "host", "id", "hypervisor_hostname")
 }
 
-// checkCapabilities returns a fault if a name or value of the capabilities is not valid. The parameter `noun` says what has the
-// capabilities; the names in `fixed` cannot be capabilities.
+// checkCapabilities returns a fault if a name or value of the capabilities is not valid. The parameter `noun`
+// says what has the capabilities; the names in `fixed` cannot be capabilities.
 func checkCapabilities(capabilities map[string]string, noun string, fixed ...string) error {
 	const longest = 64
 	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
 		switch n := utf8.RuneCountInString(key); {
 		case n > longest:
-			return Faultf(MalformedParameter, "Extra capability key too long: it must have at most %d characters.", longest)
+			return Faultf(
+				MalformedParameter,
+				"Extra capability key too long: it must have at most %d characters.",
+				longest,
+			)
 		case n == 0:
 			return Faultf(MalformedParameter, "An extra capability must have a key.")
 		case strings.ContainsRune(key+capabilities[key], 0):
@@ -219,7 +252,8 @@ type AllocatedReservation struct {
 	StartAt, EndAt time.Time
 }
 
-// AllocationFilter filters the allocations of hosts, network segments and devices; empty fields match everything.
+// AllocationFilter filters the allocations of hosts, network segments and devices; empty fields match
+// everything.
 type AllocationFilter struct {
 	Lease, Reservation string // UUIDs
 	Host               int64
@@ -228,8 +262,8 @@ type AllocationFilter struct {
 	Limit              int      // maximum number of hosts, network segments or devices; 0: all
 }
 
-// ResourceProperty is the name of a property of hosts, networks or devices, together with all values that registered resources of the type
-// have for this property.
+// ResourceProperty is the name of a property of hosts, networks or devices, together with all values that
+// registered resources of the type have for this property.
 type ResourceProperty struct {
 	ID        uuid.UUID
 	Name      string

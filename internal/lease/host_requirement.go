@@ -21,8 +21,8 @@ var operators = []string{"=", "==", "!=", "<", "<=", ">", ">="}
 // ["==","$key","null"] if it does not have the property.
 const nullValue = "null"
 
-// ParseRequirements parses requirements in Blazar's grammar. The text is empty or JSON: one triple ["op","$key","value"], or ["and",
-// triple, …].
+// ParseRequirements parses requirements in Blazar's grammar. The text is empty or JSON: one triple
+// ["op","$key","value"], or ["and", triple, …].
 func ParseRequirements(text string) ([]Requirement, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -85,8 +85,9 @@ func malformedFault(requirements string) error {
 	return Faultf(MalformedRequirements, "Malformed requirements %q", text.Excerpt(requirements, 200))
 }
 
-// NormalizeRequirements returns requirements in the form in which berth stores them: the same JSON without blanks between its tokens and
-// without needless escapes. NormalizeRequirements returns malformed requirements unchanged, so that ParseRequirements can refuse them.
+// NormalizeRequirements returns requirements in the form in which berth stores them: the same JSON without
+// blanks between its tokens and without needless escapes. NormalizeRequirements returns malformed
+// requirements unchanged, so that ParseRequirements can refuse them.
 func NormalizeRequirements(text string) string {
 	if _, err := ParseRequirements(text); err != nil {
 		return text
@@ -104,8 +105,9 @@ func NormalizeRequirements(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// MetBy reports whether a host with the given properties meets the requirement. A host without the property meets only the requirement that
-// the property equals null. MetBy compares two numbers as numbers, and all other values as strings.
+// MetBy reports whether a host with the given properties meets the requirement. A host without the property
+// meets only the requirement that the property equals null. MetBy compares two numbers as numbers, and all
+// other values as strings.
 func (r Requirement) MetBy(properties map[string]string) bool {
 	have, ok := properties[r.Key]
 	if r.Value == nullValue {
@@ -131,7 +133,8 @@ func (r Requirement) MetBy(properties map[string]string) bool {
 	}
 }
 
-// isDecimal reports whether s is a decimal number. The number of digits is bounded, so that a comparison cannot be made expensive.
+// isDecimal reports whether s is a decimal number. The number of digits is bounded, so that a comparison
+// cannot be made expensive.
 func isDecimal(s string) bool {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		s = s[1:]

@@ -47,7 +47,11 @@ func TestParseRequirements_Grammar(t *testing.T) {
 			t.Parallel()
 			got, err := ParseRequirements(c.text)
 			if c.bad != (kindOf(err) == MalformedRequirements) {
-				t.Errorf("parse the requirements: got error %v, want a fault of kind MalformedRequirements: %t", err, c.bad)
+				t.Errorf(
+					"parse the requirements: got error %v, want a fault of kind MalformedRequirements: %t",
+					err,
+					c.bad,
+				)
 			}
 			if d := cmp.Diff(c.want, got); !c.bad && d != "" {
 				t.Errorf("parse the requirements: result differs (-want +got):\n%s", d)
@@ -59,7 +63,8 @@ func TestParseRequirements_Grammar(t *testing.T) {
 func TestParseRequirements_FaultQuotesAnExcerpt(t *testing.T) {
 	t.Parallel()
 	_, err := ParseRequirements("x" + strings.Repeat("é", 300))
-	if want := `Malformed requirements "x` + strings.Repeat("é", 198) + `…"`; err == nil || err.Error() != want {
+	if want := `Malformed requirements "x` + strings.Repeat("é", 198) + `…"`; err == nil ||
+		err.Error() != want {
 		t.Errorf("parse long requirements that are no JSON: got error %v, want %s", err, want)
 	}
 }
@@ -83,7 +88,13 @@ func TestNormalizeRequirements_KeepsMeaningWithoutBlanks(t *testing.T) {
 			t.Parallel()
 			got := NormalizeRequirements(text)
 			if got != want || NormalizeRequirements(got) != got {
-				t.Errorf("normalize %.50q: got %.50q, and of that %.50q; want %q twice", text, got, NormalizeRequirements(got), want)
+				t.Errorf(
+					"normalize %.50q: got %.50q, and of that %.50q; want %q twice",
+					text,
+					got,
+					NormalizeRequirements(got),
+					want,
+				)
 			}
 			before, _ := ParseRequirements(text)
 			if after, _ := ParseRequirements(got); !cmp.Equal(before, after) {
@@ -95,7 +106,12 @@ func TestNormalizeRequirements_KeepsMeaningWithoutBlanks(t *testing.T) {
 
 func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 	t.Parallel()
-	have := Host{VCPUs: 8, Hostname: "cmp-1", Reservable: true, Capabilities: map[string]string{"n": "10", "gpu": "a100", "vcpus": "99"}}.Properties()
+	have := Host{
+		VCPUs:        8,
+		Hostname:     "cmp-1",
+		Reservable:   true,
+		Capabilities: map[string]string{"n": "10", "gpu": "a100", "vcpus": "99"},
+	}.Properties()
 	for _, c := range []struct {
 		r    Requirement
 		want bool
@@ -107,7 +123,8 @@ func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 		{Requirement{">", "gpu", "9"}, true}, // other values compare as text
 		{Requirement{"!=", "gpu", "b"}, true},
 		{Requirement{"<=", "gpu", "a100"}, true},
-		{Requirement{"!=", "missing", "b"}, false}, // without the property, a host meets only requirements with null
+		// without the property, a host meets only requirements with null
+		{Requirement{"!=", "missing", "b"}, false},
 		{Requirement{"==", "status", "null"}, true},
 		{Requirement{"!=", "vcpus", "null"}, true},
 		{Requirement{"==", "vcpus", "null"}, false},
@@ -124,7 +141,8 @@ func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\[("and",)?(\[?"(=|>=|or)","\$[a-z]*","?[0-9a-z]*"?\]?,?)*\]`)).Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\[("and",)?(\[?"(=|>=|or)","\$[a-z]*","?[0-9a-z]*"?\]?,?)*\]`)).
+			Draw(t, "text")
 		rs, err := ParseRequirements(text)
 		if err != nil && kindOf(err) != MalformedRequirements {
 			t.Fatalf("parse %q: got error %v, want none or a fault of kind MalformedRequirements", text, err)
@@ -146,13 +164,25 @@ func FuzzParseRequirements(f *testing.F) {
 		requirements, err := ParseRequirements(text)
 		if err != nil {
 			if kindOf(err) != MalformedRequirements {
-				t.Errorf("parse the requirements %q: got error %v, want a fault of kind MalformedRequirements", text, err)
+				t.Errorf(
+					"parse the requirements %q: got error %v, want a fault of kind MalformedRequirements",
+					text,
+					err,
+				)
 			}
 			return
 		}
 		normal := NormalizeRequirements(text)
-		if got, err := ParseRequirements(normal); err != nil || !cmp.Equal(requirements, got) || NormalizeRequirements(normal) != normal {
-			t.Errorf("normalize %q: got %q with the requirements %v, error %v; want %v in a form that does not change again", text, normal, got, err, requirements)
+		if got, err := ParseRequirements(normal); err != nil || !cmp.Equal(requirements, got) ||
+			NormalizeRequirements(normal) != normal {
+			t.Errorf(
+				"normalize %q: got %q with the requirements %v, error %v; want %v in a form that does not change again",
+				text,
+				normal,
+				got,
+				err,
+				requirements,
+			)
 		}
 		if len(requirements) == 0 {
 			return
@@ -160,8 +190,13 @@ func FuzzParseRequirements(f *testing.F) {
 		list := []any{"and"}
 		for _, r := range requirements {
 			list = append(list, []string{r.Op, "$" + r.Key, r.Value})
-			if equal := (Requirement{"==", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}); r.Value != nullValue && equal == (Requirement{"!=", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}) {
-				t.Errorf("a host with the value %q: meets both or neither of == and != of %q; want exactly one", value, r.Value)
+			if equal := (Requirement{"==", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}); r.Value != nullValue &&
+				equal == (Requirement{"!=", r.Key, r.Value}).MetBy(map[string]string{r.Key: value}) {
+				t.Errorf(
+					"a host with the value %q: meets both or neither of == and != of %q; want exactly one",
+					value,
+					r.Value,
+				)
 			}
 		}
 		again, err := json.Marshal(list)
@@ -169,7 +204,14 @@ func FuzzParseRequirements(f *testing.F) {
 			t.Fatal(err)
 		}
 		if got, err := ParseRequirements(string(again)); err != nil || !cmp.Equal(requirements, got) {
-			t.Errorf("parse %s, which has the requirements of %q: got %v, error %v; want %v", again, text, got, err, requirements)
+			t.Errorf(
+				"parse %s, which has the requirements of %q: got %v, error %v; want %v",
+				again,
+				text,
+				got,
+				err,
+				requirements,
+			)
 		}
 	})
 }

@@ -8,13 +8,25 @@ import (
 
 func TestMatchCandidates_RefusesAnUnknownProperty(t *testing.T) {
 	t.Parallel()
-	hosts := []HostCandidate{{Host: Host{ID: 1, Capabilities: map[string]string{"gpu": "x"}}}, {Host: Host{ID: 2}}}
+	hosts := []HostCandidate{
+		{Host: Host{ID: 1, Capabilities: map[string]string{"gpu": "x"}}},
+		{Host: Host{ID: 2}},
+	}
 	matching, err := MatchCandidates(hosts, []Requirement{{"==", "gpu", "x"}, {"==", "trust_id", "null"}})
 	if err != nil || len(matching) != 1 || matching[0].ID != 1 {
-		t.Errorf("match hosts with gpu=x and without trust_id: got hosts %v and error %v, want host 1", matching, err)
+		t.Errorf(
+			"match hosts with gpu=x and without trust_id: got hosts %v and error %v, want host 1",
+			matching,
+			err,
+		)
 	}
-	if _, err := MatchCandidates(hosts, []Requirement{{"==", "gpo", "x"}}); kindOf(err) != MalformedRequirements {
-		t.Errorf("match a requirement on the property gpo, which no host has: got %v, want a fault of kind MalformedRequirements", err)
+	if _, err := MatchCandidates(hosts, []Requirement{{"==", "gpo", "x"}}); kindOf(
+		err,
+	) != MalformedRequirements {
+		t.Errorf(
+			"match a requirement on the property gpo, which no host has: got %v, want a fault of kind MalformedRequirements",
+			err,
+		)
 	}
 }
 

@@ -43,8 +43,8 @@ func (d ReservationDraft) Resources() map[string]int64 {
 	return all
 }
 
-// Resources returns the resources of an instance of the flavor. An extra spec "resources:CLASS" of the flavor replaces the amount of the
-// resource class CLASS, as in Nova.
+// Resources returns the resources of an instance of the flavor. An extra spec "resources:CLASS" of the flavor
+// replaces the amount of the resource class CLASS, as in Nova.
 func (f Flavor) Resources() map[string]int64 {
 	cpus := "VCPU"
 	if f.ExtraSpecs["hw:cpu_policy"] == "dedicated" {
@@ -60,7 +60,8 @@ func (f Flavor) Resources() map[string]int64 {
 	return all
 }
 
-// Traits returns the traits that the flavor's extra specs require, and the traits that the flavor's extra specs forbid.
+// Traits returns the traits that the flavor's extra specs require, and the traits that the flavor's extra
+// specs forbid.
 func (f Flavor) Traits() (required, forbidden []string) {
 	for key, value := range f.ExtraSpecs {
 		trait, is := strings.CutPrefix(key, "trait:")
@@ -97,7 +98,14 @@ func (instanceType) Check(d ReservationDraft) error {
 		is, from int64
 	}{{"vcpus", d.VCPUs, 1}, {"memory_mb", d.MemoryMB, 1}, {"disk_gb", d.DiskGB, 0}} {
 		if size.is < size.from || size.is > math.MaxInt32 {
-			return Faultf(MalformedParameter, "Malformed parameter %s: %d. It must be from %d to %d.", size.name, size.is, size.from, math.MaxInt32)
+			return Faultf(
+				MalformedParameter,
+				"Malformed parameter %s: %d. It must be from %d to %d.",
+				size.name,
+				size.is,
+				size.from,
+				math.MaxInt32,
+			)
 		}
 	}
 	if err := checkAffinity(d.Affinity); err != nil {
@@ -106,8 +114,8 @@ func (instanceType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// CheckChange allows every change of a pending reservation. If the reservation is active, CheckChange allows only a larger number of
-// instances and rejects every other change.
+// CheckChange allows every change of a pending reservation. If the reservation is active, CheckChange allows
+// only a larger number of instances and rejects every other change.
 func (instanceType) CheckChange(was Reservation, is ReservationDraft) error {
 	grown := was.ReservationDraft
 	grown.Amount = is.Amount
@@ -146,7 +154,10 @@ func CheckFlavorID(id string) error {
 	if flavorID.MatchString(id) && id != "." && id != ".." {
 		return nil
 	}
-	return Faultf(MalformedParameter, "Malformed parameter flavor_id: it must have 1 to 255 letters, digits, spaces and characters of \"_.-\".")
+	return Faultf(
+		MalformedParameter,
+		"Malformed parameter flavor_id: it must have 1 to 255 letters, digits, spaces and characters of \"_.-\".",
+	)
 }
 
 // CheckChange rejects every change of the reservation itself. The dates of its lease may change.
@@ -154,7 +165,11 @@ func (flavorType) CheckChange(was Reservation, is ReservationDraft) error {
 	if reflect.DeepEqual(was.ReservationDraft, is) {
 		return nil
 	}
-	return Faultf(CannotUpdate, "A reservation of the type %s cannot be updated; only the dates of its lease can.", FlavorInstance)
+	return Faultf(
+		CannotUpdate,
+		"A reservation of the type %s cannot be updated; only the dates of its lease can.",
+		FlavorInstance,
+	)
 }
 
 func checkAffinity(a Affinity) error {
@@ -164,8 +179,8 @@ func checkAffinity(a Affinity) error {
 	return nil
 }
 
-// ReservationResourceClass returns the name of the reservation's own resource class in Placement. For each instance of the reservation, the
-// instance's host has one unit of the resource class.
+// ReservationResourceClass returns the name of the reservation's own resource class in Placement. For each
+// instance of the reservation, the instance's host has one unit of the resource class.
 func ReservationResourceClass(id uuid.UUID) string {
 	return "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id.String(), "-", "_"))
 }
@@ -184,14 +199,18 @@ type usageEdge struct {
 	resources map[string]int64
 }
 
-// PeakUsage returns the maximum usage of a host at any time of a window, by resource class. Its time does not grow with the square of the
-// number of uses, because a project can have many reservations on a host.
+// PeakUsage returns the maximum usage of a host at any time of a window, by resource class. Its time does not
+// grow with the square of the number of uses, because a project can have many reservations on a host.
 func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
 	var edges []usageEdge
 	for _, u := range uses {
 		begin := laterOf(u.From, from)
 		if u.To.After(begin) && (begin.Before(to) || begin.Equal(from)) {
-			edges = append(edges, usageEdge{begin, int64(u.Slots), u.Resources}, usageEdge{u.To, -int64(u.Slots), u.Resources})
+			edges = append(
+				edges,
+				usageEdge{begin, int64(u.Slots), u.Resources},
+				usageEdge{u.To, -int64(u.Slots), u.Resources},
+			)
 		}
 	}
 	slices.SortFunc(edges, func(a, b usageEdge) int {
@@ -207,8 +226,8 @@ func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
 	return peak
 }
 
-// FreeSlots returns the number of instances that fit into the remaining capacity of a host. If the host lacks a resource class that an
-// instance needs, FreeSlots returns 0.
+// FreeSlots returns the number of instances that fit into the remaining capacity of a host. If the host lacks
+// a resource class that an instance needs, FreeSlots returns 0.
 func FreeSlots(capacity, used, each map[string]int64) int {
 	room := maxAmount
 	for class, n := range each {
@@ -227,8 +246,9 @@ type SlotCandidate struct {
 	OwnInstances int  // instances of this reservation on the host
 }
 
-// PickSlots distributes the instances of a reservation over hosts and returns the number of instances per host. PickSlots fills the hosts
-// in this order: hosts that the reservation already has, hosts with instances of other reservations, empty hosts.
+// PickSlots distributes the instances of a reservation over hosts and returns the number of instances per
+// host. PickSlots fills the hosts in this order: hosts that the reservation already has, hosts with instances
+// of other reservations, empty hosts.
 func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[int64]int, error) {
 	candidates = slices.Clone(candidates)
 	rank := func(c SlotCandidate) int {

@@ -28,8 +28,18 @@ func TestPeakUsage_IsTheMaximumOfAllTimesOfTheWindow(t *testing.T) {
 		var uses []ResourceUsage
 		for range rand.IntN(8) {
 			begin := rand.IntN(hours) - 2
-			uses = append(uses, ResourceUsage{From: hour(begin), To: hour(begin + 1 + rand.IntN(6)), Slots: 1 + rand.IntN(3),
-				Resources: map[string]int64{[]string{"VCPU", "MEMORY_MB"}[rand.IntN(2)]: int64(1 + rand.IntN(4)), "DISK_GB": 1}})
+			uses = append(
+				uses,
+				ResourceUsage{
+					From:  hour(begin),
+					To:    hour(begin + 1 + rand.IntN(6)),
+					Slots: 1 + rand.IntN(3),
+					Resources: map[string]int64{
+						[]string{"VCPU", "MEMORY_MB"}[rand.IntN(2)]: int64(1 + rand.IntN(4)),
+						"DISK_GB": 1,
+					},
+				},
+			)
 		}
 		want := map[string]int64{}
 		for n := range hours - 4 {
@@ -48,7 +58,12 @@ func TestPeakUsage_OfManyReservationsIsFast(t *testing.T) {
 	uses := make([]ResourceUsage, 30_000)
 	for i := range uses {
 		from := noon.Add(time.Duration(i) * time.Minute)
-		uses[i] = ResourceUsage{From: from, To: from.Add(10_000 * time.Hour), Slots: 1, Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 512}}
+		uses[i] = ResourceUsage{
+			From:      from,
+			To:        from.Add(10_000 * time.Hour),
+			Slots:     1,
+			Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 512},
+		}
 	}
 	begin := time.Now()
 	if got := PeakUsage(uses, noon, noon.Add(1000*time.Hour))["VCPU"]; got != 30_000 {

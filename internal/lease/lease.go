@@ -1,6 +1,6 @@
-// Package lease holds the rules for leases, reservations and events. Leases, reservations and events have one state machine each, and a
-// table says which statuses of a lease, its reservations and its events may occur together. All functions of package lease are pure: they
-// do no I/O and do not read the clock.
+// Package lease holds the rules for leases, reservations and events. Leases, reservations and events have one
+// state machine each, and a table says which statuses of a lease, its reservations and its events may occur
+// together. All functions of package lease are pure: they do no I/O and do not read the clock.
 package lease
 
 import (
@@ -75,13 +75,14 @@ type Lease struct {
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
-	Rank            int           // number of leases that are due at the same instant and ordered before this one
-	Blockers        []Blocker     // leases that must release a host before this lease can start
-	CloudRetryTime  time.Duration // how long failed Nova and Neutron calls are retried; 0: the default
+	// number of leases that are due at the same instant and ordered before this one
+	Rank           int
+	Blockers       []Blocker     // leases that must release a host before this lease can start
+	CloudRetryTime time.Duration // how long failed Nova and Neutron calls are retried; 0: the default
 }
 
-// Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the host has to wait. A lease that is
-// itself blocked by such a lease holds nothing, and is no blocker.
+// Blocker is a lease that has passed its end and still holds a host, so that another lease that needs the
+// host has to wait. A lease that is itself blocked by such a lease holds nothing, and is no blocker.
 type Blocker struct {
 	ID      uuid.UUID
 	Name    string
@@ -89,12 +90,14 @@ type Blocker struct {
 	User    string `json:"-"`
 	Host    string
 	Since   time.Time // end of the blocking lease
-	// Stuck is true if it is unknown when the blocking lease releases the host: its end has failed, the calls for it have failed for at least
-	// StuckAfter, or it has already started although it reserves the host for a later time than the waiting lease.
+	// Stuck is true if it is unknown when the blocking lease releases the host: its end has failed, the calls
+	// for it have failed for at least StuckAfter, or it has already started although it reserves the host for
+	// a later time than the waiting lease.
 	Stuck bool `json:",omitempty"`
 }
 
-// Anonymous returns the blocker without its ID, its name and its owner, for readers who may not see the blocking lease.
+// Anonymous returns the blocker without its ID, its name and its owner, for readers who may not see the
+// blocking lease.
 func (b Blocker) Anonymous() Blocker {
 	b.ID, b.Name, b.Project, b.User = uuid.Nil, "", "", ""
 	return b
@@ -111,24 +114,28 @@ func (b Blocker) label() string {
 // Reservation is the reservation of one kind of resource within a lease.
 type Reservation struct {
 	ReservationDraft
-	ID               uuid.UUID
-	Status           ReservationStatus
-	Hosts            []int64       // hosts of the reservation, or of its instances
-	Slots            map[int64]int // number of instances per host
-	Addresses        []netip.Addr  // floating IPs of the reservation
-	HoldsAddresses   bool          `json:",omitempty"` // there are Addresses; workflows get this instead of Addresses
-	ResourceIDs      []uuid.UUID   `json:",omitempty"` // network segments or devices of the reservation
-	AggregateID      *int64        // ID of the Nova aggregate, if it exists
-	ServerGroupID    string        // ID of the Nova server group, if the instances have an affinity
-	NetworkID        string        `json:",omitempty"` // ID of the network that Neutron has for the reservation, if it exists
-	Revision         int64         // incremented when the resources change
-	CloudRevision    int64         // revision that Nova and Neutron have
+	ID        uuid.UUID
+	Status    ReservationStatus
+	Hosts     []int64       // hosts of the reservation, or of its instances
+	Slots     map[int64]int // number of instances per host
+	Addresses []netip.Addr  // floating IPs of the reservation
+	// there are Addresses; workflows get this instead of Addresses
+	HoldsAddresses bool        `json:",omitempty"`
+	ResourceIDs    []uuid.UUID `json:",omitempty"` // network segments or devices of the reservation
+	AggregateID    *int64      // ID of the Nova aggregate, if it exists
+	ServerGroupID  string      // ID of the Nova server group, if the instances have an affinity
+	// ID of the network that Neutron has for the reservation, if it exists
+	NetworkID        string `json:",omitempty"`
+	Revision         int64  // incremented when the resources change
+	CloudRevision    int64  // revision that Nova and Neutron have
 	MissingResources bool
 	ResourcesChanged bool
-	LastError        string       // why the reservation is in ERROR; empty if another reservation of the lease failed
-	Failure          *CallFailure `json:",omitempty"` // the last call to Nova, Neutron or Placement, if it failed
-	CreatedAt        time.Time
-	UpdatedAt        *time.Time
+	// why the reservation is in ERROR; empty if another reservation of the lease failed
+	LastError string
+	// the last call to Nova, Neutron or Placement, if it failed
+	Failure   *CallFailure `json:",omitempty"`
+	CreatedAt time.Time
+	UpdatedAt *time.Time
 }
 
 // Event is an event of a lease that is due at a given time.
@@ -141,16 +148,17 @@ type Event struct {
 	UpdatedAt *time.Time
 }
 
-// HoldsNothing reports whether the lease holds no allocations and no objects in Nova or Neutron, because the lease has not started yet or
-// has released everything.
+// HoldsNothing reports whether the lease holds no allocations and no objects in Nova or Neutron, because the
+// lease has not started yet or has released everything.
 func (l Lease) HoldsNothing() bool {
 	if l.Status != Error {
 		return l.Status == Pending || l.Status == Terminated
 	}
 	end := l.event(EndLease)
-	return end != nil && end.Status != EventUndone && !slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
-		return len(r.Hosts)+len(r.Addresses)+len(r.ResourceIDs) > 0
-	})
+	return end != nil && end.Status != EventUndone &&
+		!slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
+			return len(r.Hosts)+len(r.Addresses)+len(r.ResourceIDs) > 0
+		})
 }
 
 // HasFailedToEnd reports whether the end of the lease has failed.
@@ -169,7 +177,8 @@ func (l *Lease) event(t EventType) *Event {
 	return nil
 }
 
-// clone returns a copy of the lease whose reservations and events can be changed without changing the original.
+// clone returns a copy of the lease whose reservations and events can be changed without changing the
+// original.
 func (l Lease) clone() Lease {
 	l.Reservations = slices.Clone(l.Reservations)
 	l.Events = slices.Clone(l.Events)
@@ -184,12 +193,15 @@ const (
 	StepWait      Step = "wait"       // nothing is due before Due.At
 	StepStart     Step = "start"      // PENDING → STARTING → ACTIVE
 	StepBeforeEnd Step = "before_end" // the status does not change
-	StepResync    Step = "refit"      // the status does not change: Nova and Neutron get the changed resources of an active lease
-	StepEnd       Step = "end"        // → TERMINATING → TERMINATED
-	StepExpire    Step = "expire"     // PENDING → ERROR: another lease held a host until the end of this lease
-	StepClear     Step = "clear"      // the status stays ERROR: Nova, Neutron and Placement still have resources of the lease
-	StepDelete    Step = "delete"     // → DELETING → row deleted
-	StepStop      Step = "stop"       // nothing will be due unless the row changes
+	// the status does not change: Nova and Neutron get the changed resources of an active lease
+	StepResync Step = "refit"
+	StepEnd    Step = "end" // → TERMINATING → TERMINATED
+	// PENDING → ERROR: another lease held a host until the end of this lease
+	StepExpire Step = "expire"
+	// the status stays ERROR: Nova, Neutron and Placement still have resources of the lease
+	StepClear  Step = "clear"
+	StepDelete Step = "delete" // → DELETING → row deleted
+	StepStop   Step = "stop"   // nothing will be due unless the row changes
 )
 
 // Due is the next step of a lease, with the time at which this step is due.
@@ -205,8 +217,8 @@ type Filter struct {
 	Limit   int      // maximum number of leases
 }
 
-// Position is the position of an object in a list that is in the order of creation. The position of an object never changes, and it stays
-// valid when the object is deleted.
+// Position is the position of an object in a list that is in the order of creation. The position of an object
+// never changes, and it stays valid when the object is deleted.
 type Position struct {
 	CreatedAt time.Time
 	ID        uuid.UUID

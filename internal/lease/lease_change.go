@@ -24,11 +24,12 @@ func CheckName(name string) error {
 	return nil
 }
 
-// maxReservations is the maximum number of reservations of a lease. If a lease had more reservations than maxReservations, the lease's
-// workflow could not start the lease in time.
+// maxReservations is the maximum number of reservations of a lease. If a lease had more reservations than
+// maxReservations, the lease's workflow could not start the lease in time.
 const maxReservations = 100
 
-// CheckDraft returns a fault if the draft of a lease is not valid. CheckDraft does not check the dates of the draft.
+// CheckDraft returns a fault if the draft of a lease is not valid. CheckDraft does not check the dates of the
+// draft.
 func CheckDraft(d Draft) error {
 	if err := CheckName(d.Name); err != nil {
 		return err
@@ -46,22 +47,51 @@ func CheckDraft(d Draft) error {
 
 // NewLease returns a new pending lease with the content of the draft.
 func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
-	l := Lease{ID: newID(), Name: d.Name, User: d.User, Project: d.Project, Status: Pending, StartAt: s.Start, EndAt: s.End}
+	l := Lease{
+		ID:      newID(),
+		Name:    d.Name,
+		User:    d.User,
+		Project: d.Project,
+		Status:  Pending,
+		StartAt: s.Start,
+		EndAt:   s.End,
+	}
 	for _, r := range d.Reservations {
-		l.Reservations = append(l.Reservations, Reservation{ReservationDraft: r.normalized(), ID: newID(), Status: ReservationPending})
+		l.Reservations = append(
+			l.Reservations,
+			Reservation{ReservationDraft: r.normalized(), ID: newID(), Status: ReservationPending},
+		)
 	}
 	l.Events = []Event{
-		{ID: newID(), Type: StartLease, At: s.Start, Status: EventUndone},
-		{ID: newID(), Type: EndLease, At: s.End, Status: EventUndone},
+		{
+			ID:     newID(),
+			Type:   StartLease,
+			At:     s.Start,
+			Status: EventUndone,
+		},
+		{
+			ID:     newID(),
+			Type:   EndLease,
+			At:     s.End,
+			Status: EventUndone,
+		},
 	}
 	if !s.BeforeEnd.IsZero() {
-		l.Events = append(l.Events, Event{ID: newID(), Type: BeforeEndLease, At: s.BeforeEnd, Status: EventUndone})
+		l.Events = append(
+			l.Events,
+			Event{
+				ID:     newID(),
+				Type:   BeforeEndLease,
+				At:     s.BeforeEnd,
+				Status: EventUndone,
+			},
+		)
 	}
 	return l
 }
 
-// ApplyChange returns the lease after an update request, or a fault if the update is not allowed. ApplyChange does not choose hosts for the
-// changed reservations.
+// ApplyChange returns the lease after an update request, or a fault if the update is not allowed. ApplyChange
+// does not choose hosts for the changed reservations.
 func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 	l = l.clone()
 	if err := CheckChangeable(l, c); err != nil {
@@ -111,7 +141,11 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	}
 	i := slices.IndexFunc(l.Reservations, func(r Reservation) bool { return r.ID.String() == c.ID })
 	if i < 0 {
-		return Faultf(UnknownReservation, "Please enter valid reservation IDs: %s is not a reservation of this lease.", c.ID)
+		return Faultf(
+			UnknownReservation,
+			"Please enter valid reservation IDs: %s is not a reservation of this lease.",
+			c.ID,
+		)
 	}
 	r := &l.Reservations[i]
 	if c.Type != nil && *c.Type != r.Type {
@@ -124,8 +158,8 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	return nil
 }
 
-// ApplyTo writes the fields that the change sets to the draft. ApplyTo ignores the fields of the change that reservations of this resource
-// type do not have.
+// ApplyTo writes the fields that the change sets to the draft. ApplyTo ignores the fields of the change that
+// reservations of this resource type do not have.
 func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 	switch d.Type {
 	case PhysicalHost:
@@ -168,8 +202,9 @@ func set[T any](to *T, value *T) {
 	}
 }
 
-// setRequirements writes requirements in their normal form. Requirements that differ from the present ones only in blanks are no change:
-// older versions stored requirements as clients wrote them, and an active reservation of instances must not change its requirements.
+// setRequirements writes requirements in their normal form. Requirements that differ from the present ones
+// only in blanks are no change: older versions stored requirements as clients wrote them, and an active
+// reservation of instances must not change its requirements.
 func setRequirements(to *string, value *string) {
 	if value == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Types of lease notifications. If Blazar has the same notification, berth uses the name that Blazar uses. The suffix of a notification
-// type says whether a step of the lease begins or has failed.
+// Types of lease notifications. If Blazar has the same notification, berth uses the name that Blazar uses.
+// The suffix of a notification type says whether a step of the lease begins or has failed.
 const (
 	NotificationCreate           = "lease.create"
 	NotificationUpdate           = "lease.update"
@@ -31,15 +31,16 @@ type Notification struct {
 	Lease     Lease // state of the lease when the notification was created
 }
 
-// ReleasesResources reports whether the notification says that the lease releases its resources, because the lease begins to end or was
-// deleted before its end.
+// ReleasesResources reports whether the notification says that the lease releases its resources, because the
+// lease begins to end or was deleted before its end.
 func (n Notification) ReleasesResources() bool {
 	end := n.Lease.event(EndLease)
-	return n.Kind == eventPrefix+string(EndLease)+beginSuffix || n.Kind == NotificationDelete && end != nil && end.Status == EventUndone
+	return n.Kind == eventPrefix+string(EndLease)+beginSuffix ||
+		n.Kind == NotificationDelete && end != nil && end.Status == EventUndone
 }
 
-// NotificationsFor returns the types of the notifications to send for the change of a lease from `was` to `is`, in order. If the status of
-// `was` is empty, the lease has just been created.
+// NotificationsFor returns the types of the notifications to send for the change of a lease from `was` to
+// `is`, in order. If the status of `was` is empty, the lease has just been created.
 func NotificationsFor(was, is Lease) []string {
 	switch {
 	case was.Status == "":
@@ -91,22 +92,25 @@ func transitionNotifications(from, to Status) []string {
 	return []string{NotificationUpdate}
 }
 
-// changedByClient reports whether the change comes from an update request: the name, a date or the request of a reservation
-// differs.
+// changedByClient reports whether the change comes from an update request: the name, a date or the request of
+// a reservation differs.
 func changedByClient(was, is Lease) bool {
 	if was.Name != is.Name || !was.StartAt.Equal(is.StartAt) || !was.EndAt.Equal(is.EndAt) {
 		return true
 	}
 	old, now := was.event(BeforeEndLease), is.event(BeforeEndLease)
-	return old != nil && now != nil && !old.At.Equal(now.At) || slices.ContainsFunc(reservationPairs(was, is), reservationPair.draftChanged)
+	return old != nil && now != nil && !old.At.Equal(now.At) ||
+		slices.ContainsFunc(reservationPairs(was, is), reservationPair.draftChanged)
 }
 
-// healthChanged reports whether the lease's health flag Degraded changed, or a reservation's health flag MissingResources or
-// ResourcesChanged.
+// healthChanged reports whether the lease's health flag Degraded changed, or a reservation's health flag
+// MissingResources or ResourcesChanged.
 func healthChanged(was, is Lease) bool {
-	return was.Degraded != is.Degraded || slices.ContainsFunc(reservationPairs(was, is), func(p reservationPair) bool {
-		return p.was.MissingResources != p.is.MissingResources || p.was.ResourcesChanged != p.is.ResourcesChanged
-	})
+	return was.Degraded != is.Degraded ||
+		slices.ContainsFunc(reservationPairs(was, is), func(p reservationPair) bool {
+			return p.was.MissingResources != p.is.MissingResources ||
+				p.was.ResourcesChanged != p.is.ResourcesChanged
+		})
 }
 
 // reservationPair is a reservation before and after a change.

@@ -39,9 +39,14 @@ func TestNotifications_ChangesWithoutTransition(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	base := func() lease.Lease {
-		return lease.Lease{Status: lease.Active, Name: "l", StartAt: at, EndAt: at.Add(time.Hour),
+		return lease.Lease{
+			Status:       lease.Active,
+			Name:         "l",
+			StartAt:      at,
+			EndAt:        at.Add(time.Hour),
 			Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Min: 1, Max: 1}}},
-			Events:       []lease.Event{{Type: lease.BeforeEndLease, At: at, Status: lease.EventInProgress}}}
+			Events:       []lease.Event{{Type: lease.BeforeEndLease, At: at, Status: lease.EventInProgress}},
+		}
 	}
 	for name, tt := range map[string]struct {
 		change func(was, is *lease.Lease)

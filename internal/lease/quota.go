@@ -16,8 +16,9 @@ func QuotaResources() []string {
 
 // Quota limits what each project may have at the same time.
 type Quota struct {
-	Limits         map[string]int64 // by resource; a resource that is missing or has a negative limit is unlimited
-	ExemptProjects []string         // projects without a quota
+	// by resource; a resource that is missing or has a negative limit is unlimited
+	Limits         map[string]int64
+	ExemptProjects []string // projects without a quota
 }
 
 // QuotaUsage counts the leases of a project that have not ended, and the reservations of these leases.

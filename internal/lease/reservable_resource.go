@@ -13,7 +13,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// ReservableResource is a network segment or a device, which operators register so that leases can reserve it.
+// ReservableResource is a network segment or a device, which operators register so that leases can reserve
+// it.
 type ReservableResource struct {
 	ID           uuid.UUID
 	Type         string            // NetworkSegment or Device
@@ -56,12 +57,17 @@ type registeredType struct {
 }
 
 var registeredTypes = map[string]registeredType{
-	NetworkSegment: {"network", "networks", []string{"network_type", "segment_id"}, []string{"physical_network"}},
-	Device:         {"device", "devices", []string{"name", "device_type", "device_driver"}, nil},
+	NetworkSegment: {
+		"network",
+		"networks",
+		[]string{"network_type", "segment_id"},
+		[]string{"physical_network"},
+	},
+	Device: {"device", "devices", []string{"name", "device_type", "device_driver"}, nil},
 }
 
-// With returns the resource with changed attributes and capabilities, or a fault if the result is not valid. The values in `unset` are the
-// names of attributes and capabilities that the resource loses.
+// With returns the resource with changed attributes and capabilities, or a fault if the result is not valid.
+// The values in `unset` are the names of attributes and capabilities that the resource loses.
 func (r ReservableResource) With(set map[string]string, unset []string) (ReservableResource, error) {
 	rules := registeredTypes[r.Type]
 	attributes, capabilities := copyOf(r.Attributes), copyOf(r.Capabilities)
@@ -78,7 +84,10 @@ func (r ReservableResource) With(set map[string]string, unset []string) (Reserva
 		delete(capabilities, key)
 	}
 	r.Attributes, r.Capabilities = attributes, capabilities
-	missing := slices.DeleteFunc(slices.Clone(rules.required), func(name string) bool { return attributes[name] != "" })
+	missing := slices.DeleteFunc(
+		slices.Clone(rules.required),
+		func(name string) bool { return attributes[name] != "" },
+	)
 	if len(missing) > 0 {
 		return r, Faultf(MissingParameter, "Missing parameter %s", strings.Join(missing, ","))
 	}
@@ -103,14 +112,21 @@ func copyOf(m map[string]string) map[string]string {
 	return all
 }
 
-// checkText returns a fault if an attribute is longer than 255 characters, which is the limit of Neutron, or contains a control character
-// other than those in `allowed`. Neutron accepts no control characters in the name of a physical network, and only those that separate words
-// and lines in the names and descriptions of networks.
+// checkText returns a fault if an attribute is longer than 255 characters, which is the limit of Neutron, or
+// contains a control character other than those in `allowed`. Neutron accepts no control characters in the
+// name of a physical network, and only those that separate words and lines in the names and descriptions of
+// networks.
 func checkText(name, value, allowed string) error {
 	const longest = 255
 	forbidden := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(allowed, r) }
-	if utf8.RuneCountInString(value) > longest || strings.ContainsFunc(value, forbidden) || !utf8.ValidString(value) {
-		return Faultf(MalformedParameter, "Malformed parameter %s: it must have at most %d characters, without control characters.", name, longest)
+	if utf8.RuneCountInString(value) > longest || strings.ContainsFunc(value, forbidden) ||
+		!utf8.ValidString(value) {
+		return Faultf(
+			MalformedParameter,
+			"Malformed parameter %s: it must have at most %d characters, without control characters.",
+			name,
+			longest,
+		)
 	}
 	return nil
 }
@@ -124,28 +140,40 @@ const (
 	maxVNI  = 1<<24 - 1
 )
 
-// checkSegment returns a fault if the attributes do not describe a VLAN on a physical network or a VXLAN. checkSegment writes the
-// segmentation ID without leading zeros.
+// checkSegment returns a fault if the attributes do not describe a VLAN on a physical network or a VXLAN.
+// checkSegment writes the segmentation ID without leading zeros.
 func checkSegment(attributes map[string]string) error {
 	kind, physical := attributes["network_type"], attributes["physical_network"]
 	largest, known := map[string]int{"vlan": maxVLAN, "vxlan": maxVNI}[kind]
 	id, err := strconv.Atoi(attributes["segment_id"])
 	switch {
 	case !known:
-		return Faultf(MalformedParameter, "Malformed parameter network_type: %s. It must be vlan or vxlan.", kind)
+		return Faultf(
+			MalformedParameter,
+			"Malformed parameter network_type: %s. It must be vlan or vxlan.",
+			kind,
+		)
 	case err != nil || id < 1 || id > largest:
-		return Faultf(MalformedParameter, "Malformed parameter segment_id: %s. It must be from 1 to %d.", attributes["segment_id"], largest)
+		return Faultf(
+			MalformedParameter,
+			"Malformed parameter segment_id: %s. It must be from 1 to %d.",
+			attributes["segment_id"],
+			largest,
+		)
 	case kind == "vlan" && physical == "":
 		return Faultf(MissingParameter, "Missing parameter physical_network")
 	case kind != "vlan" && physical != "":
-		return Faultf(MalformedParameter, "Malformed parameter physical_network: only a VLAN is on a physical network.")
+		return Faultf(
+			MalformedParameter,
+			"Malformed parameter physical_network: only a VLAN is on a physical network.",
+		)
 	}
 	attributes["segment_id"] = strconv.Itoa(id)
 	return nil
 }
 
-// Properties returns the resource's properties, with which requirements are compared. If a capability has the name of an
-// attribute, the result contains the attribute and not the capability.
+// Properties returns the resource's properties, with which requirements are compared. If a capability has the
+// name of an attribute, the result contains the attribute and not the capability.
 func (r ReservableResource) Properties() map[string]string {
 	all := copyOf(r.Capabilities)
 	maps.Copy(all, r.Attributes)
@@ -159,17 +187,29 @@ func (r ReservableResource) Meets(requirements []Requirement) bool {
 	return !slices.ContainsFunc(requirements, func(one Requirement) bool { return !one.MetBy(properties) })
 }
 
-// CheckChange returns a fault if the change of a reserved resource to `is` is not allowed: the attributes cannot
-// change, and neither can the capabilities in `requirements`, which the reservations of the resource require.
+// CheckChange returns a fault if the change of a reserved resource to `is` is not allowed: the attributes
+// cannot change, and neither can the capabilities in `requirements`, which the reservations of the resource
+// require.
 func (r ReservableResource) CheckChange(is ReservableResource, requirements []Requirement) error {
 	noun := registeredTypes[r.Type].noun
 	if !maps.Equal(r.Attributes, is.Attributes) {
-		return Faultf(ResourceInUse, "The attributes of %s %s cannot change: a reservation has it.", noun, r.ID)
+		return Faultf(
+			ResourceInUse,
+			"The attributes of %s %s cannot change: a reservation has it.",
+			noun,
+			r.ID,
+		)
 	}
 	for _, one := range requirements {
 		old, had := r.Capabilities[one.Key]
 		if now, has := is.Capabilities[one.Key]; had != has || old != now {
-			return Faultf(ResourceInUse, "Capability %s of %s %s cannot change: a reservation requires it.", one.Key, noun, r.ID)
+			return Faultf(
+				ResourceInUse,
+				"Capability %s of %s %s cannot change: a reservation requires it.",
+				one.Key,
+				noun,
+				r.ID,
+			)
 		}
 	}
 	return nil
@@ -177,27 +217,39 @@ func (r ReservableResource) CheckChange(is ReservableResource, requirements []Re
 
 // ReservedFault returns the fault that the resource cannot be deleted, because a reservation has it.
 func (r ReservableResource) ReservedFault() error {
-	return Faultf(ResourceInUse, "The %s %s is reserved and cannot be deleted.", registeredTypes[r.Type].noun, r.ID)
+	return Faultf(
+		ResourceInUse,
+		"The %s %s is reserved and cannot be deleted.",
+		registeredTypes[r.Type].noun,
+		r.ID,
+	)
 }
 
-// RegisteredFault returns the fault that the resource cannot be registered, because another resource has the same identity: the same
-// segment, or the same name of a device.
+// RegisteredFault returns the fault that the resource cannot be registered, because another resource has the
+// same identity: the same segment, or the same name of a device.
 func (r ReservableResource) RegisteredFault() error {
 	identity := "the name " + r.Attributes["name"]
 	if r.Type == NetworkSegment {
 		identity = "the segment " + r.Segment().String()
 	}
-	return Faultf(ResourceInUse, "A %s with %s is registered already.", registeredTypes[r.Type].noun, identity)
+	return Faultf(
+		ResourceInUse,
+		"A %s with %s is registered already.",
+		registeredTypes[r.Type].noun,
+		identity,
+	)
 }
 
-// ResourceCandidate is a resource, with the information whether the resource is free in the time window of a reservation.
+// ResourceCandidate is a resource, with the information whether the resource is free in the time window of a
+// reservation.
 type ResourceCandidate struct {
 	ReservableResource
 	Booked bool // another reservation has it, in the window or at another time
 	Free   bool // not reserved in the window
 }
 
-// ResourceRange returns how many network segments or devices a reservation needs: at least `least`, and at most `most`.
+// ResourceRange returns how many network segments or devices a reservation needs: at least `least`, and at
+// most `most`.
 func (d ReservationDraft) ResourceRange() (least, most int) {
 	if d.Type == NetworkSegment {
 		return 1, 1
@@ -205,11 +257,16 @@ func (d ReservationDraft) ResourceRange() (least, most int) {
 	return d.Min, d.Max
 }
 
-// PickResources chooses the network segments or devices of a reservation. PickResources keeps the resources in `held` that are free and
-// meet the requirements, up to the maximum of the reservation. If more resources are needed, PickResources chooses only resources that
-// have no reservation at any time, if there are enough of them. PickResources returns a fault if too few resources are free, or if a
-// requirement names a property that no resource has.
-func PickResources(d ReservationDraft, candidates []ResourceCandidate, held []uuid.UUID) ([]uuid.UUID, error) {
+// PickResources chooses the network segments or devices of a reservation. PickResources keeps the resources
+// in `held` that are free and meet the requirements, up to the maximum of the reservation. If more resources
+// are needed, PickResources chooses only resources that have no reservation at any time, if there are enough
+// of them. PickResources returns a fault if too few resources are free, or if a requirement names a property
+// that no resource has.
+func PickResources(
+	d ReservationDraft,
+	candidates []ResourceCandidate,
+	held []uuid.UUID,
+) ([]uuid.UUID, error) {
 	matching, err := matchResources(d, candidates)
 	if err != nil {
 		return nil, err
@@ -247,19 +304,29 @@ func matchResources(d ReservationDraft, candidates []ResourceCandidate) ([]Resou
 	names := slices.Concat(rules.required, rules.optional, []string{"id"})
 	for _, r := range requirements {
 		known := slices.Contains(names, r.Key) ||
-			slices.ContainsFunc(candidates, func(c ResourceCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok })
+			slices.ContainsFunc(
+				candidates,
+				func(c ResourceCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok },
+			)
 		if !known {
 			return nil, Faultf(MalformedRequirements, "No %s has the property %q.", rules.noun, r.Key)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(candidates), func(c ResourceCandidate) bool { return !c.Meets(requirements) }), nil
+	return slices.DeleteFunc(
+		slices.Clone(candidates),
+		func(c ResourceCandidate) bool { return !c.Meets(requirements) },
+	), nil
 }
 
-// KeepsHeld returns a fault if a reservation that has started would lose one of the resources that it has: Neutron cannot move a network
-// to another segment, and the users of a device would lose their work.
+// KeepsHeld returns a fault if a reservation that has started would lose one of the resources that it has:
+// Neutron cannot move a network to another segment, and the users of a device would lose their work.
 func KeepsHeld(d ReservationDraft, held, picked []uuid.UUID) error {
 	if slices.ContainsFunc(held, func(id uuid.UUID) bool { return !slices.Contains(picked, id) }) {
-		return Faultf(NotEnoughResources, "Not enough %s available: an active reservation cannot lose one of its %[1]s.", registeredTypes[d.Type].plural)
+		return Faultf(
+			NotEnoughResources,
+			"Not enough %s available: an active reservation cannot lose one of its %[1]s.",
+			registeredTypes[d.Type].plural,
+		)
 	}
 	return nil
 }
@@ -283,11 +350,15 @@ func (segmentType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// CheckChange rejects a new name or description for the network of a reservation that has started. The network then exists in Neutron, and
-// users must change it there.
+// CheckChange rejects a new name or description for the network of a reservation that has started. The
+// network then exists in Neutron, and users must change it there.
 func (segmentType) CheckChange(was Reservation, is ReservationDraft) error {
-	if was.Status != ReservationPending && (is.NetworkName != was.NetworkName || is.NetworkDescription != was.NetworkDescription) {
-		return Faultf(CannotUpdate, "The network_name and network_description of a reservation cannot be updated after its start; update the network in Neutron.")
+	if was.Status != ReservationPending &&
+		(is.NetworkName != was.NetworkName || is.NetworkDescription != was.NetworkDescription) {
+		return Faultf(
+			CannotUpdate,
+			"The network_name and network_description of a reservation cannot be updated after its start; update the network in Neutron.",
+		)
 	}
 	return nil
 }
@@ -305,7 +376,8 @@ func (deviceType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// CheckChange allows every change; KeepsHeld rejects changes that would take devices from an active reservation.
+// CheckChange allows every change; KeepsHeld rejects changes that would take devices from an active
+// reservation.
 func (deviceType) CheckChange(Reservation, ReservationDraft) error { return nil }
 
 // ResourceAllocation lists the reservations of a network segment or device.

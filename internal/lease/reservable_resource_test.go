@@ -38,10 +38,21 @@ func TestReservableResource_AttributesAndCapabilities(t *testing.T) {
 		t.Errorf("segment: got %v, want %v", r.Segment(), s)
 	}
 	changed, err := r.With(map[string]string{"rack": "r1"}, []string{"usage_type", "nothing"})
-	if err != nil || !maps.Equal(changed.Capabilities, map[string]string{"rack": "r1"}) || r.Capabilities["usage_type"] != "storage" {
-		t.Errorf("change capabilities: got %v and the old ones %v, error %v", changed.Capabilities, r.Capabilities, err)
+	if err != nil || !maps.Equal(changed.Capabilities, map[string]string{"rack": "r1"}) ||
+		r.Capabilities["usage_type"] != "storage" {
+		t.Errorf(
+			"change capabilities: got %v and the old ones %v, error %v",
+			changed.Capabilities,
+			r.Capabilities,
+			err,
+		)
 	}
-	if _, err := (ReservableResource{Type: Device}).With(map[string]string{"name": "iot-1", "device_type": "container", "device_driver": "zun", "model": "nano"}, nil); err != nil {
+	if _, err := (ReservableResource{Type: Device}).With(map[string]string{
+		"name":          "iot-1",
+		"device_type":   "container",
+		"device_driver": "zun",
+		"model":         "nano",
+	}, nil); err != nil {
 		t.Errorf("a device with all attributes: got %v, want no fault", err)
 	}
 }
@@ -54,23 +65,28 @@ func TestReservableResource_Faults(t *testing.T) {
 		unset  []string
 		want   Kind
 	}{
-		"no network_type":            {NetworkSegment, segmentOf("1"), []string{"network_type"}, MissingParameter},
-		"no segment_id":              {NetworkSegment, segmentOf("1"), []string{"segment_id"}, MissingParameter},
-		"VLAN, no physical_network":  {NetworkSegment, segmentOf("1"), []string{"physical_network"}, MissingParameter},
-		"VXLAN on physical_network":  {NetworkSegment, segmentOf("1", "network_type", "vxlan"), nil, MalformedParameter},
-		"GRE":                        {NetworkSegment, segmentOf("1", "network_type", "gre"), nil, MalformedParameter},
-		"VLAN 0":                     {NetworkSegment, segmentOf("0"), nil, MalformedParameter},
-		"VLAN 4095":                  {NetworkSegment, segmentOf("4095"), nil, MalformedParameter},
-		"text as segment_id":         {NetworkSegment, segmentOf("x"), nil, MalformedParameter},
-		"NUL in an attribute":        {NetworkSegment, segmentOf("1", "physical_network", "a\x00"), nil, MalformedParameter},
-		"line feed in an attribute":  {NetworkSegment, segmentOf("1", "physical_network", "a\nb"), nil, MalformedParameter},
-		"escape in an attribute":     {NetworkSegment, segmentOf("1", "physical_network", "a\x1b"), nil, MalformedParameter},
-		"NUL in a capability":        {NetworkSegment, segmentOf("1", "rack", "a\x00"), nil, MalformedParameter},
-		"capability id":              {NetworkSegment, segmentOf("1", "id", "a"), nil, MalformedParameter},
-		"device without its driver":  {Device, map[string]string{"name": "iot-1", "device_type": "container"}, nil, MissingParameter},
-		"device with an empty name":  {Device, map[string]string{"name": "", "device_type": "container", "device_driver": "zun"}, nil, MissingParameter},
-		"capability without a name":  {NetworkSegment, segmentOf("1", "", "a"), nil, MalformedParameter},
-		"capability id of a device ": {Device, map[string]string{"name": "iot-1", "device_type": "c", "device_driver": "zun", "created_at": "a"}, nil, MalformedParameter},
+		"no network_type":           {NetworkSegment, segmentOf("1"), []string{"network_type"}, MissingParameter},
+		"no segment_id":             {NetworkSegment, segmentOf("1"), []string{"segment_id"}, MissingParameter},
+		"VLAN, no physical_network": {NetworkSegment, segmentOf("1"), []string{"physical_network"}, MissingParameter},
+		"VXLAN on physical_network": {NetworkSegment, segmentOf("1", "network_type", "vxlan"), nil, MalformedParameter},
+		"GRE":                       {NetworkSegment, segmentOf("1", "network_type", "gre"), nil, MalformedParameter},
+		"VLAN 0":                    {NetworkSegment, segmentOf("0"), nil, MalformedParameter},
+		"VLAN 4095":                 {NetworkSegment, segmentOf("4095"), nil, MalformedParameter},
+		"text as segment_id":        {NetworkSegment, segmentOf("x"), nil, MalformedParameter},
+		"NUL in an attribute":       {NetworkSegment, segmentOf("1", "physical_network", "a\x00"), nil, MalformedParameter},
+		"line feed in an attribute": {NetworkSegment, segmentOf("1", "physical_network", "a\nb"), nil, MalformedParameter},
+		"escape in an attribute":    {NetworkSegment, segmentOf("1", "physical_network", "a\x1b"), nil, MalformedParameter},
+		"NUL in a capability":       {NetworkSegment, segmentOf("1", "rack", "a\x00"), nil, MalformedParameter},
+		"capability id":             {NetworkSegment, segmentOf("1", "id", "a"), nil, MalformedParameter},
+		"device without its driver": {Device, map[string]string{"name": "iot-1", "device_type": "container"}, nil, MissingParameter},
+		"device with an empty name": {Device, map[string]string{"name": "", "device_type": "container", "device_driver": "zun"}, nil, MissingParameter},
+		"capability without a name": {NetworkSegment, segmentOf("1", "", "a"), nil, MalformedParameter},
+		"capability id of a device ": {Device, map[string]string{
+			"name":          "iot-1",
+			"device_type":   "c",
+			"device_driver": "zun",
+			"created_at":    "a",
+		}, nil, MalformedParameter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,13 +104,44 @@ func TestReservableResource_Faults(t *testing.T) {
 func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 	t.Parallel()
 	candidate := func(free, booked bool, rack string) ResourceCandidate {
-		r, err := ReservableResource{ID: uuid.New(), Type: Device}.With(map[string]string{"name": "d", "device_type": "c", "device_driver": "zun", "rack": rack}, nil)
+		r, err := ReservableResource{
+			ID:   uuid.New(),
+			Type: Device,
+		}.With(
+			map[string]string{
+				"name":          "d",
+				"device_type":   "c",
+				"device_driver": "zun",
+				"rack":          rack,
+			},
+			nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ResourceCandidate{r, booked, free}
 	}
-	taken, booked, fresh, held, elsewhere := candidate(false, true, "r1"), candidate(true, true, "r1"), candidate(true, false, "r1"), candidate(true, true, "r1"), candidate(true, false, "r2")
+	taken, booked, fresh, held, elsewhere := candidate(
+		false,
+		true,
+		"r1",
+	), candidate(
+		true,
+		true,
+		"r1",
+	), candidate(
+		true,
+		false,
+		"r1",
+	), candidate(
+		true,
+		true,
+		"r1",
+	), candidate(
+		true,
+		false,
+		"r2",
+	)
 	all := []ResourceCandidate{taken, booked, fresh, held, elsewhere}
 	for name, c := range map[string]struct {
 		least, most int
@@ -112,29 +159,64 @@ func TestPickResources_PrefersHeldThenNeverReserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := ReservationDraft{Type: Device, Min: c.least, Max: c.most, ResourceProperties: `["=","$rack","r1"]`}
+			d := ReservationDraft{
+				Type:               Device,
+				Min:                c.least,
+				Max:                c.most,
+				ResourceProperties: `["=","$rack","r1"]`,
+			}
 			got, err := PickResources(d, all, c.held)
 			if d := cmp.Diff(c.want, got); d != "" || kindOf(err) != c.kind {
-				t.Errorf("got error %v, want a fault of kind %q; the picked devices (-want +got):\n%s", err, c.kind, d)
+				t.Errorf(
+					"got error %v, want a fault of kind %q; the picked devices (-want +got):\n%s",
+					err,
+					c.kind,
+					d,
+				)
 			}
 		})
 	}
-	if _, err := PickResources(ReservationDraft{Type: Device, Min: 1, Max: 1, ResourceProperties: `["=","$gpu","1"]`}, all, nil); kindOf(err) != MalformedRequirements {
-		t.Errorf("require a property that no device has: got %v, want a fault of kind MalformedRequirements", err)
+	if _, err := PickResources(ReservationDraft{
+		Type:               Device,
+		Min:                1,
+		Max:                1,
+		ResourceProperties: `["=","$gpu","1"]`,
+	}, all, nil); kindOf(
+		err,
+	) != MalformedRequirements {
+		t.Errorf(
+			"require a property that no device has: got %v, want a fault of kind MalformedRequirements",
+			err,
+		)
 	}
 }
 
-// python-chi, the client library of Chameleon, adds a requirement on $physical_network to every network reservation.
+// python-chi, the client library of Chameleon, adds a requirement on $physical_network to every network
+// reservation.
 func TestPickResources_SegmentByItsAttributes(t *testing.T) {
 	t.Parallel()
-	one, other := newSegment(t, segmentOf("100", "physical_network", "physnet2")), newSegment(t, segmentOf("100"))
-	d := ReservationDraft{Type: NetworkSegment, NetworkName: "lab", NetworkProperties: `["==","$physical_network","physnet1"]`, ResourceProperties: `["<","$segment_id","1000"]`}
+	one, other := newSegment(
+		t,
+		segmentOf("100", "physical_network", "physnet2"),
+	), newSegment(
+		t,
+		segmentOf("100"),
+	)
+	d := ReservationDraft{
+		Type:               NetworkSegment,
+		NetworkName:        "lab",
+		NetworkProperties:  `["==","$physical_network","physnet1"]`,
+		ResourceProperties: `["<","$segment_id","1000"]`,
+	}
 	got, err := PickResources(d, []ResourceCandidate{{one, false, true}, {other, false, true}}, nil)
 	if diff := cmp.Diff([]uuid.UUID{other.ID}, got); diff != "" || err != nil {
 		t.Errorf("pick a segment: error %v, (-want +got):\n%s", err, diff)
 	}
 	if err := KeepsHeld(d, []uuid.UUID{one.ID}, got); kindOf(err) != NotEnoughResources {
-		t.Errorf("move an active reservation to another segment: got %v, want a fault of kind NotEnoughResources", err)
+		t.Errorf(
+			"move an active reservation to another segment: got %v, want a fault of kind NotEnoughResources",
+			err,
+		)
 	}
 }
 
@@ -196,8 +278,15 @@ func TestSegmentType_NameIsFixedAfterTheStart(t *testing.T) {
 	renamed := d
 	renamed.NetworkName = "other"
 	for status, want := range map[ReservationStatus]Kind{ReservationPending: "", ReservationActive: CannotUpdate} {
-		if err := checkChange(Reservation{ReservationDraft: d, Status: status}, renamed); kindOf(err) != want {
-			t.Errorf("rename the network of a reservation that is %s: got %v, want a fault of kind %q", status, err, want)
+		if err := checkChange(Reservation{ReservationDraft: d, Status: status}, renamed); kindOf(
+			err,
+		) != want {
+			t.Errorf(
+				"rename the network of a reservation that is %s: got %v, want a fault of kind %q",
+				status,
+				err,
+				want,
+			)
 		}
 	}
 }

@@ -18,8 +18,9 @@ const (
 	Device          = "device"  // type of Chameleon's version of Blazar: a device
 )
 
-// ResourceType holds the rules of one resource type. The code of a resource type has four parts: its rules in this package,
-// its database rows in package leasestore, its fields of the API in package blazar, and its Nova and Neutron objects in package cloud.
+// ResourceType holds the rules of one resource type. The code of a resource type has four parts: its rules in
+// this package, its database rows in package leasestore, its fields of the API in package blazar, and its
+// Nova and Neutron objects in package cloud.
 type ResourceType interface {
 	// Check returns a fault if the draft of a reservation is not valid.
 	Check(ReservationDraft) error
@@ -45,8 +46,8 @@ func CheckReservation(d ReservationDraft) error {
 	return resource.Check(d)
 }
 
-// ReservationDraft holds the attributes that a reservation requests. The field Type determines which other fields of a ReservationDraft are
-// used.
+// ReservationDraft holds the attributes that a reservation requests. The field Type determines which other
+// fields of a ReservationDraft are used.
 type ReservationDraft struct {
 	Type                 string
 	Min, Max             int    // physical:host and device
@@ -69,7 +70,8 @@ type ReservationDraft struct {
 	NetworkDescription string `json:",omitempty"` // network: description of this network
 }
 
-// Requirements parses the requirements of a reservation: hypervisor_properties or network_properties, and resource_properties.
+// Requirements parses the requirements of a reservation: hypervisor_properties or network_properties, and
+// resource_properties.
 func (d ReservationDraft) Requirements() ([]Requirement, error) {
 	if d.Type == NetworkSegment {
 		return HostRequirements(d.NetworkProperties, d.ResourceProperties)
@@ -91,7 +93,13 @@ const maxAmount = 100_000
 
 func checkAmount(n, from int) error {
 	if n < from || n > maxAmount {
-		return Faultf(MalformedParameter, "Malformed parameter amount: %d. It must be from %d to %d.", n, from, maxAmount)
+		return Faultf(
+			MalformedParameter,
+			"Malformed parameter amount: %d. It must be from %d to %d.",
+			n,
+			from,
+			maxAmount,
+		)
 	}
 	return nil
 }
@@ -104,7 +112,8 @@ func checkBeforeEnd(d ReservationDraft) error {
 	return nil
 }
 
-// MaxRequirementsSize is the maximum length of all requirements of a reservation in their normal form, in bytes.
+// MaxRequirementsSize is the maximum length of all requirements of a reservation in their normal form, in
+// bytes.
 const MaxRequirementsSize = 4096
 
 // checkRequirements returns a fault if the requirements of a reservation are not valid.
@@ -118,7 +127,11 @@ func checkRequirements(d ReservationDraft) error {
 		return err
 	}
 	if len(all) > MaxRequirementsSize {
-		return Faultf(MalformedRequirements, "Malformed requirements: without blanks, they must not be longer than %d bytes.", MaxRequirementsSize)
+		return Faultf(
+			MalformedRequirements,
+			"Malformed requirements: without blanks, they must not be longer than %d bytes.",
+			MaxRequirementsSize,
+		)
 	}
 	return nil
 }

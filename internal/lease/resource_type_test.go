@@ -8,7 +8,12 @@ import (
 
 func TestCheckReservation_FaultKinds(t *testing.T) {
 	t.Parallel()
-	good := ReservationDraft{Type: PhysicalHost, Min: 1, Max: 2, BeforeEnd: "default"}
+	good := ReservationDraft{
+		Type:      PhysicalHost,
+		Min:       1,
+		Max:       2,
+		BeforeEnd: "default",
+	}
 	if err := CheckReservation(good); err != nil {
 		t.Errorf("check a valid reservation: got error %v, want none", err)
 	}
@@ -30,7 +35,10 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 	long := good
 	long.HypervisorProperties = `["=","$rack","` + strings.Repeat("<", MaxRequirementsSize) + `"]`
 	if err := CheckReservation(long); kindOf(err) != MalformedRequirements {
-		t.Errorf("check a reservation with requirements that are too long: got %v, want a fault of kind MalformedRequirements", err)
+		t.Errorf(
+			"check a reservation with requirements that are too long: got %v, want a fault of kind MalformedRequirements",
+			err,
+		)
 	}
 	blank := good
 	blank.ResourceProperties = "[" + strings.Repeat(" ", 100*MaxRequirementsSize) + `"=","$rack","r1"]`
@@ -41,15 +49,25 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 	both := good
 	both.HypervisorProperties, both.ResourceProperties = half, half
 	if err := CheckReservation(both); kindOf(err) != MalformedRequirements {
-		t.Errorf("check a reservation whose two texts of requirements together are too long: got %v, want a fault of kind MalformedRequirements", err)
+		t.Errorf(
+			"check a reservation whose two texts of requirements together are too long: got %v, want a fault of kind MalformedRequirements",
+			err,
+		)
 	}
 	many := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{good}, maxReservations+1)}
 	if err := CheckDraft(many); kindOf(err) != InvalidInput {
-		t.Errorf("check the draft of a lease with %d reservations: got %v, want a fault of kind InvalidInput", len(many.Reservations), err)
+		t.Errorf(
+			"check the draft of a lease with %d reservations: got %v, want a fault of kind InvalidInput",
+			len(many.Reservations),
+			err,
+		)
 	}
 	bad := good
 	bad.BeforeEnd = "email"
 	if err := CheckReservation(bad); kindOf(err) != MalformedParameter {
-		t.Errorf("check a reservation with the unknown before_end action email: got %v, want a fault of kind MalformedParameter", err)
+		t.Errorf(
+			"check a reservation with the unknown before_end action email: got %v, want a fault of kind MalformedParameter",
+			err,
+		)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultBeforeEndLead is the time between a before_end_lease event and the end of the lease in tests. It equals the default of the setting
-// BERTH_LEASE_BEFORE_END, which processes use.
+// DefaultBeforeEndLead is the time between a before_end_lease event and the end of the lease in tests. It
+// equals the default of the setting BERTH_LEASE_BEFORE_END, which processes use.
 const DefaultBeforeEndLead = 60 * time.Minute
 
 // RequestedDate is a date in an API request: a point in time, or "now".
@@ -17,9 +17,9 @@ type RequestedDate struct {
 	At  time.Time
 }
 
-// resolve returns the requested point in time. "now" means the start of the current minute, because dates in Blazar are whole minutes. If
-// `notBefore` is in the current minute and has passed, resolve returns `notBefore` for "now", because a lease that started in the current
-// minute must not end before its start.
+// resolve returns the requested point in time. "now" means the start of the current minute, because dates in
+// Blazar are whole minutes. If `notBefore` is in the current minute and has passed, resolve returns
+// `notBefore` for "now", because a lease that started in the current minute must not end before its start.
 func (m RequestedDate) resolve(now, notBefore time.Time) time.Time {
 	if !m.Now {
 		return m.At
@@ -54,8 +54,8 @@ type Change struct {
 	Reservations []ReservationChange
 }
 
-// ReservationChange is the part of an update request that changes one reservation. If a field of ReservationChange is nil, the request does
-// not change the attribute.
+// ReservationChange is the part of an update request that changes one reservation. If a field of
+// ReservationChange is nil, the request does not change the attribute.
 type ReservationChange struct {
 	ID                   string
 	Type                 *string // must equal the current type if given
@@ -69,11 +69,12 @@ type ReservationChange struct {
 	MemoryMB             *int64
 	DiskGB               *int64
 	Affinity             *Affinity
-	Flavor               *string // flavor:instance: must be the ID of the reservation or of its flavor if given
-	Network              *uuid.UUID
-	Required             *[]netip.Addr
-	NetworkName          *string
-	NetworkDescription   *string
+	// flavor:instance: must be the ID of the reservation or of its flavor if given
+	Flavor             *string
+	Network            *uuid.UUID
+	Required           *[]netip.Addr
+	NetworkName        *string
+	NetworkDescription *string
 }
 
 // OnlyRenames reports whether the request changes nothing but the name of the lease.
@@ -81,9 +82,10 @@ func (c Change) OnlyRenames() bool {
 	return c.Start == nil && c.End == nil && c.BeforeEnd == nil && c.Reservations == nil
 }
 
-// NewSchedule returns the schedule of a new lease, or a fault if the dates are not valid. If the draft has no date for the before_end_lease
-// event, the event is due `lead` before the end of the lease, but not before the start of the lease. If the draft has no date for the
-// before_end_lease event and `lead` is 0, the lease has no before_end_lease event.
+// NewSchedule returns the schedule of a new lease, or a fault if the dates are not valid. If the draft has no
+// date for the before_end_lease event, the event is due `lead` before the end of the lease, but not before
+// the start of the lease. If the draft has no date for the before_end_lease event and `lead` is 0, the lease
+// has no before_end_lease event.
 func NewSchedule(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	s := Schedule{Start: d.Start.resolve(now, time.Time{})}
 	s.End = d.End.resolve(now, s.Start)
@@ -104,8 +106,9 @@ func NewSchedule(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// UpdatedSchedule returns the schedule of a lease after an update request, or a fault if the new dates are not allowed. UpdatedSchedule
-// uses the status of the lease, and not the clock, to decide whether the lease has started.
+// UpdatedSchedule returns the schedule of a lease after an update request, or a fault if the new dates are
+// not allowed. UpdatedSchedule uses the status of the lease, and not the clock, to decide whether the lease
+// has started.
 func UpdatedSchedule(l Lease, c Change, now time.Time) (Schedule, error) {
 	s := Schedule{Start: l.StartAt, End: l.EndAt}
 	if c.Start != nil {
@@ -144,8 +147,9 @@ func (s Schedule) withBeforeEndAt(at time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// ApplySchedule sets the dates of a lease and of the lease's events to the dates of a new schedule. If the new schedule moves the
-// before_end_lease event to a date in the future, the event becomes UNDONE again, even if the event is running or has run.
+// ApplySchedule sets the dates of a lease and of the lease's events to the dates of a new schedule. If the
+// new schedule moves the before_end_lease event to a date in the future, the event becomes UNDONE again, even
+// if the event is running or has run.
 func ApplySchedule(l Lease, s Schedule, now time.Time) Lease {
 	l = l.clone()
 	l.StartAt, l.EndAt = s.Start, s.End
@@ -170,7 +174,11 @@ func ApplySchedule(l Lease, s Schedule, now time.Time) Lease {
 func CheckChangeable(l Lease, c Change) error {
 	switch {
 	case l.DeleteRequested || !l.Status.Stable():
-		return Faultf(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.", statusText(l))
+		return Faultf(
+			InvalidStatus,
+			"Invalid lease status: the lease is %s and cannot be updated now.",
+			statusText(l),
+		)
 	case l.Status == Error && !c.OnlyRenames():
 		return Faultf(InvalidStatus, "Invalid lease status: a lease in ERROR can only be renamed or deleted.")
 	}

@@ -35,7 +35,11 @@ func TestNewSchedule_DatesOfADraft(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := NewSchedule(Draft{Start: c.start, End: c.end, BeforeEnd: c.before}, DefaultBeforeEndLead, now)
+			got, err := NewSchedule(
+				Draft{Start: c.start, End: c.end, BeforeEnd: c.before},
+				DefaultBeforeEndLead,
+				now,
+			)
 			if kindOf(err) != c.kind {
 				t.Errorf("NewSchedule: want a fault of kind %q (empty: no fault), got %v", c.kind, err)
 			}
@@ -96,7 +100,11 @@ func TestUpdatedSchedule_NowIsNotBeforeTheStart(t *testing.T) {
 	l.StartAt = noon.Add(5 * time.Second)
 	s, err := UpdatedSchedule(l, Change{End: &RequestedDate{Now: true}}, noon.Add(30*time.Second))
 	if err != nil || !s.End.Equal(l.StartAt) {
-		t.Errorf("set the end of a lease that started within this minute to now: got schedule %v and error %v, want the end at the start", s, err)
+		t.Errorf(
+			"set the end of a lease that started within this minute to now: got schedule %v and error %v, want the end at the start",
+			s,
+			err,
+		)
 	}
 }
 
@@ -123,14 +131,23 @@ func TestApplySchedule_BeforeEndRunsAgainOnlyInTheFuture(t *testing.T) {
 			l.event(BeforeEndLease).Status = c.was
 			moved := ApplySchedule(l, Schedule{noon, c.to, end}, c.now)
 			if got := moved.event(BeforeEndLease).Status; got != c.is {
-				t.Errorf("status of the before_end_lease event after the schedule changed: got %s, want %s", got, c.is)
+				t.Errorf(
+					"status of the before_end_lease event after the schedule changed: got %s, want %s",
+					got,
+					c.is,
+				)
 			}
 			if _, err := FinishStep(moved, StepBeforeEnd, nil); (err == nil) != (c.is != EventUndone) {
-				t.Errorf("finish the before_end step that began before the schedule changed: got error %v, want success: %t",
-					err, c.is != EventUndone)
+				t.Errorf(
+					"finish the before_end step that began before the schedule changed: got error %v, want success: %t",
+					err,
+					c.is != EventUndone,
+				)
 			}
 			if l.event(BeforeEndLease).Status != c.was || !l.EndAt.Equal(noon.Add(time.Hour)) {
-				t.Error("ApplySchedule changed the lease that it got as its argument, want the argument unchanged")
+				t.Error(
+					"ApplySchedule changed the lease that it got as its argument, want the argument unchanged",
+				)
 			}
 		})
 	}

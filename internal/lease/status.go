@@ -18,8 +18,9 @@ var transitions = map[Status][]Status{
 	Deleting:    {Error},
 }
 
-// reservationTransitions lists, for each reservation status, the statuses to which the status may change. Only a test reads
-// reservationTransitions and eventTransitions: it compares every sequence of steps with them.
+// reservationTransitions lists, for each reservation status, the statuses to which the status may change.
+// Only a test reads reservationTransitions and eventTransitions: it compares every sequence of steps with
+// them.
 var reservationTransitions = map[ReservationStatus][]ReservationStatus{
 	ReservationPending: {ReservationActive, ReservationDeleted, ReservationError},
 	ReservationActive:  {ReservationDeleted, ReservationError},
@@ -27,8 +28,9 @@ var reservationTransitions = map[ReservationStatus][]ReservationStatus{
 	ReservationDeleted: {},
 }
 
-// eventTransitions lists, for each event status, the statuses to which the event may change. eventTransitions does not contain the reset of
-// a before_end_lease event to UNDONE, which happens when the date of the event changes.
+// eventTransitions lists, for each event status, the statuses to which the event may change. eventTransitions
+// does not contain the reset of a before_end_lease event to UNDONE, which happens when the date of the event
+// changes.
 var eventTransitions = map[EventStatus][]EventStatus{
 	EventUndone:     {EventInProgress},
 	EventInProgress: {EventDone, EventFailed},
@@ -36,8 +38,8 @@ var eventTransitions = map[EventStatus][]EventStatus{
 	EventFailed:     {},
 }
 
-// combination lists the statuses of reservations and events that are allowed together with one lease status. If the field `reservations` is
-// nil, the reservations may have any status.
+// combination lists the statuses of reservations and events that are allowed together with one lease status.
+// If the field `reservations` is nil, the reservations may have any status.
 type combination struct {
 	reservations []ReservationStatus
 	start, end   []EventStatus
@@ -45,21 +47,33 @@ type combination struct {
 
 var finished = []EventStatus{EventUndone, EventDone, EventFailed}
 
-// combinations says which statuses of leases, reservations and events may occur together. The table `combinations` does not restrict the
-// status of the before_end_lease event. When the deletion of a lease begins, an event that is IN_PROGRESS becomes ERROR, so a lease in
-// DELETING has no event in IN_PROGRESS.
+// combinations says which statuses of leases, reservations and events may occur together. The table
+// `combinations` does not restrict the status of the before_end_lease event. When the deletion of a lease
+// begins, an event that is IN_PROGRESS becomes ERROR, so a lease in DELETING has no event in IN_PROGRESS.
 var combinations = map[Status]combination{
-	Creating: {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
-	Pending:  {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
+	Creating: {
+		[]ReservationStatus{ReservationPending},
+		[]EventStatus{EventUndone},
+		[]EventStatus{EventUndone},
+	},
+	Pending: {
+		[]ReservationStatus{ReservationPending},
+		[]EventStatus{EventUndone},
+		[]EventStatus{EventUndone},
+	},
 	Starting: {[]ReservationStatus{ReservationPending, ReservationActive, ReservationError},
 		[]EventStatus{EventInProgress}, []EventStatus{EventUndone}},
 	Active: {[]ReservationStatus{ReservationActive}, []EventStatus{EventDone}, []EventStatus{EventUndone}},
 	Terminating: {[]ReservationStatus{ReservationActive, ReservationDeleted, ReservationError},
 		[]EventStatus{EventDone, EventFailed}, []EventStatus{EventInProgress}},
 	Terminated: {[]ReservationStatus{ReservationDeleted}, []EventStatus{EventDone}, []EventStatus{EventDone}},
-	Error:      {[]ReservationStatus{ReservationError}, []EventStatus{EventDone, EventFailed}, []EventStatus{EventUndone, EventFailed}},
-	Deleting:   {nil, finished, finished},
-	Updating:   {nil, finished, finished},
+	Error: {
+		[]ReservationStatus{ReservationError},
+		[]EventStatus{EventDone, EventFailed},
+		[]EventStatus{EventUndone, EventFailed},
+	},
+	Deleting: {nil, finished, finished},
+	Updating: {nil, finished, finished},
 }
 
 // Stable reports whether a lease can keep the status, because no step is in progress.
@@ -78,7 +92,13 @@ func CheckStatus(l Lease) error {
 	}
 	for _, r := range l.Reservations {
 		if c.reservations != nil && !slices.Contains(c.reservations, r.Status) {
-			return fmt.Errorf("lease %s is %s, but its reservation %s is %s, which that lease status does not allow", l.ID, l.Status, r.ID, r.Status)
+			return fmt.Errorf(
+				"lease %s is %s, but its reservation %s is %s, which that lease status does not allow",
+				l.ID,
+				l.Status,
+				r.ID,
+				r.Status,
+			)
 		}
 	}
 	for _, want := range []struct {
@@ -90,13 +110,20 @@ func CheckStatus(l Lease) error {
 			return fmt.Errorf("lease %s has no event %s", l.ID, want.event)
 		}
 		if !slices.Contains(want.allowed, e.Status) {
-			return fmt.Errorf("lease %s is %s, but its event %s is %s, which that lease status does not allow", l.ID, l.Status, e.Type, e.Status)
+			return fmt.Errorf(
+				"lease %s is %s, but its event %s is %s, which that lease status does not allow",
+				l.ID,
+				l.Status,
+				e.Type,
+				e.Status,
+			)
 		}
 	}
 	return nil
 }
 
-// DeriveStatus computes the stable status of a lease from the statuses of the lease's events and reservations.
+// DeriveStatus computes the stable status of a lease from the statuses of the lease's events and
+// reservations.
 func DeriveStatus(l Lease) Status {
 	start, end := l.event(StartLease), l.event(EndLease)
 	if start == nil || end == nil {

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// allowedCombinations is the table of status combinations in Blazar's specification, with two differences: a lease whose start failed may
-// end, and no event is IN_PROGRESS while a lease is being deleted or updated. The four columns of allowedCombinations are the status of the
-// lease, of its reservations, of the event start_lease and of the event end_lease.
+// allowedCombinations is the table of status combinations in Blazar's specification, with two differences: a
+// lease whose start failed may end, and no event is IN_PROGRESS while a lease is being deleted or updated.
+// The four columns of allowedCombinations are the status of the lease, of its reservations, of the event
+// start_lease and of the event end_lease.
 const allowedCombinations = `
 	CREATING    pending                      UNDONE             UNDONE
 	PENDING     pending                      UNDONE             UNDONE
@@ -44,7 +45,12 @@ func listContains(list string, s string) bool { return slices.Contains(strings.S
 
 func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T) {
 	t.Parallel()
-	reservations := []ReservationStatus{ReservationPending, ReservationActive, ReservationDeleted, ReservationError}
+	reservations := []ReservationStatus{
+		ReservationPending,
+		ReservationActive,
+		ReservationDeleted,
+		ReservationError,
+	}
 	events := []EventStatus{EventUndone, EventInProgress, EventDone, EventFailed}
 	checked := 0
 	for _, row := range tableRows(allowedCombinations) {
@@ -52,12 +58,29 @@ func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T
 			for _, second := range reservations {
 				for _, start := range events {
 					for _, end := range events {
-						l := Lease{Status: Status(row[0]), Reservations: []Reservation{{Status: first}, {Status: second}},
-							Events: []Event{{Type: StartLease, Status: start}, {Type: EndLease, Status: end}, {Type: BeforeEndLease, Status: EventFailed}}}
-						want := listContains(row[1], string(first)) && listContains(row[1], string(second)) && listContains(row[2], string(start)) && listContains(row[3], string(end))
+						l := Lease{
+							Status:       Status(row[0]),
+							Reservations: []Reservation{{Status: first}, {Status: second}},
+							Events: []Event{
+								{Type: StartLease, Status: start},
+								{Type: EndLease, Status: end},
+								{Type: BeforeEndLease, Status: EventFailed},
+							},
+						}
+						want := listContains(row[1], string(first)) && listContains(row[1], string(second)) &&
+							listContains(row[2], string(start)) &&
+							listContains(row[3], string(end))
 						if err := CheckStatus(l); (err == nil) != want {
-							t.Errorf("CheckStatus of lease %s, reservations %s and %s, start_lease %s, end_lease %s: got error %v, want success: %t",
-								row[0], first, second, start, end, err, want)
+							t.Errorf(
+								"CheckStatus of lease %s, reservations %s and %s, start_lease %s, end_lease %s: got error %v, want success: %t",
+								row[0],
+								first,
+								second,
+								start,
+								end,
+								err,
+								want,
+							)
 						}
 						checked++
 					}

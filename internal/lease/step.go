@@ -8,23 +8,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// RecheckInterval is the interval at which a lease that waits for a host of another lease checks whether the host has been released. When a
-// lease releases a host, berth also nudges (signals) the workflow of each lease that waits for this host, so a waiting lease usually checks
-// earlier.
+// RecheckInterval is the interval at which a lease that waits for a host of another lease checks whether the
+// host has been released. When a lease releases a host, berth also nudges (signals) the workflow of each
+// lease that waits for this host, so a waiting lease usually checks earlier.
 const RecheckInterval = 10 * time.Second
 
-// StuckAfter is the time after which a lease whose calls keep failing counts as stuck: it may keep its hosts for a long time.
+// StuckAfter is the time after which a lease whose calls keep failing counts as stuck: it may keep its hosts
+// for a long time.
 const StuckAfter = time.Minute
 
 // ClockSkew is the assumed maximum difference between the clocks of two processes.
 const ClockSkew = 5 * time.Second
 
-// LeaderCount is the number of workflows that wake up first if many leases are due at the same instant. The workflows that wake up first
-// run the due steps of all leases that are due at this instant, so that the workflows of the other leases can wake up later.
+// LeaderCount is the number of workflows that wake up first if many leases are due at the same instant. The
+// workflows that wake up first run the due steps of all leases that are due at this instant, so that the
+// workflows of the other leases can wake up later.
 const LeaderCount = 4
 
-// Next returns the next step of a lease. Deletion has priority. If a step has begun, Next returns this step again, because the worker that
-// ran the step may have died. If several steps are overdue, Next returns them in the order start, before_end, end.
+// Next returns the next step of a lease. Deletion has priority. If a step has begun, Next returns this step
+// again, because the worker that ran the step may have died. If several steps are overdue, Next returns them
+// in the order start, before_end, end.
 func Next(l Lease, now time.Time) Due {
 	switch {
 	case l.DeleteRequested || l.Status == Deleting:
@@ -66,9 +69,10 @@ func Next(l Lease, now time.Time) Due {
 	}
 }
 
-// NeedsClearing reports whether resources of a reservation of a lease in ERROR must still be removed from Nova, Neutron and
-// Placement. If the start of the lease has failed and the reservation has a failed call, the removal of its resources has
-// failed, too. If the end of the lease has failed, the reservation keeps its allocations until its resources are removed.
+// NeedsClearing reports whether resources of a reservation of a lease in ERROR must still be removed from
+// Nova, Neutron and Placement. If the start of the lease has failed and the reservation has a failed call,
+// the removal of its resources has failed, too. If the end of the lease has failed, the reservation keeps its
+// allocations until its resources are removed.
 func (l Lease) NeedsClearing(r Reservation) bool {
 	end := l.event(EndLease)
 	if l.Status != Error || end == nil {
@@ -90,11 +94,12 @@ func NextEventTime(l Lease, by time.Time) time.Time {
 	return by
 }
 
-// CloudOutdated reports whether the resources of the reservation have changed since Nova and Neutron were last updated.
+// CloudOutdated reports whether the resources of the reservation have changed since Nova and Neutron were
+// last updated.
 func (r Reservation) CloudOutdated() bool { return r.CloudRevision < r.Revision }
 
-// nextWhileActive returns the next step of an active lease: StepBeforeEnd, or StepEnd if the before_end_lease event is over or absent, or
-// StepWait until one of the two is due.
+// nextWhileActive returns the next step of an active lease: StepBeforeEnd, or StepEnd if the before_end_lease
+// event is over or absent, or StepWait until one of the two is due.
 func nextWhileActive(before, end *Event, now time.Time) Due {
 	if before == nil || before.Status == EventDone || before.Status == EventFailed {
 		return stepAt(StepEnd, end.At, now)
@@ -112,9 +117,10 @@ func stepAt(step Step, when, now time.Time) Due {
 	return Due{Step: step}
 }
 
-// BeginStep returns the lease in the transitional status of a step, for example STARTING. If the lease already has the transitional status
-// of the step, BeginStep returns the lease unchanged. BeginStep returns ErrTransition if the step is not due. For example, a step is no
-// longer due if the dates of the lease have changed or if the lease is being deleted.
+// BeginStep returns the lease in the transitional status of a step, for example STARTING. If the lease
+// already has the transitional status of the step, BeginStep returns the lease unchanged. BeginStep returns
+// ErrTransition if the step is not due. For example, a step is no longer due if the dates of the lease have
+// changed or if the lease is being deleted.
 func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
 	if l.DeleteRequested != (step == StepDelete) {
@@ -150,8 +156,8 @@ func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	}
 }
 
-// enter sets the lease and the event of a step to their transitional statuses. If the lease already has the transitional status, enter
-// changes nothing.
+// enter sets the lease and the event of a step to their transitional statuses. If the lease already has the
+// transitional status, enter changes nothing.
 func enter(l Lease, step Step, status Status, event EventType, now time.Time) (Lease, error) {
 	if l.Status == status {
 		return l, nil
@@ -167,12 +173,14 @@ func enter(l Lease, step Step, status Status, event EventType, now time.Time) (L
 
 func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(ClockSkew)) }
 
-// FinishStep returns the lease in the stable status after a step, for example ACTIVE. The parameter `failed` contains the error text
-// of each reservation for which the step has failed. If FinishStep is called again with the same result, FinishStep changes nothing.
-// FinishStep returns ErrTransition if the step has not begun yet.
+// FinishStep returns the lease in the stable status after a step, for example ACTIVE. The parameter `failed`
+// contains the error text of each reservation for which the step has failed. If FinishStep is called again
+// with the same result, FinishStep changes nothing. FinishStep returns ErrTransition if the step has not
+// begun yet.
 //
-// If a reservation of the lease fails to start or end, FinishStep sets the lease and all its reservations to ERROR. If the start of a lease
-// failed, the lease stays in ERROR after its end, even if the end succeeds and its hosts are free.
+// If a reservation of the lease fails to start or end, FinishStep sets the lease and all its reservations to
+// ERROR. If the start of a lease failed, the lease stays in ERROR after its end, even if the end succeeds and
+// its hosts are free.
 func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
 	l = l.clone()
 	fail := false
@@ -206,7 +214,12 @@ func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) 
 			return l, transitionError(l, step)
 		}
 		if fail {
-			return l, fmt.Errorf("%w: lease %s cannot be deleted, because reservations still hold resources: %v", ErrTransition, l.ID, failed)
+			return l, fmt.Errorf(
+				"%w: lease %s cannot be deleted, because reservations still hold resources: %v",
+				ErrTransition,
+				l.ID,
+				failed,
+			)
 		}
 		return l, nil
 	default:
@@ -215,7 +228,15 @@ func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) 
 }
 
 // leave sets the reservations, the event and the lease to their stable statuses after a step.
-func leave(l Lease, step Step, from Status, event EventType, onSuccess ReservationStatus, fail bool, failed map[uuid.UUID]string) (Lease, error) {
+func leave(
+	l Lease,
+	step Step,
+	from Status,
+	event EventType,
+	onSuccess ReservationStatus,
+	fail bool,
+	failed map[uuid.UUID]string,
+) (Lease, error) {
 	e := l.event(event)
 	if e == nil {
 		return l, transitionError(l, step)
@@ -259,13 +280,20 @@ func eventResult(failed bool) EventStatus {
 
 func transitionError(l Lease, step Step) error {
 	if l.DeleteRequested && step != StepDelete {
-		return fmt.Errorf("%w: lease %s is %s and has a delete request, which does not allow the step %s", ErrTransition, l.ID, l.Status, step)
+		return fmt.Errorf(
+			"%w: lease %s is %s and has a delete request, which does not allow the step %s",
+			ErrTransition,
+			l.ID,
+			l.Status,
+			step,
+		)
 	}
 	return fmt.Errorf("%w: lease %s is %s, and the step %s is not due", ErrTransition, l.ID, l.Status, step)
 }
 
-// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end, clear and delete free the hosts of a reservation
-// unless the step failed for this reservation, because a host is not reused until it is certain that the reservation has released the host.
+// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end, clear and delete free
+// the hosts of a reservation unless the step failed for this reservation, because a host is not reused until
+// it is certain that the reservation has released the host.
 func ReleasesHosts(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
 	_, hasFailed := failed[r]
 	return slices.Contains([]Step{StepEnd, StepClear, StepDelete}, step) && !hasFailed

@@ -14,15 +14,44 @@ var noon = time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // sample returns a pending lease from noon to one o'clock with the given number of reservations.
 func sample(reservations int) Lease {
-	l := Lease{ID: uuid.UUID{1}, Name: "l", Status: Pending, StartAt: noon, EndAt: noon.Add(time.Hour), CreatedAt: noon.Add(-time.Hour)}
+	l := Lease{
+		ID:        uuid.UUID{1},
+		Name:      "l",
+		Status:    Pending,
+		StartAt:   noon,
+		EndAt:     noon.Add(time.Hour),
+		CreatedAt: noon.Add(-time.Hour),
+	}
 	for i := range reservations {
-		l.Reservations = append(l.Reservations, Reservation{ReservationDraft: ReservationDraft{Type: PhysicalHost, Min: 1, Max: 1},
-			ID: uuid.UUID{2, byte(i)}, Status: ReservationPending, Hosts: []int64{int64(i + 1)}})
+		l.Reservations = append(
+			l.Reservations,
+			Reservation{
+				ReservationDraft: ReservationDraft{Type: PhysicalHost, Min: 1, Max: 1},
+				ID:               uuid.UUID{2, byte(i)},
+				Status:           ReservationPending,
+				Hosts:            []int64{int64(i + 1)},
+			},
+		)
 	}
 	l.Events = []Event{
-		{ID: uuid.UUID{3}, Type: StartLease, At: l.StartAt, Status: EventUndone},
-		{ID: uuid.UUID{4}, Type: EndLease, At: l.EndAt, Status: EventUndone},
-		{ID: uuid.UUID{5}, Type: BeforeEndLease, At: l.EndAt.Add(-10 * time.Minute), Status: EventUndone},
+		{
+			ID:     uuid.UUID{3},
+			Type:   StartLease,
+			At:     l.StartAt,
+			Status: EventUndone,
+		},
+		{
+			ID:     uuid.UUID{4},
+			Type:   EndLease,
+			At:     l.EndAt,
+			Status: EventUndone,
+		},
+		{
+			ID:     uuid.UUID{5},
+			Type:   BeforeEndLease,
+			At:     l.EndAt.Add(-10 * time.Minute),
+			Status: EventUndone,
+		},
 	}
 	return l
 }
@@ -134,7 +163,11 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 		}
 		for _, step := range []Step{StepStart, StepBeforeEnd, StepEnd} {
 			if _, err := BeginStep(l, step, noon.Add(time.Hour)); !errors.Is(err, ErrTransition) {
-				t.Errorf("begin %[2]s of a lease in %[1]s with a delete request: got no error, want ErrTransition", s, step)
+				t.Errorf(
+					"begin %[2]s of a lease in %[1]s with a delete request: got no error, want ErrTransition",
+					s,
+					step,
+				)
 			}
 		}
 		l, err := BeginStep(l, StepDelete, noon)
@@ -142,7 +175,12 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 			t.Errorf("begin the deletion of a lease in %s: got error %v, want none", s, err)
 		}
 		if err := CheckStatus(l); err != nil || l.Status != Deleting {
-			t.Errorf("lease in %s after its deletion began: got status %s, CheckStatus returned %v; want DELETING and no error", s, l.Status, err)
+			t.Errorf(
+				"lease in %s after its deletion began: got status %s, CheckStatus returned %v; want DELETING and no error",
+				s,
+				l.Status,
+				err,
+			)
 		}
 	}
 }
@@ -189,14 +227,18 @@ func TestSteps_RefusedIfNotDueOrNotBegun(t *testing.T) {
 				t.Errorf("step that the status does not allow: got error %v, want ErrTransition", err)
 			}
 			if d := cmp.Diff(leaseIn(t, c.from), l); d != "" {
-				t.Errorf("refused step changed the lease that it got as its argument, want the argument unchanged (-before +after):\n%s", d)
+				t.Errorf(
+					"refused step changed the lease that it got as its argument, want the argument unchanged (-before +after):\n%s",
+					d,
+				)
 			}
 		})
 	}
 }
 
-// TestSteps_EverySequenceKeepsTheStatusTables tries all sequences of steps until the sequences reach no new combination of statuses. In the
-// sequences of this test, every reservation may fail, a delete request may come at any time, and each step is repeated as after a crash.
+// TestSteps_EverySequenceKeepsTheStatusTables tries all sequences of steps until the sequences reach no new
+// combination of statuses. In the sequences of this test, every reservation may fail, a delete request may
+// come at any time, and each step is repeated as after a crash.
 func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	t.Parallel()
 	type state struct {
@@ -206,8 +248,15 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 		deletion           bool
 	}
 	of := func(l Lease) state {
-		return state{l.Status, l.event(StartLease).Status, l.event(BeforeEndLease).Status, l.event(EndLease).Status,
-			l.Reservations[0].Status, l.Reservations[1].Status, l.DeleteRequested}
+		return state{
+			l.Status,
+			l.event(StartLease).Status,
+			l.event(BeforeEndLease).Status,
+			l.event(EndLease).Status,
+			l.Reservations[0].Status,
+			l.Reservations[1].Status,
+			l.DeleteRequested,
+		}
 	}
 	late := noon.Add(24 * time.Hour)
 	seen := map[state]bool{}
@@ -221,7 +270,10 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 		}
 		seen[of(l)], reached[l.Status] = true, true
 		if err := CheckStatus(l); err != nil {
-			t.Errorf("sequence of steps reached a wrong combination of statuses, want only allowed combinations: %v", err)
+			t.Errorf(
+				"sequence of steps reached a wrong combination of statuses, want only allowed combinations: %v",
+				err,
+			)
 		}
 		for _, next := range successors(t, l, late) {
 			checkTransitions(t, l, next)
@@ -251,7 +303,12 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	for _, step := range []Step{StepStart, StepBeforeEnd, StepEnd, StepDelete} {
 		if next, err := BeginStep(l, step, now); err == nil {
 			if again, err := BeginStep(next, step, now); err != nil || !cmp.Equal(next, again) {
-				t.Errorf("begin %s twice from %s: got error %v or another lease the second time, want the same lease", step, l.Status, err)
+				t.Errorf(
+					"begin %s twice from %s: got error %v or another lease the second time, want the same lease",
+					step,
+					l.Status,
+					err,
+				)
 			}
 			all = append(all, next)
 		}
@@ -261,7 +318,12 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 				continue
 			}
 			if again, err := FinishStep(next, step, failed); err != nil || !cmp.Equal(next, again) {
-				t.Errorf("finish %s twice from %s: got error %v or another lease the second time, want the same lease", step, l.Status, err)
+				t.Errorf(
+					"finish %s twice from %s: got error %v or another lease the second time, want the same lease",
+					step,
+					l.Status,
+					err,
+				)
 			}
 			all = append(all, next)
 		}
@@ -269,20 +331,36 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	return all
 }
 
-// checkTransitions checks that the transition tables allow every status change between two states of one lease.
+// checkTransitions checks that the transition tables allow every status change between two states of one
+// lease.
 func checkTransitions(t *testing.T, from, to Lease) {
 	t.Helper()
 	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {
-		t.Errorf("lease changed from %s to %s, want only changes that the transition table allows", from.Status, to.Status)
+		t.Errorf(
+			"lease changed from %s to %s, want only changes that the transition table allows",
+			from.Status,
+			to.Status,
+		)
 	}
 	for i, r := range from.Reservations {
-		if next := to.Reservations[i].Status; r.Status != next && !slices.Contains(reservationTransitions[r.Status], next) {
-			t.Errorf("reservation changed from %s to %s, want only changes that the transition table allows", r.Status, next)
+		if next := to.Reservations[i].Status; r.Status != next &&
+			!slices.Contains(reservationTransitions[r.Status], next) {
+			t.Errorf(
+				"reservation changed from %s to %s, want only changes that the transition table allows",
+				r.Status,
+				next,
+			)
 		}
 	}
 	for i, e := range from.Events {
-		if next := to.Events[i].Status; e.Status != next && !slices.Contains(eventTransitions[e.Status], next) {
-			t.Errorf("event %s changed from %s to %s, want only changes that the transition table allows", e.Type, e.Status, next)
+		if next := to.Events[i].Status; e.Status != next &&
+			!slices.Contains(eventTransitions[e.Status], next) {
+			t.Errorf(
+				"event %s changed from %s to %s, want only changes that the transition table allows",
+				e.Type,
+				e.Status,
+				next,
+			)
 		}
 	}
 }

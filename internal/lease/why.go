@@ -7,22 +7,34 @@ import (
 	"time"
 )
 
-// Waiting names one thing for which a lease waits: another lease, an event of the lease, a service or a worker.
+// Waiting names one thing for which a lease waits: another lease, an event of the lease, a service or a
+// worker.
 type Waiting struct {
 	For      string
 	Since    time.Time
 	Deadline *time.Time // nil: no deadline
 }
 
-// Explain returns one sentence that says what the lease is doing or why the lease waits, and the list of things for which the lease waits. If
-// a call for a reservation has failed, the sentence names the party, the call and the error.
+// Explain returns one sentence that says what the lease is doing or why the lease waits, and the list of
+// things for which the lease waits. If a call for a reservation has failed, the sentence names the party, the
+// call and the error.
 func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 	since := l.CreatedAt
 	if l.UpdatedAt != nil {
 		since = *l.UpdatedAt
 	}
 	working := func(verb string) (string, []Waiting) {
-		return l.withFailedCalls(fmt.Sprintf("%s: %s the %s since %s.", l.Status, verb, countOf(len(l.Reservations), "reservation"), formatTime(since)), since, now)
+		return l.withFailedCalls(
+			fmt.Sprintf(
+				"%s: %s the %s since %s.",
+				l.Status,
+				verb,
+				countOf(len(l.Reservations), "reservation"),
+				formatTime(since),
+			),
+			since,
+			now,
+		)
 	}
 	next := Next(l, now)
 	switch {
@@ -35,7 +47,11 @@ func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 	case l.Status == Pending && len(l.Blockers) > 0 && !now.Before(l.StartAt):
 		return l.explainBlocked()
 	case next.Step == StepResync:
-		return l.withFailedCalls(fmt.Sprintf("%s: its resources have changed; Nova and Neutron are being updated.", l.Status), since, now)
+		return l.withFailedCalls(
+			fmt.Sprintf("%s: its resources have changed; Nova and Neutron are being updated.", l.Status),
+			since,
+			now,
+		)
 	case next.Step == StepClear:
 		return l.explainClearing(since, now)
 	case next.Step == StepWait:
@@ -43,13 +59,20 @@ func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 	case next.Step == StepStop:
 		return l.explainStopped()
 	default:
-		return fmt.Sprintf("%s: %s is due since %s and begins as soon as a worker takes it.", l.Status, next.Step, formatTime(l.dueAt(next.Step))),
-			[]Waiting{{For: "worker", Since: l.dueAt(next.Step)}}
+		return fmt.Sprintf(
+				"%s: %s is due since %s and begins as soon as a worker takes it.",
+				l.Status,
+				next.Step,
+				formatTime(l.dueAt(next.Step)),
+			),
+			[]Waiting{
+				{For: "worker", Since: l.dueAt(next.Step)},
+			}
 	}
 }
 
-// withFailedCalls adds the failed calls of the lease's reservations to a sentence. The lease waits for the parties whose calls failed. If no
-// call has failed, the lease waits for the worker that makes the calls.
+// withFailedCalls adds the failed calls of the lease's reservations to a sentence. The lease waits for the
+// parties whose calls failed. If no call has failed, the lease waits for the worker that makes the calls.
 func (l Lease) withFailedCalls(sentence string, since, now time.Time) (string, []Waiting) {
 	var waiting []Waiting
 	for _, f := range l.FailedCalls() {
@@ -70,7 +93,16 @@ func (l Lease) explainClearing(since, now time.Time) (string, []Waiting) {
 	if l.event(EndLease).Status != EventUndone {
 		failed = "end"
 	}
-	return l.withFailedCalls(fmt.Sprintf("%s: its %s has failed, and its resources are still being removed; it holds %s.", l.Status, failed, l.holdings()), since, now)
+	return l.withFailedCalls(
+		fmt.Sprintf(
+			"%s: its %s has failed, and its resources are still being removed; it holds %s.",
+			l.Status,
+			failed,
+			l.holdings(),
+		),
+		since,
+		now,
+	)
 }
 
 // holdings says how many hosts, network segments and devices the lease holds.
@@ -102,9 +134,16 @@ func (l Lease) explainBlocked() (string, []Waiting) {
 			w.For = "lease"
 		}
 		all = append(all, w)
-		names = append(names, fmt.Sprintf("%s to leave host %s since %s", b.label(), b.Host, formatTime(b.Since)))
+		names = append(
+			names,
+			fmt.Sprintf("%s to leave host %s since %s", b.label(), b.Host, formatTime(b.Since)),
+		)
 	}
-	return fmt.Sprintf("%s: its start is due; it waits for %s.", l.Status, strings.Join(names, " and for ")), all
+	return fmt.Sprintf(
+		"%s: its start is due; it waits for %s.",
+		l.Status,
+		strings.Join(names, " and for "),
+	), all
 }
 
 func (l Lease) explainNext(now, since time.Time) (string, []Waiting) {
@@ -137,7 +176,12 @@ func (l Lease) explainStopped() (string, []Waiting) {
 }
 
 func (l Lease) dueAt(s Step) time.Time {
-	which := map[Step]EventType{StepStart: StartLease, StepBeforeEnd: BeforeEndLease, StepEnd: EndLease, StepExpire: EndLease}[s]
+	which := map[Step]EventType{
+		StepStart:     StartLease,
+		StepBeforeEnd: BeforeEndLease,
+		StepEnd:       EndLease,
+		StepExpire:    EndLease,
+	}[s]
 	if e := l.event(which); e != nil {
 		return e.At
 	}

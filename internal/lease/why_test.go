@@ -12,20 +12,45 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 	blocked := sample(1)
 	blocked.Blockers = []Blocker{{Name: "a", Host: "cmp-1", Since: noon}}
 	foreign := blocked.clone()
-	foreign.Blockers = []Blocker{Blocker{ID: uuid.New(), Name: "a", Project: "p", User: "u", Host: "cmp-1", Since: noon}.Anonymous()}
+	foreign.Blockers = []Blocker{
+		Blocker{
+			ID:      uuid.New(),
+			Name:    "a",
+			Project: "p",
+			User:    "u",
+			Host:    "cmp-1",
+			Since:   noon,
+		}.Anonymous(),
+	}
 	failed := leaseIn(t, Error)
 	failed.event(EndLease).Status = EventFailed
 	cleared := failed.clone()
 	cleared.Reservations[0].Hosts = nil
 	networks := failed.clone()
-	networks.Reservations = []Reservation{{ReservationDraft: ReservationDraft{Type: NetworkSegment}, ResourceIDs: make([]uuid.UUID, 1)},
-		{ReservationDraft: ReservationDraft{Type: Device}, ResourceIDs: make([]uuid.UUID, 2)}}
+	networks.Reservations = []Reservation{
+		{ReservationDraft: ReservationDraft{Type: NetworkSegment}, ResourceIDs: make([]uuid.UUID, 1)},
+		{ReservationDraft: ReservationDraft{Type: Device}, ResourceIDs: make([]uuid.UUID, 2)},
+	}
 	asked := leaseIn(t, Active)
 	retrying := leaseIn(t, Terminating)
 	soon := noon.Add(4 * time.Second)
-	retrying.Reservations[0].Failure = &CallFailure{Party: PartyNova, Call: "DELETE /servers/s1", Error: "got 409", Since: noon.Add(-time.Minute), NextAt: &soon, Attempts: 3}
+	retrying.Reservations[0].Failure = &CallFailure{
+		Party:    PartyNova,
+		Call:     "DELETE /servers/s1",
+		Error:    "got 409",
+		Since:    noon.Add(-time.Minute),
+		NextAt:   &soon,
+		Attempts: 3,
+	}
 	broken := leaseIn(t, Starting)
-	broken.Reservations[0].Failure = &CallFailure{Party: PartyPlacement, Call: "allocate hosts", Error: "no capacity", Since: noon, NextAt: &noon, Attempts: 1}
+	broken.Reservations[0].Failure = &CallFailure{
+		Party:    PartyPlacement,
+		Call:     "allocate hosts",
+		Error:    "no capacity",
+		Since:    noon,
+		NextAt:   &noon,
+		Attempts: 1,
+	}
 	asked.DeleteRequested = true
 	for _, c := range []struct {
 		l        Lease
@@ -57,8 +82,14 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 			if got != c.want {
 				t.Errorf("Explain returned the sentence %q, want %q", got, c.want)
 			}
-			if c.waitsFor == "" && len(waiting) != 0 || c.waitsFor != "" && (len(waiting) != 1 || waiting[0].For != c.waitsFor) {
-				t.Errorf("Explain for a lease in %s: want a wait for %q only (empty: no wait), got %+v", c.l.Status, c.waitsFor, waiting)
+			if c.waitsFor == "" && len(waiting) != 0 ||
+				c.waitsFor != "" && (len(waiting) != 1 || waiting[0].For != c.waitsFor) {
+				t.Errorf(
+					"Explain for a lease in %s: want a wait for %q only (empty: no wait), got %+v",
+					c.l.Status,
+					c.waitsFor,
+					waiting,
+				)
 			}
 		})
 	}
@@ -68,13 +99,32 @@ func TestExpire_ReasonNamesOnlyLeasesOfTheProject(t *testing.T) {
 	t.Parallel()
 	l := sample(1)
 	l.Project = "red"
-	l.Blockers = []Blocker{{ID: uuid.New(), Name: "own", Project: "red", Host: "cmp-1", Stuck: true}, {ID: uuid.New(), Name: "secret", Project: "blue", Host: "cmp-2", Stuck: true}}
+	l.Blockers = []Blocker{
+		{
+			ID:      uuid.New(),
+			Name:    "own",
+			Project: "red",
+			Host:    "cmp-1",
+			Stuck:   true,
+		},
+		{
+			ID:      uuid.New(),
+			Name:    "secret",
+			Project: "blue",
+			Host:    "cmp-2",
+			Stuck:   true,
+		},
+	}
 	got, err := Expire(l, noon.Add(24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "the lease could not start before its end, because lease own (" + l.Blockers[0].ID.String() + ") held host cmp-1 and another lease held host cmp-2"
 	if reason := got.Reservations[0].LastError; reason != want {
-		t.Errorf("expire a lease that waits for a lease of another project: got the reason %q, want %q", reason, want)
+		t.Errorf(
+			"expire a lease that waits for a lease of another project: got the reason %q, want %q",
+			reason,
+			want,
+		)
 	}
 }
