@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m, storetest.Main)) }
 
-// bound is a database with one network, which has a journal entry and therefore a workflow, that was bound to a Temporal namespace.
+// bound is a database with one network, which has a journal entry and therefore a workflow, that was bound to
+// a Temporal namespace.
 type bound struct {
 	*testing.T
 	store   *store.Store
@@ -68,7 +69,10 @@ func TestBind_ARestoredDatabaseIsBoundAgain(t *testing.T) {
 			b.expectBound()
 
 			if notes := b.notes(); len(notes) != 1 {
-				t.Errorf("notes after the restore: got %+v, want one for the journal entry of the network", notes)
+				t.Errorf(
+					"notes after the restore: got %+v, want one for the journal entry of the network",
+					notes,
+				)
 			}
 			storetest.Exec(t, b.url, `delete from note`)
 			b.expectBound()
@@ -89,7 +93,11 @@ func TestBind_ALaterBindingOfAnotherProcessStays(t *testing.T) {
 	ok, err := b.binding.Bind(t.Context())
 
 	if ok || err == nil || !strings.Contains(err.Error(), "restart this process") {
-		t.Errorf("bind a database that another process has bound since: got %t, error %v; want an error with advice", ok, err)
+		t.Errorf(
+			"bind a database that another process has bound since: got %t, error %v; want an error with advice",
+			ok,
+			err,
+		)
 	}
 	if n, err := b.store.Outbox.BoundNamespace(t.Context()); err != nil || n.ID != "other" {
 		t.Errorf("namespace of the database: got %+v, error %v; want the other one", n, err)
